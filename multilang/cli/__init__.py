@@ -1,0 +1,22 @@
+"""The ``multilang`` command: run and show topologies. Needs the extra ``cli`` (click and rich)."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Runs the command; its exit status. Says how to install the extra when that is missing."""
+    try:
+        import click  # noqa: F401 - only asked for, so that the line below is all that a user sees
+        import rich  # noqa: F401
+    except ModuleNotFoundError as error:
+        print(
+            f"multilang: the command needs the package {error.name}; "
+            "install the extra: pip install 'storm-multilang[cli]'",
+            file=sys.stderr,
+        )
+        return 69  # EX_UNAVAILABLE
+    from multilang.cli.app import run_app
+
+    return run_app(sys.argv[1:])

@@ -1,0 +1,113 @@
+# Sourced by the scripts beside it: makes the project's virtual environment and finds its Python.
+#
+#   need_environment EXTRA...   creates or completes the environment, so that it holds the project
+#                               with these extras; sets $root, $venv and $python
+#
+# MULTILANG_VENV     where the environment is (default: .venv in the project)
+# MULTILANG_PYTHON   the Python to make it with (default: the first of python3, python3.14 ... that
+#                    is 3.10 or newer)
+# shellcheck shell=bash
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+venv=${MULTILANG_VENV:-$root/.venv}
+case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
+python=$venv/bin/python
+log=$venv/install.log
+
+say() { printf '%s\n' "$*" >&2; }
+die() {
+    say "error: $1"
+    shift
+    for line in "$@"; do say "       $line"; done
+    exit 69 # EX_UNAVAILABLE: the machine lacks something, no test has failed
+}
+
+new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 </dev/null; }
+
+find_python() {
+    local candidate
+    if [ -n "${MULTILANG_PYTHON:-}" ]; then
+        new_enough "$MULTILANG_PYTHON" || die "MULTILANG_PYTHON=$MULTILANG_PYTHON is not a Python 3.10 or newer."
+        printf '%s' "$MULTILANG_PYTHON"
+        return
+    fi
+    for candidate in python3 python3.14 python3.13 python3.12 python3.11 python3.10 /usr/bin/python3 python; do
+        if command -v "$candidate" >/dev/null && new_enough "$candidate"; then
+            printf '%s' "$candidate"
+            return
+        fi
+    done
+    die "no Python 3.10 or newer was found (python3 is: $(python3 -V 2>&1 || true))." \
+        "Install one (Debian, Ubuntu: apt-get install python3 python3-venv; macOS: brew install python)," \
+        "or name one: MULTILANG_PYTHON=/path/to/python3 $0"
+}
+
+# Debian's python3 comes without ensurepip: its venv module then only says what to install.
+install_debian_venv() {
+    local base=$1 package
+    package=$("$base" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+    if ! command -v apt-get >/dev/null; then
+        die "$base can't make virtual environments: its modules venv and ensurepip are missing." \
+            "Install them (the package is often called python3-venv), or name another Python: MULTILANG_PYTHON=..."
+    elif [ "$(id -u)" != 0 ]; then
+        die "$base can't make virtual environments: its modules venv and ensurepip are missing." \
+            "Install them:  sudo apt-get install $package"
+    fi
+    say "Installing $package (Python's venv is missing) ..."
+    {
+        DEBIAN_FRONTEND=noninteractive apt-get update -q &&
+            DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$package"
+    } </dev/null >>"$log" 2>&1 || failed "apt-get could not install $package"
+}
+
+failed() {
+    tail -n 15 "$log" >&2
+    die "$1; the whole output is in $log." \
+        "If this machine has no network or needs a proxy or mirror, set it up for pip (PIP_INDEX_URL, PIP_PROXY) and run this again."
+}
+
+make_venv() {
+    local base
+    base=$(find_python) || exit
+    mkdir -p "$venv" || die "can't create $venv" "Choose another place: MULTILANG_VENV=/some/folder $0"
+    : >"$log" || die "can't write in $venv" "Choose another place: MULTILANG_VENV=/some/folder $0"
+    "$base" -c 'import venv, ensurepip' </dev/null >/dev/null 2>&1 || install_debian_venv "$base"
+    say "Making the environment $venv with $("$base" -V 2>&1) ..."
+    # What is left of an older or broken environment goes; a folder that is none keeps its files.
+    if [ -f "$venv/pyvenv.cfg" ]; then rm -rf "${venv:?}/bin" "${venv:?}/lib" "${venv:?}/pyvenv.cfg"; fi
+    "$base" -m venv "$venv" </dev/null >>"$log" 2>&1 || failed "$base -m venv did not work"
+}
+
+# What was installed: the project's declaration and place on line 1, the extras on line 2.
+fingerprint() { printf '%s %s' "$(cksum <"$root/pyproject.toml")" "$root"; }
+
+need_environment() {
+    local stamp=$venv/multilang-installed known="" wanted extra missing=""
+    if [ -x "$python" ] && new_enough "$python" && [ -f "$stamp" ]; then
+        known=" $(sed -n 2p "$stamp") "
+        [ "$(sed -n 1p "$stamp")" = "$(fingerprint)" ] || missing=yes
+    else
+        missing=yes
+    fi
+    for extra in "$@"; do
+        case $known in *" $extra "*) ;; *) missing=yes ;; esac
+    done
+    [ -n "$missing" ] || return 0
+
+    mkdir -p "$venv" || die "can't create $venv" "Choose another place: MULTILANG_VENV=/some/folder $0"
+    if command -v flock >/dev/null && [ -z "${MULTILANG_SETUP_LOCKED:-}" ]; then
+        # Two scripts started at once: the second waits, then finds everything done.
+        exec 9>"$venv/setup.lock"
+        flock 9
+        MULTILANG_SETUP_LOCKED=1 need_environment "$@"
+        exec 9>&-
+        return
+    fi
+    { [ -x "$python" ] && new_enough "$python" && "$python" -m pip --version >/dev/null 2>&1 </dev/null; } || make_venv
+    wanted=$(printf '%s\n' $known "$@" | sort -u | paste -sd ' ' -)
+    say "Installing storm-multilang with: $wanted (some seconds to a few minutes) ..."
+    rm -f "$stamp"
+    "$python" -m pip install --disable-pip-version-check --no-input \
+        -e "$root[${wanted// /,}]" </dev/null >"$log" 2>&1 || failed "pip could not install the project"
+    printf '%s\n%s\n' "$(fingerprint)" "$wanted" >"$stamp"
+}
