@@ -61,9 +61,12 @@ install_debian_venv() {
 }
 
 failed() {
+    local hint=""
     tail -n 15 "$log" >&2
-    die "$1; the whole output is in $log." \
-        "If this machine has no network or needs a proxy or mirror, set it up for pip (PIP_INDEX_URL, PIP_PROXY) and run this again."
+    if grep -qiE 'resolve|connection|unreachable|timed out|proxy|could not find a version|failed to fetch' "$log"; then
+        hint="It looks as if there is no network; where a proxy or mirror is needed, tell pip (PIP_PROXY, PIP_INDEX_URL)."
+    fi
+    die "$1; the whole output is in $log." ${hint:+"$hint"} "Then run it again: it goes on from here."
 }
 
 make_venv() {
