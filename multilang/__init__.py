@@ -1,0 +1,82 @@
+"""storm-multilang: Apache Storm components and whole topologies in Python.
+
+The names below are imported when they are first used, so that a child process that needs only a few of them
+starts fast.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.component import (
+        BasicBolt,
+        BatchingBolt,
+        Bolt,
+        Component,
+        Context,
+        FailedException,
+        ReliableSpout,
+        ReportedFailedException,
+        Spout,
+        Stream,
+        Tuple,
+    )
+    from multilang.local import LocalCluster
+    from multilang.topology import CustomGrouping, ShellBolt, ShellSpout, Topology, TopologyBuilder
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "multilang.component": (
+        "BasicBolt",
+        "BatchingBolt",
+        "Bolt",
+        "Component",
+        "Context",
+        "FailedException",
+        "ReliableSpout",
+        "ReportedFailedException",
+        "Spout",
+        "Stream",
+        "Tuple",
+    ),
+    "multilang.local": ("LocalCluster",),
+    "multilang.topology": ("CustomGrouping", "ShellBolt", "ShellSpout", "Topology", "TopologyBuilder"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "BasicBolt",
+    "BatchingBolt",
+    "Bolt",
+    "Component",
+    "Context",
+    "CustomGrouping",
+    "FailedException",
+    "LocalCluster",
+    "ReliableSpout",
+    "ReportedFailedException",
+    "ShellBolt",
+    "ShellSpout",
+    "Spout",
+    "Stream",
+    "Topology",
+    "TopologyBuilder",
+    "Tuple",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'multilang' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

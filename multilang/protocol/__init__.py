@@ -1,0 +1,65 @@
+"""The multi-lang wire, with no I/O in it: bytes in, events out; commands in, bytes out.
+
+``ChildConnection`` is a component's end, ``ParentConnection`` Storm's. Source: Storm's "Multi-Lang Protocol" page
+(1.1.0), and where it is silent, what Storm 2.8.3 does.
+"""
+
+from __future__ import annotations
+
+from multilang.protocol.child import ChildConnection
+from multilang.protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError, UnserializableValue
+from multilang.protocol.messages import (
+    Ack,
+    Activate,
+    Deactivate,
+    Emit,
+    Error,
+    Fail,
+    Heartbeat,
+    Log,
+    Message,
+    Metrics,
+    Next,
+    Pid,
+    Setup,
+    Sync,
+    TaskIds,
+    Tuple,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.protocol.parent import ParentConnection
+
+__all__ = [
+    "Ack",
+    "Activate",
+    "ChildConnection",
+    "Deactivate",
+    "Emit",
+    "Error",
+    "Fail",
+    "Heartbeat",
+    "LocalProtocolError",
+    "Log",
+    "Message",
+    "Metrics",
+    "Next",
+    "ParentConnection",
+    "Pid",
+    "ProtocolError",
+    "RemoteProtocolError",
+    "Setup",
+    "Sync",
+    "TaskIds",
+    "Tuple",
+    "UnserializableValue",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "ParentConnection":  # a child process has no use for it
+        from multilang.protocol.parent import ParentConnection
+
+        return ParentConnection
+    raise AttributeError(f"module 'multilang.protocol' has no attribute {name!r}")

@@ -1,0 +1,495 @@
+"""The component's end of the conversation: bytes in, events out; what is said, checked and turned into bytes.
+
+The laws it keeps, each because breaking it halts a Storm worker or loses data in silence:
+
+- the first message is the handshake, the first answer the pid;
+- a spout answers every command with one sync, after its emits and logs;
+- a tuple is acked or failed once, and nothing is anchored to it after that ("Acked a non-existent or already
+  acked/failed id", "Anchored onto … after ack/fail");
+- task ids come "in the same order as their corresponding emits", with tuples and commands in between;
+- an emit names a declared stream, has as many values as the stream has fields, and is direct where and only where the
+  subscribers' grouping is direct.
+
+No I/O here: the caller feeds what it read and writes what ``data_to_send`` returns.
+"""
+
+from __future__ import annotations
+
+from collections import deque  # ujson has loaded it already
+
+from multilang.protocol.codec import dumps, encode_id, encode_values, loads, reason_against
+from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError, UnserializableValue, shortened
+from multilang.protocol.framing import DEFAULT_MAX_BUFFER, FrameReader
+from multilang.protocol.messages import (
+    DEFAULT_STREAM,
+    HEARTBEAT_STREAM,
+    Ack,
+    Activate,
+    Deactivate,
+    Fail,
+    Heartbeat,
+    Message,
+    Next,
+    Setup,
+    TaskIds,
+    Tuple,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from multilang.protocol.messages import Schema
+
+# Storm 2.6 to 2.8.8 casts the task of a direct emit to Long while its parser makes an Integer of what fits in 32 bits;
+# this much more parses to a Long, and is narrowed back to 32 bits, on every version.
+DIRECT_TASK_OFFSET = 2**32
+
+_COMMANDS = {"next": Next, "activate": Activate, "deactivate": Deactivate}
+_SYNC = '{"command":"sync"}\nend\n'
+
+
+class OutStream:
+    """What the handshake says of one output stream: its fields, and whether its subscribers want direct emits."""
+
+    __slots__ = ("arity", "direct", "fields", "name", "part")
+
+    def __init__(self, name: str, fields: list[str] | None, direct: bool | None) -> None:
+        self.name = name
+        self.fields = fields
+        self.arity = -1 if fields is None else len(fields)
+        self.direct = direct  # None: nobody subscribes, or the context does not tell
+        self.part = "" if name == DEFAULT_STREAM else f'"stream":{dumps(name)},'
+
+
+class ChildConnection:
+    """One child's side of the protocol, for a bolt and for a spout alike."""
+
+    def __init__(self, max_buffer: int = DEFAULT_MAX_BUFFER) -> None:
+        self.component = "?"
+        self.task = -1
+        self.unfinished: dict[str, Tuple] = {}  # by id: received, neither acked nor failed
+        self.commands_owed = 0  # commands that a spout has received and not answered with sync
+        self.schema: Schema = {}
+        self._frames = FrameReader(max_buffer)
+        self._ready = False
+        self._out: list[str] = []
+        self._awaited: deque[Any] = deque()  # tokens of the emits whose task ids are to come, in order
+        self._silent_emits = 0  # emits that asked for no task ids
+        self._ask = '"need_task_ids":false,'  # empty for a parent that does not know it and sends them always
+        self._task_offset = DIRECT_TASK_OFFSET
+        self._task_component: dict[int, str] | None = None
+        self._direct_streams: dict[str, dict[str, Any]] = {}
+        self._streams: dict[str | None, OutStream] = {}
+        self._streams_known = False
+        self._anchor: Tuple | None = None  # the last single anchor, and the beginnings of messages made for it
+        self._heads: dict[str | None, str] = {}
+
+    # ---- what comes in ----
+
+    def receive_data(self, data: bytes) -> list[Message]:
+        """The events in ``data`` (b"" at the end of input). Raises RemoteProtocolError, its ``events`` those before."""
+        if not data:
+            self._frames.close()
+            return []
+        events: list[Message] = []
+        failure = None
+        try:
+            frames = self._frames.feed(data)
+        except RemoteProtocolError as error:
+            frames = error.events  # type: ignore[assignment]
+            failure = error
+        try:
+            self._read(frames, events)
+        except RemoteProtocolError as error:
+            failure = error
+        if failure is not None:
+            failure.events = list(events)
+            raise failure
+        return events
+
+    def _read(self, frames: list[bytes], events: list[Message]) -> None:
+        schema = self.schema
+        unfinished = self.unfinished
+        if not self._ready:
+            if not frames:
+                return
+            events.append(self._read_setup(frames[0]))
+            frames = frames[1:]
+        for frame in frames:
+            try:
+                message = loads(frame)
+            except ValueError as error:
+                raise _broken("a message", f"is not JSON ({error})", frame) from None
+            if type(message) is dict:
+                if "tuple" in message:
+                    try:
+                        id, component, stream, task, values = (
+                            message["id"],
+                            message["comp"],
+                            message["stream"],
+                            message["task"],
+                            message["tuple"],
+                        )
+                    except KeyError as error:
+                        raise _broken("a tuple", f"lacks {error}", frame) from None
+                    if (
+                        type(values) is not list
+                        or type(id) is not str
+                        or type(stream) is not str
+                        or type(task) is not int
+                        or (type(component) is not str and component is not None)
+                    ):
+                        raise _wrong_tuple(message, frame)
+                    if task == -1 and stream == HEARTBEAT_STREAM:
+                        events.append(Heartbeat(id))
+                        continue
+                    tup = Tuple(id, component, stream, task, values, schema, True)
+                    unfinished[id] = tup
+                    events.append(tup)
+                else:
+                    events.append(self._read_command(message, frame))
+            elif type(message) is list:
+                ids = self._read_task_ids(message, frame)
+                if ids is not None:
+                    events.append(ids)
+            else:
+                raise _broken("a message", f"is {type(message).__name__}, neither an object nor an array", frame)
+
+    def _read_command(self, message: dict[str, Any], frame: bytes) -> Message:
+        command = message.get("command")
+        if type(command) is not str:
+            what = "lacks 'command' and 'tuple'" if command is None else f"has command {command!r}, not a string"
+            raise _broken("a message", what, frame)
+        event: Message
+        if command in _COMMANDS:
+            event = _COMMANDS[command]()
+        elif command in ("ack", "fail"):
+            if "id" not in message:
+                raise _broken(f"the command {command!r}", "lacks 'id'", frame)
+            event = (Ack if command == "ack" else Fail)(message["id"])
+        else:
+            raise _broken(
+                "a command",
+                f"{command!r} is unknown; Storm has next, ack, fail, activate and deactivate",
+                frame,
+            )
+        self.commands_owed += 1
+        return event
+
+    def _read_task_ids(self, message: list[Any], frame: bytes) -> TaskIds | None:
+        for task in message:
+            if type(task) is not int:
+                raise _broken("a list of task ids", f"holds {task!r}, not an integer", frame)
+        awaited = self._awaited
+        if not awaited:
+            if not self._silent_emits:
+                raise _broken("a list of task ids", "answers no emit", frame)
+            # The parent does not know need_task_ids: from now on each emit that is not direct has its list.
+            self._ask = ""
+            awaited.extend([None] * self._silent_emits)
+            self._silent_emits = 0
+        token = awaited.popleft()
+        return None if token is None else TaskIds(message, token)
+
+    def _read_setup(self, frame: bytes) -> Setup:
+        try:
+            message = loads(frame)
+        except ValueError as error:
+            raise _broken("the handshake", f"is not JSON ({error})", frame) from None
+        if type(message) is not dict:
+            raise _broken("the handshake", f"is {type(message).__name__}, not an object", frame)
+        for key, kind in (("conf", dict), ("pidDir", str), ("context", dict)):
+            if type(message.get(key)) is not kind:
+                found = f"is {message[key]!r}" if key in message else "is missing"
+                raise _broken("the handshake", f"{key!r} {found}, where {_name(kind)} is due", frame)
+        context = message["context"]
+        _check_context(context, frame)
+        self._ready = True
+        self._learn(message["conf"], context)
+        return Setup(message["conf"], message["pidDir"], context)
+
+    def _learn(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.task = context["taskid"]
+        components = {int(task): name for task, name in context["task->component"].items()}
+        self.component = context.get("componentid") or components.get(self.task, "?")
+        self._task_component = components
+        for component, streams in (context.get("source->stream->fields") or {}).items():
+            for stream, fields in streams.items():
+                self.schema[component, stream] = {field: i for i, field in enumerate(fields)}
+        outputs = context.get("stream->outputfields")
+        targets = context.get("stream->target->grouping") or {}
+        self._streams_known = bool(outputs) or "streams" in context
+        for name, fields in (outputs or {}).items():
+            groupings = [g.get("type") for g in (targets.get(name) or {}).values()]
+            self._streams[name] = OutStream(name, fields, "DIRECT" in groupings if groupings else None)
+            self._direct_streams[name] = targets.get(name) or {}
+        if DEFAULT_STREAM in self._streams:
+            self._streams[None] = self._streams[DEFAULT_STREAM]
+        if "componentid" not in context:
+            self._ask = ""  # before 0.10: ask always, so that every list has its emit
+        if conf.get("multilang.direct.task.plain") or conf.get("multilang.parent") == "local":
+            self._task_offset = 0
+        limit = conf.get("multilang.buffer.max.bytes")
+        if type(limit) is int and limit > 0:
+            self._frames.max_buffer = limit
+
+    # ---- what goes out ----
+
+    def data_to_send(self) -> bytes:
+        """Everything said since the last call, as bytes."""
+        # Another thread may append meanwhile (a log line): take what is there, leave what comes.
+        out = self._out
+        n = len(out)
+        if not n:
+            return b""
+        data = "".join(out[:n]).encode()
+        del out[:n]
+        return data
+
+    def send_pid(self, pid: int) -> None:
+        """Answer the handshake."""
+        if not self._ready:
+            raise LocalProtocolError("the pid answers the handshake, which has not come yet")
+        self._out.append(f'{{"pid":{pid}}}\nend\n')
+
+    def sync(self, exhausted: bool | None = None) -> None:
+        """A spout: the last command is done. A bolt: alive."""
+        if self.commands_owed:
+            self.commands_owed -= 1
+        if exhausted is None:
+            self._out.append(_SYNC)
+        else:
+            self._out.append(f'{{"command":"sync","exhausted":{"true" if exhausted else "false"}}}\nend\n')
+
+    def ack(self, tup: Tuple | str) -> None:
+        """This input is done; once, and after everything anchored to it."""
+        if not isinstance(tup, Tuple) or not tup.unfinished:
+            tup = self._finishable(tup, "ack")
+        tup.unfinished = False
+        self.unfinished.pop(tup.id, None)
+        self._out.append(f'{{"command":"ack","id":{dumps(tup.id)}}}\nend\n')
+
+    def fail(self, tup: Tuple | str) -> None:
+        """This input failed: the spout's tuple is to be replayed."""
+        if not isinstance(tup, Tuple) or not tup.unfinished:
+            tup = self._finishable(tup, "fail")
+        tup.unfinished = False
+        self.unfinished.pop(tup.id, None)
+        self._out.append(f'{{"command":"fail","id":{dumps(tup.id)}}}\nend\n')
+
+    def emit(
+        self,
+        values: Sequence[Any],
+        stream: str | None = None,
+        anchors: Sequence[Tuple | str] | None = None,
+        direct_task: int | None = None,
+        token: Any = None,
+    ) -> None:
+        """A bolt's emit. ``token`` (not None): task ids are wanted, and come as TaskIds with this token."""
+        out = self._streams.get(stream)
+        if out is None:
+            out = self._stream(stream)
+        if direct_task is not None or out.direct:
+            self._check_direct(out, direct_task)
+        text = self._encode(out, values)
+        if anchors is not None and len(anchors) == 1 and anchors[0] is self._anchor and self._anchor.unfinished:
+            head = self._heads.get(out.name)
+            if head is None:
+                head = self._heads[out.name] = self._head(out, anchors)
+        else:
+            head = self._head(out, anchors)
+        if direct_task is None:
+            if token is None and self._ask:
+                self._silent_emits += 1
+                self._out.append(head + self._ask + '"tuple":' + text + "}\nend\n")
+            else:
+                self._awaited.append(token)
+                self._out.append(head + '"tuple":' + text + "}\nend\n")
+        else:
+            self._out.append(f'{head}"task":{direct_task + self._task_offset},"tuple":{text}}}\nend\n')
+
+    def emit_from_spout(
+        self,
+        values: Sequence[Any],
+        tup_id: Any = None,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        token: Any = None,
+    ) -> None:
+        """A spout's emit; with ``tup_id`` (string or number) it is acked or failed by that id."""
+        out = self._streams.get(stream)
+        if out is None:
+            out = self._stream(stream)
+        if direct_task is not None or out.direct:
+            self._check_direct(out, direct_task)
+        text = self._encode(out, values)
+        head = '{"command":"emit",' + out.part
+        if tup_id is not None:
+            head += f'"id":{encode_id(tup_id)},'
+        if direct_task is None:
+            if token is None and self._ask:
+                self._silent_emits += 1
+                head += self._ask
+            else:
+                self._awaited.append(token)
+        else:
+            head += f'"task":{direct_task + self._task_offset},'
+        self._out.append(head + '"tuple":' + text + "}\nend\n")
+
+    def log(self, message: str, level: int = 2) -> None:
+        """A line for the worker's log; level 0 trace, 1 debug, 2 info, 3 warn, 4 error."""
+        self._out.append(f'{{"command":"log","msg":{_text(message)},"level":{level}}}\nend\n')
+
+    def error(self, message: str) -> None:
+        """An error for the worker's log and Storm's UI."""
+        self._out.append(f'{{"command":"error","msg":{_text(message)}}}\nend\n')
+
+    def metrics(self, name: str, params: Any) -> None:
+        """A value for a metric that the Java side registered; Storm halts the worker on an unknown name."""
+        reason = reason_against(params)
+        if reason is not None:
+            raise UnserializableValue(f"the metric {name!r}: {reason}")
+        self._out.append(f'{{"command":"metrics","name":{_text(name)},"params":{dumps(params)}}}\nend\n')
+
+    # ---- the checks behind it ----
+
+    def _encode(self, out: OutStream, values: Sequence[Any]) -> str:
+        # A wrong number of values passes Storm in silence and breaks whoever reads the field.
+        if out.arity != -1 and type(values) in (list, tuple) and len(values) != out.arity:
+            raise LocalProtocolError(
+                f"component {self.component!r} emits {len(values)} values on stream {out.name!r}, which declares "
+                f"{out.arity}: {', '.join(out.fields or ())}"
+            )
+        try:
+            return encode_values(values)
+        except UnserializableValue as error:
+            field = ""
+            if error.index is not None and out.fields and error.index < len(out.fields):
+                field = f" (field {out.fields[error.index]!r})"
+            at = "" if error.index is None else f", value {error.index}{field}"
+            raise UnserializableValue(
+                f"component {self.component!r}, stream {out.name!r}{at}: {error.reason}", error.index
+            ) from None
+
+    def _head(self, out: OutStream, anchors: Sequence[Tuple | str] | None) -> str:
+        if not anchors:
+            return '{"command":"emit",' + out.part
+        if isinstance(anchors, str | Tuple):
+            raise LocalProtocolError(
+                f"component {self.component!r}: anchors is a list of tuples; write anchors=[tup]"
+            )
+        ids = []
+        for anchor in anchors:
+            if isinstance(anchor, str) or not anchor.unfinished:
+                anchor = self._finishable(anchor, "anchor")
+            ids.append(dumps(anchor.id))
+        if len(ids) == 1 and anchors[0] is not self._anchor:
+            self._anchor = anchor
+            self._heads = {}
+        return '{"command":"emit",' + out.part + '"anchors":[' + ",".join(ids) + "],"
+
+    def _finishable(self, tup: Tuple | str, what: str) -> Tuple:
+        """The received tuple that ``tup`` (itself or its id) stands for, when ``what`` may still be done to it."""
+        found = self.unfinished.get(tup) if isinstance(tup, str) else tup
+        if found is not None and not isinstance(found, Tuple):
+            raise LocalProtocolError(
+                f"component {self.component!r}: {what} takes a tuple that was received, not {type(tup).__name__}"
+            )
+        if found is None or not found.unfinished:
+            past = {"ack": "acked", "fail": "failed", "anchor": "used as an anchor"}[what]
+            raise LocalProtocolError(
+                f"component {self.component!r}: tuple {found.id if found else tup!r} can't be {past}: it was acked or "
+                "failed before, or never received here. Each tuple is acked or failed once, after all that is anchored "
+                "to it was emitted"
+            )
+        return found
+
+    def _stream(self, stream: str | None) -> OutStream:
+        name = DEFAULT_STREAM if stream is None else stream
+        if not isinstance(name, str):
+            raise LocalProtocolError(
+                f"component {self.component!r}: stream is a name, not {type(stream).__name__} ({stream!r})"
+            )
+        if self._streams_known:
+            known = ", ".join(repr(s) for s in self._streams if s is not None) or "none"
+            raise LocalProtocolError(
+                f"component {self.component!r} emits on stream {name!r}, which it does not declare (declared: {known}); "
+                "add it to output_fields or output_streams"
+            )
+        self._streams[stream] = found = OutStream(name, None, None)
+        return found
+
+    def _check_direct(self, out: OutStream, task: int | None) -> None:
+        if task is None:
+            raise LocalProtocolError(
+                f"component {self.component!r}: stream {out.name!r} is subscribed by direct grouping; "
+                "emit with direct_task=<task id>"
+            )
+        if type(task) is not int or task < 0:
+            raise LocalProtocolError(f"component {self.component!r}: direct_task is a task id, not {task!r}")
+        components = self._task_component
+        if components and task not in components:
+            raise LocalProtocolError(
+                f"component {self.component!r} emits to task {task}, which the topology does not have; "
+                f"tasks of a component: context.tasks(name)"
+            )
+        target = components.get(task) if components else None
+        grouping = self._direct_streams.get(out.name, {}).get(target or "")
+        if grouping is not None and grouping.get("type") != "DIRECT":
+            raise LocalProtocolError(
+                f"component {self.component!r} emits directly to task {task} of {target!r}, which takes stream "
+                f"{out.name!r} by {grouping.get('type')} grouping; subscribe with direct_grouping or emit without direct_task"
+            )
+
+
+def _text(text: object) -> str:
+    """Free text as a JSON string; what has no UTF-8 form is shown escaped, since a log line must not be lost."""
+    return dumps(str(text).encode("utf-8", "backslashreplace").decode())
+
+
+def _name(kind: type) -> str:
+    return {dict: "an object", str: "a string", list: "an array", int: "an integer"}[kind]
+
+
+def _broken(what: str, how: str, frame: bytes) -> RemoteProtocolError:
+    return RemoteProtocolError(f"{what} {how}: {shortened(frame)}")
+
+
+def _wrong_tuple(message: dict[str, Any], frame: bytes) -> RemoteProtocolError:
+    kinds = {"id": str, "stream": str, "task": int, "tuple": list}
+    wrong = [key for key, kind in kinds.items() if type(message[key]) is not kind]
+    key = wrong[0] if wrong else "comp"
+    due = _name(kinds[key]) if wrong else "a string or null"
+    return _broken("a tuple", f"has {key!r} {shortened(dumps(message[key]), 60)}, where {due} is due", frame)
+
+
+def _check_context(context: dict[str, Any], frame: bytes) -> None:
+    if type(context.get("taskid")) is not int:
+        raise _broken("the handshake", "lacks context['taskid'], an integer", frame)
+    tasks = context.get("task->component")
+    if type(tasks) is not dict or not all(k.lstrip("-").isdigit() and type(v) is str for k, v in tasks.items()):
+        raise _broken("the handshake", "lacks context['task->component'], an object of task ids and component ids", frame)
+    for key, kind in (("componentid", str), ("streams", list)):
+        if key in context and type(context[key]) is not kind:
+            raise _broken("the handshake", f"has context[{key!r}] that is not {_name(kind)}", frame)
+    for key, levels in _NESTED.items():
+        if key in context and not _nested(context[key], levels):
+            raise _broken("the handshake", f"has context[{key!r}] in another shape than Storm's", frame)
+
+
+# Depth of the objects in each of the 0.10+ keys, and what stands at the bottom.
+_NESTED: dict[str, tuple[int, type]] = {
+    "stream->outputfields": (1, list),
+    "stream->target->grouping": (2, dict),
+    "source->stream->grouping": (2, dict),
+    "source->stream->fields": (2, list),
+}
+
+
+def _nested(value: object, levels: tuple[int, type]) -> bool:
+    depth, kind = levels
+    if depth == 0:
+        return type(value) is kind
+    return type(value) is dict and all(_nested(v, (depth - 1, kind)) for v in value.values())

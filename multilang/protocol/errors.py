@@ -1,0 +1,44 @@
+"""The two ways a conversation goes wrong, told apart as h11 does: who broke the rule."""
+
+from __future__ import annotations
+
+
+class ProtocolError(Exception):
+    """The multi-lang protocol was broken; see the two subclasses for by whom."""
+
+
+class LocalProtocolError(ProtocolError):
+    """This side was asked to say something that the protocol forbids. Nothing was sent."""
+
+
+class UnserializableValue(LocalProtocolError):
+    """A value of a tuple does not survive the trip through JSON and Storm.
+
+    ``index``: its position in the tuple (None: the tuple itself is at fault); ``reason``: what is wrong with it.
+    """
+
+    def __init__(self, reason: str, index: int | None = None) -> None:
+        self.index = index
+        self.reason = reason
+        super().__init__(reason if index is None else f"value {index}: {reason}")
+
+
+class RemoteProtocolError(ProtocolError):
+    """The other side broke the protocol; the conversation can't go on.
+
+    ``events``: what was understood of the same bytes before the broken message, in order, so that bytes fed whole
+    and bytes fed one at a time mean the same.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.events: list[object] = []
+
+
+def shortened(data: bytes | str, limit: int = 200) -> str:
+    """The bytes of a message for an error text: at most about ``limit`` characters, both ends kept."""
+    text = data.decode("utf-8", "backslashreplace") if isinstance(data, bytes | bytearray) else data
+    if len(text) > limit:
+        half = limit // 2
+        text = f"{text[:half]}…{text[-half:]} ({len(text)} characters)"
+    return repr(text)

@@ -1,0 +1,282 @@
+"""Every message of the multi-lang protocol, one small class each.
+
+Source: Storm's "Multi-Lang Protocol" page (1.1.0) and what Storm 2.8.3 does on the wire. Plain classes with slots and
+not dataclasses: a child process pays for every import before it can answer its parent.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any, TypeAlias
+
+    Schema: TypeAlias = dict[tuple[str | None, str], dict[str, int]]
+
+# Log levels as ShellBolt's and ShellSpout's: the number on the wire.
+TRACE, DEBUG, INFO, WARN, ERROR = range(5)
+
+DEFAULT_STREAM = "default"
+HEARTBEAT_STREAM = "__heartbeat"
+TICK_STREAM = "__tick"
+SYSTEM_COMPONENT = "__system"
+SYSTEM_TASK = -1
+
+
+class Message:
+    """Base of all messages: compared and shown by their fields."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+
+
+# ---- from Storm to the component ----
+
+
+class Setup(Message):
+    """The initial handshake: the topology's conf, where to leave the PID file, and the task's context."""
+
+    __slots__ = ("conf", "context", "pid_dir")
+
+    def __init__(self, conf: dict[str, Any], pid_dir: str, context: dict[str, Any]) -> None:
+        self.conf = conf
+        self.pid_dir = pid_dir
+        self.context = context
+
+
+class Next(Message):
+    """Ask a spout for its next tuple."""
+
+    __slots__ = ()
+
+
+class Activate(Message):
+    """The topology was activated."""
+
+    __slots__ = ()
+
+
+class Deactivate(Message):
+    """The topology was deactivated: no next until it is activated again."""
+
+    __slots__ = ()
+
+
+class Ack(Message):
+    """To a spout: the tuple of this message id was fully processed. From a bolt: this input is done."""
+
+    __slots__ = ("id",)
+
+    def __init__(self, id: Any) -> None:
+        self.id = id
+
+
+class Fail(Message):
+    """To a spout: the tuple of this message id failed or timed out. From a bolt: this input failed."""
+
+    __slots__ = ("id",)
+
+    def __init__(self, id: Any) -> None:
+        self.id = id
+
+
+class TaskIds(Message):
+    """The tasks that a tuple went to, in answer to an emit. ``token``: what the emit was marked with."""
+
+    __slots__ = ("tasks", "token")
+
+    def __init__(self, tasks: list[int], token: Any = None) -> None:
+        self.tasks = tasks
+        self.token = token
+
+
+class Heartbeat(Message):
+    """A bolt's sign of life is wanted: answer with sync."""
+
+    __slots__ = ("id",)
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+
+
+class Tuple(Message):
+    """A tuple: ``values`` by position (``tup[0]``) or by the field's name (``tup["word"]``).
+
+    ``id`` is Storm's id of this delivery, ``component``, ``stream`` and ``task`` say where it comes from.
+    ``unfinished`` is true from its arrival until it is acked or failed.
+    """
+
+    __slots__ = ("component", "id", "schema", "stream", "task", "unfinished", "values")
+
+    def __init__(
+        self,
+        id: str,
+        component: str | None,
+        stream: str,
+        task: int,
+        values: list[Any],
+        schema: Schema | None = None,
+        unfinished: bool = False,
+    ) -> None:
+        self.id = id
+        self.component = component
+        self.stream = stream
+        self.task = task
+        self.values = values
+        self.schema = schema
+        self.unfinished = unfinished
+
+    def __getitem__(self, key: int | str) -> Any:
+        if type(key) is str:
+            try:
+                return self.values[self.schema[self.component, self.stream][key]]  # type: ignore[index]
+            except (KeyError, TypeError, IndexError):
+                raise KeyError(self._no_field(key)) from None
+        return self.values[key]  # type: ignore[index]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values)
+
+    def __contains__(self, value: object) -> bool:
+        return value in self.values
+
+    def get(self, field: str, default: Any = None) -> Any:
+        """The value of ``field``, or ``default`` when the tuple's stream has no such field."""
+        index = (self.schema or {}).get((self.component, self.stream), {}).get(field)
+        return default if index is None or index >= len(self.values) else self.values[index]
+
+    @property
+    def fields(self) -> list[str]:
+        """The names of the values, as the source declared them; empty when the context does not tell."""
+        return list((self.schema or {}).get((self.component, self.stream), ()))
+
+    def asdict(self) -> dict[str, Any]:
+        """The values by field name."""
+        return dict(zip(self.fields, self.values, strict=False))
+
+    @property
+    def is_tick(self) -> bool:
+        """True for a tick tuple (``topology.tick.tuple.freq.secs``)."""
+        return self.stream == TICK_STREAM and self.component == SYSTEM_COMPONENT
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tuple):
+            return NotImplemented
+        return (self.id, self.component, self.stream, self.task, self.values) == (
+            other.id,
+            other.component,
+            other.stream,
+            other.task,
+            other.values,
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return (
+            f"Tuple(id={self.id!r}, component={self.component!r}, stream={self.stream!r}, "
+            f"task={self.task!r}, values={self.values!r})"
+        )
+
+    def _no_field(self, key: str) -> str:
+        fields = self.fields
+        where = f"stream {self.stream!r} of {self.component!r}"
+        if fields and key in fields:
+            return f"{where} sent {len(self.values)} values, too few to hold field {key!r}"
+        if fields:
+            return f"{where} has no field {key!r}; it has {', '.join(map(repr, fields))}"
+        return f"the fields of {where} are not known here (asked for {key!r}); use a position, as tup[0]"
+
+
+# ---- from the component to Storm ----
+
+
+class Pid(Message):
+    """The component's answer to the handshake."""
+
+    __slots__ = ("pid",)
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+
+class Emit(Message):
+    """A tuple to send. ``id``: a spout's message id; ``anchors``: a bolt's; ``task``: of a direct emit."""
+
+    __slots__ = ("anchors", "id", "need_task_ids", "stream", "task", "values")
+
+    def __init__(
+        self,
+        values: list[Any],
+        stream: str = DEFAULT_STREAM,
+        id: Any = None,
+        anchors: Sequence[str] = (),
+        task: int | None = None,
+        need_task_ids: bool = True,
+    ) -> None:
+        self.values = values
+        self.stream = stream
+        self.id = id
+        self.anchors = anchors
+        self.task = task
+        self.need_task_ids = need_task_ids
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Emit):
+            return NotImplemented
+        mine, theirs = list(self.anchors), list(other.anchors)
+        return mine == theirs and all(
+            getattr(self, name) == getattr(other, name) for name in self.__slots__ if name != "anchors"
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Log(Message):
+    """A line for the worker's log, ``level`` as above (Storm's default: info)."""
+
+    __slots__ = ("level", "message")
+
+    def __init__(self, message: str, level: int = INFO) -> None:
+        self.message = message
+        self.level = level
+
+
+class Error(Message):
+    """An error for the worker's log and Storm's UI; the worker lives on."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+
+class Metrics(Message):
+    """A value for the metric registered as ``name`` on the Java side."""
+
+    __slots__ = ("name", "params")
+
+    def __init__(self, name: str, params: Any) -> None:
+        self.name = name
+        self.params = params
+
+
+class Sync(Message):
+    """A spout: done with the last command. A bolt: alive. ``exhausted``: told to our own parent by a spout that can tell."""
+
+    __slots__ = ("exhausted",)
+
+    def __init__(self, exhausted: bool | None = None) -> None:
+        self.exhausted = exhausted
