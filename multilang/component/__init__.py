@@ -1,0 +1,59 @@
+"""What users write, and the process that runs it.
+
+Subclass Spout, ReliableSpout, Bolt, BasicBolt or BatchingBolt; declare its streams with ``output_fields`` or
+``output_streams``; put it into a topology, or run it alone with ``.run()``.
+"""
+
+from __future__ import annotations
+
+from multilang.component.bolt import BasicBolt, Bolt
+from multilang.component.context import Context
+from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
+from multilang.component.spout import Spout
+from multilang.component.streams import Stream
+from multilang.protocol.messages import Tuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.component.base import Component
+    from multilang.component.batching import BatchingBolt
+    from multilang.component.middleware import Middleware, Retry, Timing
+    from multilang.component.reliable import ReliableSpout
+
+__all__ = [
+    "BasicBolt",
+    "BatchingBolt",
+    "Bolt",
+    "Component",
+    "ConfigError",
+    "Context",
+    "FailedException",
+    "Middleware",
+    "ReliableSpout",
+    "ReportedFailedException",
+    "Retry",
+    "Spout",
+    "Stream",
+    "Timing",
+    "Tuple",
+]
+
+_LATER = {
+    "BatchingBolt": "batching",
+    "Component": "base",
+    "Middleware": "middleware",
+    "ReliableSpout": "reliable",
+    "Retry": "middleware",
+    "Timing": "middleware",
+}
+
+
+def __getattr__(name: str) -> object:
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module 'multilang.component' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"multilang.component.{module}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,101 @@
+"""Bolts that work on groups of tuples."""
+
+from __future__ import annotations
+
+from multilang.component.bolt import AnchoredBolt
+from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
+from multilang.component.report import report_exception
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+    from typing import Any
+
+    from multilang.component.collector import BoltCollector
+    from multilang.component.context import Context
+    from multilang.protocol.messages import Tuple
+
+
+class BatchingBolt(AnchoredBolt):
+    """Collects tuples into groups by ``group_key`` and hands each group to ``process_batch``.
+
+    A group is due when it holds ``batch_size`` tuples, or at the ``ticks_between_batches``-th tick. Emits are anchored
+    to the whole group. When ``process_batch`` returns, the group's tuples are acked, but for those that it failed
+    itself; when it raises, the group's tuples fail and the other groups go on. What is still collected when the process
+    ends is neither acked nor failed: it times out and is replayed.
+    """
+
+    batch_size: int | None = 1000
+    """Tuples in one group at the most; None for no bound, then ticks alone decide."""
+
+    ticks_between_batches: int = 1
+    """Ticks between one hand-over and the next."""
+
+    component_conf = {"topology.tick.tuple.freq.secs": 1}
+
+    _groups: dict[Hashable, list[Tuple]]
+    _ticks: int = 0
+
+    def group_key(self, tup: Tuple) -> Hashable:
+        """The key of the group that ``tup`` belongs to; one group for all unless overridden."""
+        return None
+
+    def process_batch(self, key: Any, tups: list[Tuple]) -> None:
+        """Work on a group of tuples, in the order of their arrival."""
+        raise TypeError(f"{type(self).__name__} has no process_batch method: define process_batch(self, key, tups)")
+
+    def process(self, tup: Tuple) -> None:
+        try:
+            key = self.group_key(tup)
+            group = self._groups.setdefault(key, [])
+        except Exception as error:
+            self._failed([tup], error)
+            return
+        group.append(tup)
+        if self.batch_size is not None and len(group) >= self.batch_size:
+            del self._groups[key]
+            self._hand_over(key, group)
+
+    def process_tick(self, tup: Tuple) -> None:
+        self._ticks += 1
+        if self._ticks >= self.ticks_between_batches:
+            self._ticks = 0
+            self.process_batches()
+
+    def process_batches(self) -> None:
+        """Hand over all groups now."""
+        groups, self._groups = self._groups, {}
+        for key, group in groups.items():
+            self._hand_over(key, group)
+
+    def _hand_over(self, key: Hashable, group: list[Tuple]) -> None:
+        collector = self._collector
+        collector.anchors = group
+        try:
+            self.process_batch(key, list(group))
+        except Exception as error:
+            self._failed(group, error)
+        else:
+            for tup in group:
+                if tup.unfinished:
+                    self.ack(tup)
+        finally:
+            collector.anchors = ()
+
+    def _failed(self, group: list[Tuple], error: Exception) -> None:
+        if not isinstance(error, FailedException) or isinstance(error, ReportedFailedException):
+            report_exception(self, error, group[0], f"in a batch of {len(group)}" if len(group) > 1 else "")
+        for tup in group:
+            if tup.unfinished:
+                self.fail(tup)
+
+    def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
+        super()._attach(collector, conf, context)
+        self._groups = {}
+        if self.batch_size is not None and self.batch_size < 1:
+            raise ConfigError(f"{type(self).__name__}.batch_size is {self.batch_size!r}; use a number from 1, or None")
+        if not conf.get("topology.tick.tuple.freq.secs") and self.batch_size != 1:
+            raise ConfigError(
+                f"{type(self).__name__} of component {context.component!r} gets no ticks, so that a group smaller than "
+                "batch_size would wait for ever: set topology.tick.tuple.freq.secs in its conf"
+            )

@@ -1,0 +1,127 @@
+"""The seam between a component and where it runs: what stands behind emit, ack, fail, log and report.
+
+A runner gives each task a collector: over the wire, in the embedded cluster, in a Spark task. A component's ``emit``
+is the collector's own bound method, so that the seam costs nothing per tuple.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from multilang.protocol.messages import Tuple
+
+
+class Collector(ABC):
+    """What every task can say."""
+
+    current: Tuple | None = None
+    """The tuple that user code works on at the moment, None between tuples."""
+
+    @abstractmethod
+    def log(self, message: str, level: int = 2) -> None:
+        """A line for the worker's log: 0 trace, 1 debug, 2 info, 3 warn, 4 error."""
+
+    @abstractmethod
+    def report_error(self, message: str) -> None:
+        """An error for the log and Storm's UI; the task lives on."""
+
+    @abstractmethod
+    def report_metric(self, name: str, params: Any) -> None:
+        """A value for a metric registered on the Java side under ``name``."""
+
+
+class BoltCollector(Collector):
+    """A bolt's collector (Storm's OutputCollector)."""
+
+    anchors: Sequence[Tuple] = ()
+    """What ``emit_anchored`` anchors to: the tuple, or the batch, in process."""
+
+    @abstractmethod
+    def emit(
+        self,
+        values: Sequence[Any],
+        stream: str | None = None,
+        anchors: Sequence[Tuple | str] | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None:
+        """Send a tuple; see Bolt.emit."""
+
+    def emit_anchored(
+        self,
+        values: Sequence[Any],
+        stream: str | None = None,
+        anchors: Sequence[Tuple | str] | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None:
+        """The same, anchored to ``self.anchors`` unless ``anchors`` says otherwise."""
+        return self.emit(
+            values, stream, self.anchors if anchors is None else anchors, direct_task, need_task_ids, on_task_ids
+        )
+
+    def emit_many(
+        self,
+        rows: Iterable[Sequence[Any]],
+        stream: str | None = None,
+        anchors: Sequence[Tuple | str] | None = None,
+    ) -> None:
+        """Send many tuples to one stream with the same anchors."""
+        emit = self.emit
+        for values in rows:
+            emit(values, stream, anchors)
+
+    def emit_many_anchored(
+        self,
+        rows: Iterable[Sequence[Any]],
+        stream: str | None = None,
+        anchors: Sequence[Tuple | str] | None = None,
+    ) -> None:
+        """The same, anchored to ``self.anchors`` unless ``anchors`` says otherwise."""
+        self.emit_many(rows, stream, self.anchors if anchors is None else anchors)
+
+    @abstractmethod
+    def ack(self, tup: Tuple | str) -> None:
+        """This input is done."""
+
+    @abstractmethod
+    def fail(self, tup: Tuple | str) -> None:
+        """This input failed."""
+
+
+class SpoutCollector(Collector):
+    """A spout's collector (Storm's SpoutOutputCollector)."""
+
+    @abstractmethod
+    def emit(
+        self,
+        values: Sequence[Any],
+        tup_id: Any = None,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None:
+        """Send a tuple; see Spout.emit."""
+
+    def emit_many(
+        self,
+        rows: Iterable[Sequence[Any]],
+        tup_ids: Iterable[Any] | None = None,
+        stream: str | None = None,
+    ) -> None:
+        """Send many tuples to one stream, with a message id each or none."""
+        emit = self.emit
+        if tup_ids is None:
+            for values in rows:
+                emit(values, None, stream)
+        else:
+            for values, tup_id in zip(rows, tup_ids, strict=True):
+                emit(values, tup_id, stream)

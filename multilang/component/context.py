@@ -1,0 +1,67 @@
+"""The task's place in the topology: the handshake's context, with a typed name for each of its keys."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+    Grouping: TypeAlias = dict[str, Any]  # {"type": "FIELDS", "fields": ["word"]}, as Storm sends it
+
+
+class Context(dict):  # type: ignore[type-arg]
+    """The context as Storm sends it (``context["task->component"]``), and as attributes.
+
+    Source: the "Initial Handshake" section of the Multi-Lang Protocol page. Before Storm 0.10 the context has
+    ``taskid`` and ``task->component`` alone; then the attributes that need more are empty.
+    """
+
+    @property
+    def task(self) -> int:
+        """This task's id."""
+        return self["taskid"]  # type: ignore[no-any-return]
+
+    @property
+    def component(self) -> str:
+        """This task's component id."""
+        name: str | None = self.get("componentid")
+        return name if name is not None else self.task_component.get(self.task, "?")
+
+    @property
+    def task_component(self) -> dict[int, str]:
+        """The component of each task of the topology, Storm's own (``__acker``) included."""
+        return {int(task): name for task, name in self["task->component"].items()}
+
+    @property
+    def task_index(self) -> int:
+        """The position of this task among its component's tasks, from 0."""
+        return self.tasks(self.component).index(self.task)
+
+    def tasks(self, component: str) -> list[int]:
+        """The task ids of a component, ascending; empty when the topology has no such component."""
+        return sorted(task for task, name in self.task_component.items() if name == component)
+
+    @property
+    def streams(self) -> list[str]:
+        """The ids of this component's output streams."""
+        return list(self.get("streams", self.output_fields))
+
+    @property
+    def output_fields(self) -> dict[str, list[str]]:
+        """The fields of each output stream."""
+        return dict(self.get("stream->outputfields", {}))
+
+    @property
+    def targets(self) -> dict[str, dict[str, Grouping]]:
+        """Per output stream, the components that subscribe to it, each with its grouping."""
+        return dict(self.get("stream->target->grouping", {}))
+
+    @property
+    def sources(self) -> dict[str, dict[str, Grouping]]:
+        """Per source component and stream, the grouping by which this component takes it."""
+        return dict(self.get("source->stream->grouping", {}))
+
+    @property
+    def source_fields(self) -> dict[str, dict[str, list[str]]]:
+        """Per source component and stream, the fields of its tuples."""
+        return dict(self.get("source->stream->fields", {}))

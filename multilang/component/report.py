@@ -1,0 +1,33 @@
+"""An exception as a person reads it in Storm's log."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.component.base import Component
+    from multilang.protocol.messages import Tuple
+
+_MAX_VALUES = 500  # characters of a tuple's values that are shown
+
+
+def describe(error: BaseException, component: Component, tup: Tuple | None, where: str = "") -> str:
+    """What happened, in which component and task, on which tuple, and the traceback."""
+    from traceback import format_exception
+
+    context = getattr(component, "context", None)
+    who = f"{context.component!r} (task {context.task})" if context else type(component).__name__
+    on = ""
+    if tup is not None:
+        values = repr(tup.values)
+        if len(values) > _MAX_VALUES:
+            values = f"{values[:_MAX_VALUES]}… ({len(values)} characters)"
+        on = f" on tuple {tup.id} from {tup.component!r}, stream {tup.stream!r}, values {values}"
+    if where:
+        on = f" {where}{on}"
+    trace = "".join(format_exception(type(error), error, error.__traceback__))
+    return f"{type(error).__name__} in component {who}{on}: {error}\n{trace}"
+
+
+def report_exception(component: Component, error: BaseException, tup: Tuple | None, where: str = "") -> None:
+    """Show ``error`` in Storm's log and UI."""
+    component.report_error(describe(error, component, tup, where))

@@ -1,0 +1,124 @@
+"""The component loop: what happens around each call into user code, the same behind every collector."""
+
+from __future__ import annotations
+
+from multilang.component.bolt import BasicBolt
+from multilang.component.errors import FailedException, ReportedFailedException
+from multilang.component.report import report_exception
+from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from multilang.component.bolt import Bolt
+    from multilang.component.collector import BoltCollector, SpoutCollector
+    from multilang.component.context import Context
+    from multilang.component.spout import Spout
+    from multilang.protocol.messages import Tuple
+
+
+def start_bolt(
+    bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], context: Context
+) -> Callable[[Tuple], None]:
+    """Initialize ``bolt`` behind ``collector`` and return the function that runs one tuple through it.
+
+    An exception that escapes that function ends the task: its runner reports it and starts the task again.
+    """
+    bolt._attach(collector, conf, context)
+    bolt.initialize(conf, context)
+    process = bolt.process
+    if bolt.middleware or conf.get("multilang.middleware"):
+        from multilang.component.middleware import all_middleware
+
+        for middleware in reversed(all_middleware(bolt.middleware, conf)):
+            process = middleware.process(bolt, process)
+    return _basic(bolt, collector, process) if isinstance(bolt, BasicBolt) else _plain(bolt, collector, process)
+
+
+def _plain(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
+    def execute(tup: Tuple) -> None:
+        collector.current = tup
+        try:
+            if tup.stream == TICK_STREAM and tup.component == SYSTEM_COMPONENT:
+                bolt.process_tick(tup)
+                if tup.unfinished:
+                    collector.ack(tup)
+            else:
+                process(tup)
+        except FailedException as error:
+            _fail(bolt, collector, tup, error)
+        collector.current = None
+
+    return execute
+
+
+def _basic(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
+    ack = collector.ack
+
+    def execute(tup: Tuple) -> None:
+        collector.current = tup
+        collector.anchors = (tup,)
+        try:
+            if tup.stream == TICK_STREAM and tup.component == SYSTEM_COMPONENT:
+                bolt.process_tick(tup)
+            else:
+                process(tup)
+            if tup.unfinished:
+                ack(tup)
+        except FailedException as error:
+            _fail(bolt, collector, tup, error)
+        except Exception as error:
+            report_exception(bolt, error, tup)
+            if tup.unfinished:
+                collector.fail(tup)
+        collector.current = None
+
+    return execute
+
+
+def _fail(bolt: Bolt, collector: BoltCollector, tup: Tuple, error: FailedException) -> None:
+    if isinstance(error, ReportedFailedException):
+        report_exception(bolt, error, tup)
+    if tup.unfinished:
+        collector.fail(tup)
+
+
+class SpoutRunner:
+    """A started spout. An exception out of a method ends the task."""
+
+    def __init__(self, spout: Spout, next_tuple: Callable[[], None]) -> None:
+        from multilang.component.spout import Spout
+
+        self._spout = spout
+        self._next_tuple = next_tuple
+        self._replay = None if type(spout).replay is Spout.replay else spout.replay
+        self.ack = spout.ack
+        self.fail = spout.fail
+        self.activate = spout.activate
+        self.deactivate = spout.deactivate
+
+    def next(self) -> None:
+        """Emit again what is due, or ask for the next tuple."""
+        if self._replay is None or not self._replay():
+            self._next_tuple()
+
+    def exhausted(self) -> bool | None:
+        """Whether more is to come, replays included; None when the spout can't tell."""
+        if getattr(self._spout, "waiting_for_replay", 0):
+            return False
+        return self._spout.exhausted()
+
+
+def start_spout(spout: Spout, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> SpoutRunner:
+    """Initialize ``spout`` behind ``collector`` and return what runs it."""
+    spout._attach(collector, conf, context)
+    spout.initialize(conf, context)
+    next_tuple = spout.next_tuple
+    if spout.middleware or conf.get("multilang.middleware"):
+        from multilang.component.middleware import all_middleware
+
+        for middleware in reversed(all_middleware(spout.middleware, conf)):
+            next_tuple = middleware.next_tuple(spout, next_tuple)
+    return SpoutRunner(spout, next_tuple)

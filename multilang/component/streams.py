@@ -1,0 +1,55 @@
+"""Output streams as a component declares them."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+from multilang.component.errors import ConfigError
+from multilang.protocol.messages import DEFAULT_STREAM
+
+
+class Stream:
+    """One output stream: its fields by name, and whether its tuples are emitted to a task directly.
+
+    Storm's OutputFieldsDeclarer.declareStream(id, direct, fields).
+    """
+
+    __slots__ = ("direct", "fields")
+
+    def __init__(self, fields: Sequence[str], direct: bool = False) -> None:
+        if isinstance(fields, str) or not all(isinstance(f, str) and f for f in fields):
+            raise ConfigError(f"the fields of a stream are a list of names, not {fields!r}; write [{fields!r}]")
+        self.fields = tuple(fields)
+        twice = sorted({f for f in self.fields if self.fields.count(f) > 1})
+        if twice:
+            raise ConfigError(f"a stream has the field {twice[0]!r} twice: {list(self.fields)!r}")
+        self.direct = bool(direct)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Stream):
+            return NotImplemented
+        return self.fields == other.fields and self.direct == other.direct
+
+    def __hash__(self) -> int:
+        return hash((self.fields, self.direct))
+
+    def __repr__(self) -> str:
+        return f"Stream({list(self.fields)!r}{', direct=True' if self.direct else ''})"
+
+
+def declared_streams(
+    output_fields: Sequence[str] | None, output_streams: Mapping[str, Sequence[str] | Stream] | None
+) -> dict[str, Stream]:
+    """The streams that ``output_fields`` (the default stream) and ``output_streams`` (by name) declare together."""
+    streams: dict[str, Stream] = {}
+    if output_fields is not None:
+        streams[DEFAULT_STREAM] = output_fields if isinstance(output_fields, Stream) else Stream(output_fields)
+    for name, fields in (output_streams or {}).items():
+        if not isinstance(name, str) or not name:
+            raise ConfigError(f"output_streams maps stream names to fields; {name!r} is no name")
+        if name in streams:
+            raise ConfigError("the default stream is declared twice: in output_fields and in output_streams")
+        streams[name] = fields if isinstance(fields, Stream) else Stream(fields)
+    return streams
