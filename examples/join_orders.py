@@ -56,9 +56,7 @@ class Join(Bolt):
 
     def process(self, tup: Tuple) -> None:
         number = tup["order"]
-        mine, others = (
-            (self.orders, self.payments) if tup.component == "orders" else (self.payments, self.orders)
-        )
+        mine, others = (self.orders, self.payments) if tup.component == "orders" else (self.payments, self.orders)
         # A half that timed out and was replayed takes the place of its older self, which no ack could save.
         mine[number] = tup
         if number in others:

@@ -37,13 +37,13 @@ class Sentences(ReliableSpout):
         super().initialize(conf, context)
         self.done = False
         # Several tasks of this spout share the work: the task of index i takes the lines i, i + n, i + 2n ...
-        self.tasks = len(context.tasks(context.component))
+        self.index, self.tasks = context.task_index, len(context.tasks(context.component))
         self.numbered = enumerate(lines_of(conf.get("multilang.input.files") or []))
 
     def next_tuple(self) -> None:
         for number, line in self.numbered:
             sentence = line.strip()
-            if sentence and number % self.tasks == self.context.task_index:
+            if sentence and number % self.tasks == self.index:
                 self.emit([sentence], tup_id=number)
                 return
         self.done = True

@@ -1,0 +1,49 @@
+"""What is written on the command line, turned into values; each refusal says what to write instead."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+
+def conf_entries(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
+    """``topology.max.spout.pending=100``, any number of them: values are JSON, and text where they are none."""
+    conf: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise click.BadParameter(f"{text!r} is not KEY=VALUE; write for example topology.max.spout.pending=100")
+        try:
+            conf[key] = json.loads(value)
+        except ValueError:
+            conf[key] = value
+    return conf
+
+
+@dataclass(frozen=True)
+class Top:
+    """Which rows ``--top`` shows: the greatest values of a field, by another field, of one stream."""
+
+    component: str
+    stream: str
+    key: str
+    value: str | None
+    """The field to rank by, None to count the tuples of each key."""
+
+
+def top_spec(_context: click.Context, _parameter: click.Parameter, text: str | None) -> Top | None:
+    """``count:word:count``: component (and stream), field to show, field to rank by (left out: how many tuples)."""
+    if text is None:
+        return None
+    parts = text.split(":")
+    if not 2 <= len(parts) <= 3 or not all(parts):
+        raise click.BadParameter(
+            f"{text!r} is not COMPONENT[/STREAM]:FIELD[:FIELD]; write for example count:word:count, "
+            "the words with the greatest counts among what the component 'count' emitted"
+        )
+    component, _, stream = parts[0].partition("/")
+    return Top(component, stream or "default", parts[1], parts[2] if len(parts) == 3 else None)
