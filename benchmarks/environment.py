@@ -1,0 +1,104 @@
+"""What the measurements need, made at run time in a cache: the peers' virtual environment, storm.py, the native programs."""
+
+from __future__ import annotations
+
+import compileall
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PROJECT = HERE.parent
+STORM_VERSION = "2.8.3"
+PEERS = ("ujson", "pystorm==3.1.4", "streamparse")
+
+
+class Missing(Exception):
+    """Something that a measurement needs can't be had here; says what."""
+
+
+def cache_folder() -> Path:
+    """Where downloads and builds are kept: $MULTILANG_BENCH_CACHE, else the user's cache folder."""
+    root = os.environ.get("MULTILANG_BENCH_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "storm-multilang", "benchmarks"
+    )
+    Path(root).mkdir(parents=True, exist_ok=True)
+    return Path(root)
+
+
+def run(command: list[str], what: str) -> None:
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise Missing(f"{what}: there is no {command[0]} here") from None
+    if done.returncode:
+        raise Missing(f"{what}: {' '.join(command)} failed: {(done.stderr or done.stdout).strip()[-600:]}")
+
+
+def python() -> Path:
+    """The Python of an environment of its own that holds the peers, ujson, and our package laid as a wheel lays it."""
+    wanted = "\n".join([sys.version, *PEERS])
+    venv = cache_folder() / f"venv-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
+    interpreter = venv / "bin" / "python"
+    if not (venv / "complete").exists():
+        shutil.rmtree(venv, ignore_errors=True)
+        base = getattr(sys, "_base_executable", sys.executable)
+        run([base, "-m", "venv", str(venv)], "the peers' environment")
+        run([str(interpreter), "-m", "pip", "install", "--quiet", *PEERS], "the peers")
+        # setuptools puts a .pth file beside them that every start of this Python would pay for.
+        run([str(interpreter), "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools"], "the peers")
+        (venv / "complete").touch()
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(venv), "platbase": str(venv)}))
+    for package in ("multilang", "spark_bridge"):
+        shutil.rmtree(site / package, ignore_errors=True)
+        if (PROJECT / package).exists():
+            shutil.copytree(PROJECT / package, site / package, ignore=shutil.ignore_patterns("__pycache__"))
+            compileall.compile_dir(site / package, quiet=2)
+    return interpreter
+
+
+def maven(goal: str, *settings: str) -> None:
+    command = ["mvn", "--quiet", "--batch-mode", "--no-transfer-progress"]
+    run([*command, f"org.apache.maven.plugins:maven-dependency-plugin:{goal}", *settings], "an artifact of Storm")
+
+
+def storm_py() -> Path:
+    """The folder of Storm's own storm.py, taken out of its Maven artifact."""
+    folder = cache_folder() / f"storm-{STORM_VERSION}"
+    if not (folder / "storm.py").exists():
+        artifact = f"org.apache.storm:multilang-python:{STORM_VERSION}:jar"
+        maven("3.6.1:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}")
+        with zipfile.ZipFile(folder / f"multilang-python-{STORM_VERSION}.jar") as jar:
+            (folder / "storm.py").write_bytes(jar.read("resources/storm.py"))
+    return folder
+
+
+def storm_jars() -> tuple[Path, Path]:
+    """Storm's jars with all that they need, and Flux's jar, from Maven: what a LocalCluster needs."""
+    folder = cache_folder() / f"storm-{STORM_VERSION}"
+    flux = folder / f"flux-core-{STORM_VERSION}.jar"
+    if not (folder / "lib" / f"storm-server-{STORM_VERSION}.jar").exists():
+        pom = folder / "pom.xml"
+        folder.mkdir(exist_ok=True)
+        pom.write_text((HERE / "cluster" / "pom.xml").read_text().replace("@STORM_VERSION@", STORM_VERSION))
+        maven(
+            "3.6.1:copy-dependencies", "-f", str(pom), "-DincludeScope=runtime", f"-DoutputDirectory={folder / 'lib'}"
+        )
+    if not flux.exists():
+        # flux-core's parent pom is not on Maven Central: 3.6.1 reads the pom and fails, 2.10 takes the jar alone.
+        maven("2.10:copy", f"-Dartifact=org.apache.storm:flux-core:{STORM_VERSION}:jar", f"-DoutputDirectory={folder}")
+    return folder / "lib", flux
+
+
+def native(name: str) -> Path:
+    """A program of native/, compiled by the system's compiler; anew when its source has changed."""
+    source = HERE / "native" / f"{name}.c"
+    program = cache_folder() / f"{name}-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
+    if not program.exists():
+        run([os.environ.get("CC", "cc"), "-O2", "-o", str(program), str(source)], f"the compiler, for {source.name}")
+    return program

@@ -1,0 +1,195 @@
+"""The measurements. Each round runs every child once, so that what else the machine does falls on all of them alike."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .driver import Child, Driver, WrongAnswer
+
+#: Which children run each workload; what is not there is left out.
+RATES = {
+    "split": ("ours", "ours-many", "ours-bolt", "pystorm", "streamparse", "storm.py", "bare", "native"),
+    "count": ("ours", "pystorm", "streamparse", "storm.py", "bare", "native"),
+    "filter": ("ours", "pystorm", "streamparse", "storm.py", "bare", "native"),
+    "spout1": ("ours", "pystorm", "streamparse", "storm.py", "bare", "native"),
+    "spout100": ("ours", "ours-many", "pystorm", "streamparse", "storm.py", "bare", "native"),
+    "echo-ascii": ("ours", "pystorm", "storm.py", "bare"),
+    "echo-unicode": ("ours", "pystorm", "storm.py", "bare"),
+}
+HEARTBEATS = ("ours", "pystorm", "storm.py", "bare", "native")
+STARTS = ("ours", "import ujson", "pystorm", "streamparse", "storm.py", "bare", "native")
+MEMORY = ("ours", "ujson", "pystorm", "streamparse", "storm.py", "bare", "native")
+
+
+@dataclass
+class Results:
+    """Every figure of every round, by (section, work, child); what went wrong; how each section counts."""
+
+    figures: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, section: str, work: str, child: str, value: float) -> None:
+        self.figures.setdefault((section, work, child), []).append(value)
+
+    def of(self, section: str, work: str, child: str) -> list[float]:
+        return self.figures.get((section, work, child), [])
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to measure: rounds, CPU-seconds of one run, turns of a conversation, tuples of the flat test."""
+
+    rounds: int
+    seconds: float
+    turns: int
+    starts: int
+    flat: tuple[int, ...]
+    flat_rounds: int
+    sentences: dict[str, int]
+
+
+FULL = Effort(7, 0.6, 4000, 21, (100_000, 1_000_000, 10_000_000), 3, {"process": 30_000, "inprocess": 150_000})
+QUICK = Effort(3, 0.2, 1000, 7, (100_000, 1_000_000), 1, {"process": 5_000, "inprocess": 30_000})
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+class Suite:
+    """One run of everything over the children that are here."""
+
+    def __init__(self, driver: Driver, children: dict[str, Child], effort: Effort, only: Callable[[str], bool]) -> None:
+        self.driver, self.children, self.effort, self.only = driver, children, effort, only
+        self.results = Results()
+
+    def problem(self, error: WrongAnswer) -> None:
+        self.results.problems.append(str(error))
+        say(f"  {error}")
+
+    def right(self, work: str, names: tuple[str, ...]) -> list[Child]:
+        """The children of these names whose answers are right."""
+        found = []
+        for name in names:
+            if name not in self.children or not self.only(name):
+                continue
+            try:
+                self.driver.verify(self.children[name], work)
+            except WrongAnswer as error:
+                self.problem(error)
+            else:
+                found.append(self.children[name])
+        return found
+
+    def interleaved(self, children: list[Child], rounds: int, once: Callable[[Child, int], None]) -> None:
+        """A child that fails is left out of the rounds that follow."""
+        for n in range(rounds):
+            for child in list(children if n % 2 == 0 else children[::-1]):
+                try:
+                    once(child, n)
+                except WrongAnswer as error:
+                    self.problem(error)
+                    children.remove(child)
+
+    def rates(self) -> None:
+        """Tuples per CPU-second of the child."""
+        for work, names in RATES.items():
+            say(f"rate: {work}")
+            children = self.right(work, names)
+            amounts = {child.name: self.enough(child, work) for child in children}
+
+            def once(child: Child, _: int, work: str = work, amounts: dict[str, int] = amounts) -> None:
+                figures = self.conversation(child, work, amounts[child.name])
+                self.results.add("rate", work, child.name, figures["units"] / figures["cpu"] * 1e9)
+                self.results.add("latency", work, child.name, figures["p50"] / 1e3)
+
+            self.interleaved(children, self.effort.rounds, once)
+
+    def conversation(self, child: Child, work: str, amount: int) -> dict[str, float]:
+        spout = work.startswith("spout")
+        return (self.driver.turns if spout else self.driver.stream)(child, work, amount)
+
+    def enough(self, child: Child, work: str) -> int:
+        """How many chunks or turns take the wished CPU time."""
+        probe = 100 if work.startswith("spout") else 2
+        cpu = self.conversation(child, work, probe)["cpu"] / 1e9
+        return min(20_000, max(probe, round(probe * self.effort.seconds / cpu)))
+
+    def heartbeats(self) -> None:
+        """The time between a heartbeat and its sync, in microseconds."""
+        say("heartbeat")
+
+        def once(child: Child, _: int) -> None:
+            figures = self.driver.turns(child, "heartbeat", self.effort.turns)
+            self.results.add("p50", "heartbeat", child.name, figures["p50"] / 1e3)
+            self.results.add("p99", "heartbeat", child.name, figures["p99"] / 1e3)
+            figures = self.driver.turns(child, "heartbeat", self.effort.turns, pin=False)
+            self.results.add("p50 unpinned", "heartbeat", child.name, figures["p50"] / 1e3)
+
+        self.interleaved(self.right("heartbeat", HEARTBEATS), self.effort.rounds, once)
+
+    def starts(self) -> None:
+        """From exec to the pid message (or to the exit of `import ujson`): milliseconds of wall and of CPU time."""
+        say("start")
+
+        def once(child: Child, n: int) -> None:
+            if child.name == "import ujson":
+                figures = self.driver.run("whole", child, "filter")
+                wall, cpu = figures["whole_wall"], figures["utime"] + figures["stime"]
+            else:
+                figures = self.driver.run("start", child, "filter", idle_ms=0)
+                wall, cpu = figures["pid_wall"], figures["pid_cpu"]
+            if n:  # the first one fills the page cache
+                self.results.add("start", "start", child.name, wall / 1e6)
+                self.results.add("start cpu", "start", child.name, cpu / 1e6)
+
+        self.interleaved(self.present(STARTS), self.effort.starts + 1, once)
+
+    def memory(self) -> None:
+        """Resident memory of a child that has handled a thousand tuples and waits, in MiB."""
+        say("memory")
+
+        def once(child: Child, _: int) -> None:
+            options = {} if child.name == "ujson" else self.driver.chunk(child, "filter")
+            figures = self.driver.run("start", child, "filter", **options)
+            self.results.add("memory", "idle", child.name, figures["rss"] / 1024)
+            self.results.add("memory pss", "idle", child.name, figures["pss"] / 1024)
+
+        self.interleaved(self.present(MEMORY), min(3, self.effort.rounds), once)
+
+    def present(self, names: tuple[str, ...]) -> list[Child]:
+        return [self.children[name] for name in names if name in self.children and self.only(name)]
+
+    def flat(self) -> None:
+        """CPU time per tuple and resident memory after 10^5, 10^6 (and 10^7) tuples: the largest over the smallest."""
+        if not self.only("ours"):
+            return
+        child = self.children["ours"]
+        costs: dict[int, list[float]] = {}
+        memory: list[float] = []
+        for _ in range(self.effort.flat_rounds):
+            for tuples in self.effort.flat:
+                say(f"flat: {tuples}")
+                try:
+                    figures = self.driver.run(
+                        "stream",
+                        child,
+                        "count",
+                        **self.driver.chunk(child, "count"),
+                        repeats=tuples // 1000,
+                        timeout=900,
+                    )
+                except WrongAnswer as error:
+                    self.problem(error)
+                    return
+                costs.setdefault(tuples, []).append(figures["cpu"] / tuples)
+                memory.append(figures["rss"] / figures["rss_before"])
+                self.results.add("flat ns", f"{tuples} tuples", "ours", figures["cpu"] / tuples)
+                self.results.add("flat MiB", f"{tuples} tuples", "ours", figures["rss"] / 1024)
+        for n in range(self.effort.flat_rounds):
+            each = [values[n] for values in costs.values()]
+            self.results.add("flat", "cost", "ours", max(each) / min(each))
+        for growth in memory:
+            self.results.add("flat", "memory", "ours", growth)

@@ -1,0 +1,44 @@
+"""What is wanted, as data: the figures that the project holds itself to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Target:
+    """A bound on the median of ours divided by a peer's in the same round, or on the figure itself (`peer` None)."""
+
+    section: str
+    work: str
+    peer: str | None
+    at_least: float | None = None
+    at_most: float | None = None
+    aim: float | None = None
+    ours: str = "ours"
+
+    @property
+    def wanted(self) -> str:
+        bound = f">= {self.at_least:g}" if self.at_least is not None else f"<= {self.at_most:g}"
+        return bound + (f" (aim {self.aim:g})" if self.aim else "")
+
+    def met(self, value: float) -> bool:
+        return value >= self.at_least if self.at_least is not None else value <= (self.at_most or 0)
+
+
+TARGETS = (
+    Target("rate", "split", "pystorm", at_least=6, aim=10),
+    Target("rate", "count", "pystorm", at_least=6, aim=10),
+    Target("rate", "filter", "pystorm", at_least=5, aim=10),
+    Target("rate", "spout1", "pystorm", at_least=1.3),
+    Target("rate", "spout100", "pystorm", at_least=2),
+    Target("rate", "echo-ascii", "storm.py", at_least=1),
+    Target("rate", "echo-unicode", "storm.py", at_least=1),
+    Target("p50", "heartbeat", "bare", at_most=1.5),
+    Target("memory", "idle", "ujson", at_most=1.3),
+    Target("start", "start", "import ujson", at_most=1.8),
+    Target("flat", "cost", None, at_most=1.1),
+    Target("flat", "memory", None, at_most=1.02),
+    Target("cluster", "process", "storm", at_least=3),
+    Target("cluster", "inprocess", None, at_least=25_000, aim=60_000),
+)
