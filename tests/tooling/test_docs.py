@@ -1,0 +1,27 @@
+"""The manual's Python runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path) -> None:
+    namespace = {"__name__": f"page_{page.stem}"}
+    for block in re.finditer(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M):
+        # The line number in the page, so that a failure shows where it is.
+        padding = "\n" * page.read_text(encoding="utf-8").count("\n", 0, block.start(1))
+        exec(compile(padding + block[1], str(page), "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
+    missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
+    assert missing == []

@@ -1,0 +1,44 @@
+"""What is installed, and what it needs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib import metadata, resources
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_core_depends_on_ujson_alone() -> None:
+    core = [name for name in metadata.requires("storm-multilang") or () if "extra ==" not in name]
+    assert [re.split(r"[<>=~! ]", name)[0] for name in core] == ["ujson"]
+
+
+@pytest.mark.parametrize("package", ["multilang", "spark_bridge"])
+def test_the_packages_tell_type_checkers_that_they_have_types(package: str) -> None:
+    assert resources.files(package).joinpath("py.typed").is_file()
+
+
+def test_the_command_and_the_pytest_plugin_are_registered() -> None:
+    points = {(point.group, point.name) for point in metadata.distribution("storm-multilang").entry_points}
+    assert {("console_scripts", "multilang"), ("pytest11", "multilang")} <= points
+
+
+def test_writing_components_and_topologies_loads_no_extra() -> None:
+    program = (
+        "import sys, multilang, multilang.local\n"
+        "for name in multilang.__all__: getattr(multilang, name)\n"
+        "print([name for name in ('click', 'rich', 'pytest', 'prometheus_client', 'pyspark') if name in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+def test_the_hooks_run_what_is_installed_here() -> None:
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert set(re.findall(r"repo: (\S+)", hooks)) == {"local"}
+    assert set(re.findall(r"language: (\S+)", hooks)) == {"system"}

@@ -1,0 +1,71 @@
+"""Setting up: what the scripts say where they can't, and that they leave alone what is done already."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = f". '{ROOT}/scripts/environment.sh'; "
+
+
+def bash(program: str, venv: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-euc", ENVIRONMENT + program],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "MULTILANG_VENV": str(venv), **env},
+    )
+
+
+@pytest.fixture
+def complete(tmp_path: Path) -> Path:
+    """An environment in which the extras cli and test are installed, as far as the scripts can tell."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
+    bash("""printf '%s\\ncli test\\n' "$(fingerprint)" >"$venv/multilang-installed" """, tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("script", ["scripts/demo", "scripts/test", "scripts/lint", "scripts/soak", ".ci/run"])
+def test_scripts_are_programs_without_syntax_errors(script: str) -> None:
+    path = ROOT / script
+    assert os.access(path, os.X_OK)
+    assert subprocess.run(["bash", "-n", path], capture_output=True, text=True).stderr == ""
+
+
+def test_a_complete_environment_is_used_as_it_is(complete: Path) -> None:
+    shown = bash("need_environment cli; echo ready", complete)
+    assert (shown.stdout, shown.stderr, shown.returncode) == ("ready\n", "", 0)
+
+
+def test_a_missing_extra_is_installed_and_a_failure_says_where_to_look(complete: Path) -> None:
+    shown = bash("need_environment cli dev", complete, PIP_NO_INDEX="1", PIP_FIND_LINKS="")
+    assert shown.returncode == 69
+    assert "Installing storm-multilang with: cli dev test" in shown.stderr
+    assert str(complete / "install.log") in shown.stderr
+
+
+def test_a_python_that_is_too_old_is_refused_by_name(tmp_path: Path) -> None:
+    old = tmp_path / "python2"
+    old.write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o755)
+    shown = bash("need_environment cli", tmp_path / "venv", MULTILANG_PYTHON=str(old))
+    assert shown.returncode == 69
+    assert f"MULTILANG_PYTHON={old} is not a Python 3.10 or newer" in shown.stderr
+
+
+def test_a_relative_place_for_the_environment_is_below_the_caller_not_the_project(tmp_path: Path) -> None:
+    shown = subprocess.run(
+        ["bash", "-euc", ENVIRONMENT + 'echo "$venv"; echo "$root"'],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "MULTILANG_VENV": "here"},
+    )
+    assert shown.stdout.splitlines() == [str(tmp_path / "here"), str(ROOT)]
