@@ -49,7 +49,11 @@ def main() -> int:
         return 2
     for section in SECTIONS:
         if section in sections:
-            getattr(suite, section)()
+            try:
+                getattr(suite, section)()
+            except environment.Missing as missing:
+                suite.results.problems.append(str(missing))
+                say(f"  {missing}")
     print(report.tables(suite.results))
     print(report.verdict_table(suite.results))
     for problem in suite.results.problems:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from . import environment, real_storm
 from .driver import Child, Driver, WrongAnswer
 
 #: Which children run each workload; what is not there is left out.
@@ -48,10 +51,12 @@ class Effort:
     flat: tuple[int, ...]
     flat_rounds: int
     sentences: dict[str, int]
+    cluster_rounds: int
+    storm_seconds: float
 
 
-FULL = Effort(7, 0.6, 4000, 21, (100_000, 1_000_000, 10_000_000), 3, {"process": 30_000, "inprocess": 150_000})
-QUICK = Effort(3, 0.2, 1000, 7, (100_000, 1_000_000), 1, {"process": 5_000, "inprocess": 30_000})
+FULL = Effort(7, 0.6, 4000, 21, (100_000, 1_000_000, 10_000_000), 3, {"process": 30_000, "inprocess": 150_000}, 3, 10.0)
+QUICK = Effort(3, 0.2, 1000, 7, (100_000, 1_000_000), 1, {"process": 5_000, "inprocess": 30_000}, 1, 4.0)
 
 
 def say(text: str) -> None:
@@ -193,3 +198,28 @@ class Suite:
             self.results.add("flat", "cost", "ours", max(each) / min(each))
         for growth in memory:
             self.results.add("flat", "memory", "ours", growth)
+
+    def cluster(self) -> None:
+        """Word count on the embedded cluster: sentences per second, from the submission to the last ack."""
+        script = environment.HERE / "cluster" / "embedded.py"
+        if not self.only("ours"):
+            return
+        for _ in range(self.effort.cluster_rounds):
+            for mode, sentences in self.effort.sentences.items():
+                say(f"cluster: {mode}")
+                command = [self.children["ours"].command[0], str(script), mode, str(sentences)]
+                done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+                said = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"right": False}
+                if not said["right"]:
+                    self.problem(WrongAnswer(f"embedded cluster, {mode}: {said} {done.stderr.strip()[-1500:]}"))
+                    continue
+                self.results.add("cluster", mode, "ours", sentences / said["wall"])
+                self.results.add("cluster cpu", mode, "ours", sentences / said["cpu"])
+
+    def storm(self) -> None:
+        """The peers' word count under a real Storm's LocalCluster, once it is warm."""
+        for _ in range(self.effort.cluster_rounds):
+            for peer in real_storm.SCRIPTS:
+                say(f"storm: {peer}")
+                rate = real_storm.sentences_per_second(peer, self.effort.storm_seconds)
+                self.results.add("cluster", "process", peer, rate)

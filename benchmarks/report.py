@@ -23,7 +23,8 @@ UNITS = {
     "flat": "largest over smallest cost; memory after over before",
     "flat ns": "CPU nanoseconds per tuple",
     "flat MiB": "resident memory after that many tuples, MiB",
-    "cluster": "word count, sentences per second",
+    "cluster": "word count, sentences per second, process: with child processes, inprocess: without",
+    "cluster cpu": "word count, sentences per CPU-second of all processes, start and end included",
 }
 
 
