@@ -1,0 +1,32 @@
+"""Topologies: declared once, checked before anything runs, and read by every runner."""
+
+from __future__ import annotations
+
+from multilang.topology.builder import BoltDeclarer, SpoutDeclarer, TopologyBuilder
+from multilang.topology.check import check
+from multilang.topology.errors import GroupingError, TopologyError
+from multilang.topology.groupings import CustomGrouping, Grouping, GroupingContext, chooser
+from multilang.topology.load import load_object, load_topology
+from multilang.topology.model import ComponentSpec, Input, Topology
+from multilang.topology.shell import ShellBolt, ShellComponent, ShellSpout
+
+__all__ = [
+    "BoltDeclarer",
+    "ComponentSpec",
+    "CustomGrouping",
+    "Grouping",
+    "GroupingContext",
+    "GroupingError",
+    "Input",
+    "ShellBolt",
+    "ShellComponent",
+    "ShellSpout",
+    "SpoutDeclarer",
+    "Topology",
+    "TopologyBuilder",
+    "TopologyError",
+    "check",
+    "chooser",
+    "load_object",
+    "load_topology",
+]

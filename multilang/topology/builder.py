@@ -1,0 +1,254 @@
+"""Declaring a topology, as Storm's TopologyBuilder does."""
+
+from __future__ import annotations
+
+import sys
+
+from multilang.component.bolt import Bolt
+from multilang.component.errors import ConfigError
+from multilang.component.spout import Spout
+from multilang.topology.check import check, check_conf, check_id
+from multilang.topology.errors import TopologyError
+from multilang.topology.groupings import CustomGrouping, Grouping
+from multilang.topology.model import TASKS, ComponentSpec, Input, Topology, describe, is_count
+from multilang.topology.shell import ShellBolt, ShellSpout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Literal
+
+DEFAULT = "default"
+
+
+class SpoutDeclarer:
+    """What ``set_spout`` returns: the spout as declared. A spout has no inputs, so there is nothing more to say."""
+
+    def __init__(self, spec: ComponentSpec) -> None:
+        self.spec = spec
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> None:
+            if name.endswith("_grouping"):
+                raise TopologyError(
+                    f"spout {self.spec.id!r} can't subscribe to anything; make it a bolt, with set_bolt"
+                )
+            raise AttributeError(f"a spout's declarer has no {name!r}")
+
+
+class BoltDeclarer:
+    """What ``set_bolt`` returns: says where the bolt's tuples come from, one call for each stream, chained.
+
+    Every method takes the source component and ``stream``, its default one unless given. The source may be declared
+    later than its subscriber; ``build`` checks them.
+    """
+
+    def __init__(self, spec: ComponentSpec) -> None:
+        self.spec = spec
+
+    def shuffle_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
+        """Tuples are spread evenly and at random over the tasks."""
+        return self._input(component, stream, Grouping("shuffle"))
+
+    def fields_grouping(self, component: str, *fields: str | Sequence[str], stream: str = DEFAULT) -> BoltDeclarer:
+        """Tuples with equal values of these fields go to the same task: ``fields_grouping("split", "word")``."""
+        return self._input(component, stream, Grouping("fields", self._fields("fields_grouping", component, fields)))
+
+    def partial_key_grouping(self, component: str, *fields: str | Sequence[str], stream: str = DEFAULT) -> BoltDeclarer:
+        """As fields grouping, but each key has two tasks, whichever has had less: for skewed keys."""
+        names = self._fields("partial_key_grouping", component, fields)
+        return self._input(component, stream, Grouping("partial_key", names))
+
+    def all_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
+        """Every task gets every tuple."""
+        return self._input(component, stream, Grouping("all"))
+
+    def global_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
+        """All tuples go to one task, the one with the lowest id."""
+        return self._input(component, stream, Grouping("global"))
+
+    def none_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
+        """Says that how does not matter; the same as shuffle."""
+        return self._input(component, stream, Grouping("none"))
+
+    def direct_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
+        """The emitter names the task (``emit(..., direct_task=)``), on a stream declared with ``direct=True``."""
+        return self._input(component, stream, Grouping("direct"))
+
+    def local_or_shuffle_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
+        """Shuffled over the tasks in the emitter's own worker; over all when there is none."""
+        return self._input(component, stream, Grouping("local_or_shuffle"))
+
+    def custom_grouping(
+        self, component: str, grouping: CustomGrouping | type[CustomGrouping], stream: str = DEFAULT
+    ) -> BoltDeclarer:
+        """Your own: an instance of a subclass of CustomGrouping, or the class itself."""
+        custom = grouping() if isinstance(grouping, type) and issubclass(grouping, CustomGrouping) else grouping
+        if not isinstance(custom, CustomGrouping):
+            raise TopologyError(
+                f"bolt {self.spec.id!r}: custom_grouping takes an instance of a subclass of CustomGrouping, "
+                f"not {grouping!r}; write a class with choose_tasks(self, source_task, values)"
+            )
+        return self._input(component, stream, Grouping("custom", custom=custom))
+
+    def _fields(self, method: str, component: str, given: tuple[str | Sequence[str], ...]) -> list[str]:
+        names: list[Any] = []
+        for name in given:
+            names.extend([name] if isinstance(name, str) else name)
+        if not names:
+            raise TopologyError(
+                f"bolt {self.spec.id!r}: {method}({component!r}) names no field; write the fields after the component, "
+                "or global_grouping to send all tuples to one task"
+            )
+        for name in names:
+            if not isinstance(name, str) or names.count(name) > 1:
+                why = "twice" if isinstance(name, str) else "which is no field name"
+                raise TopologyError(
+                    f"bolt {self.spec.id!r}: {method}({component!r}) names {name!r} {why}; names are {names}"
+                )
+        return names
+
+    def _input(self, component: str, stream: str, grouping: Grouping) -> BoltDeclarer:
+        bolt = self.spec.id
+        for what, name in (("component", component), ("stream", stream)):
+            if not isinstance(name, str):
+                raise TopologyError(f"bolt {bolt!r}: the {what} to subscribe to is given by its id, not {name!r}")
+        for other in self.spec.inputs:
+            if (other.component, other.stream) == (component, stream):
+                raise TopologyError(
+                    f"bolt {bolt!r} already subscribes to stream {stream!r} of {component!r}, by {other.grouping} "
+                    "grouping, and Storm keeps one grouping for each stream; declare a second stream, or a second bolt"
+                )
+        self.spec.inputs.append(Input(component, stream, grouping))
+        return self
+
+
+class TopologyBuilder:
+    """Declares a topology.
+
+    >>> builder = TopologyBuilder()
+    >>> builder.set_spout("sentences", Sentences, parallelism=2)
+    >>> builder.set_bolt("split", SplitSentence, parallelism=4).shuffle_grouping("sentences")
+    >>> builder.set_bolt("count", WordCount, parallelism=4).fields_grouping("split", "word")
+    >>> topology = builder.build("word-count")
+
+    Components are instances, or classes that need no arguments, or commands in any language (ShellSpout, ShellBolt).
+    ``parallelism`` is the number of executors; ``tasks``, as many unless given, the number of tasks they run.
+    ``conf`` is the component's own. All methods raise TopologyError, with what to write instead.
+    """
+
+    def __init__(self) -> None:
+        self._specs: dict[str, ComponentSpec] = {}
+
+    def set_spout(
+        self,
+        id: str,
+        spout: Spout | type[Spout] | ShellSpout,
+        parallelism: int = 1,
+        tasks: int | None = None,
+        conf: dict[str, Any] | None = None,
+    ) -> SpoutDeclarer:
+        """Add a spout, ``id`` being its name for subscribers, logs and metrics."""
+        return SpoutDeclarer(self._add(id, "spout", spout, parallelism, tasks, conf))
+
+    def set_bolt(
+        self,
+        id: str,
+        bolt: Bolt | type[Bolt] | ShellBolt,
+        parallelism: int = 1,
+        tasks: int | None = None,
+        conf: dict[str, Any] | None = None,
+    ) -> BoltDeclarer:
+        """Add a bolt; say on what is returned where its tuples come from."""
+        return BoltDeclarer(self._add(id, "bolt", bolt, parallelism, tasks, conf))
+
+    def build(self, name: str | None = None, conf: dict[str, Any] | None = None) -> Topology:
+        """The topology, checked as a whole: what subscribes to what, by which fields, and whether it can run.
+
+        ``name``: the module's, unless given. ``conf``: the topology's, with Storm's keys.
+        """
+        caller = sys._getframe(1).f_globals
+        module = caller.get("__name__")
+        check_conf(conf, "the topology's conf")
+        copies = {id: spec.copy() for id, spec in self._specs.items()}
+        topology = Topology(_name(caller) if name is None else name, conf or {}, copies, module=module)
+        check(topology)
+        return topology
+
+    def _add(
+        self,
+        id: str,
+        kind: Literal["spout", "bolt"],
+        component: Any,
+        parallelism: int,
+        tasks: int | None,
+        conf: dict[str, Any] | None,
+    ) -> ComponentSpec:
+        check_id(id, "component")
+        if id in self._specs:
+            raise TopologyError(f"there is already a {self._specs[id].kind} {id!r}; give this {kind} another id")
+        _check_kind(id, kind, component)
+        for what, number in (("parallelism", parallelism), ("tasks", tasks)):
+            if not is_count(number) and not (what == "tasks" and number is None):
+                raise TopologyError(f"{kind} {id!r}: {what} is a number from 1 on, not {number!r}")
+        check_conf(conf, f"{kind} {id!r}: conf")
+        made = _instance(id, kind, component)
+        check_conf(made.component_conf, f"{kind} {id!r}: component_conf of {describe(component)}")
+        own = {**made.component_conf, **(conf or {})}
+        if tasks is not None and own.get(TASKS, tasks) != tasks:
+            raise TopologyError(
+                f"{kind} {id!r}: tasks={tasks} and conf {TASKS!r}: {own[TASKS]!r} differ; keep one of them"
+            )
+        try:
+            streams = made.declared_streams()
+        except ConfigError as problem:
+            raise TopologyError(f"{kind} {id!r} ({describe(component)}): {problem}") from problem
+        spec = ComponentSpec(
+            id,
+            kind,
+            made,
+            factory=component if isinstance(component, type) else None,
+            streams=streams,
+            parallelism=parallelism,
+            tasks=tasks,
+            conf=own,
+        )
+        self._specs[id] = spec
+        return spec
+
+
+def _check_kind(id: str, kind: str, component: Any) -> None:
+    wanted, other = ((Spout, ShellSpout), (Bolt, ShellBolt))[:: 1 if kind == "spout" else -1]
+    is_class = isinstance(component, type)
+    if issubclass(component, wanted[0]) if is_class else isinstance(component, wanted):
+        return
+    if issubclass(component, other) if is_class else isinstance(component, other):
+        raise TopologyError(
+            f"{id!r} is a {'bolt' if kind == 'spout' else 'spout'}, {describe(component)}: add it with "
+            f"set_{'bolt' if kind == 'spout' else 'spout'}"
+        )
+    names = f"{'Spout' if kind == 'spout' else 'Bolt'}"
+    what = f"the class {component.__qualname__}" if is_class else repr(component)
+    raise TopologyError(
+        f"{kind} {id!r}: give an instance or a subclass of {names}, or Shell{names}([command, ...]), not {what}"
+    )
+
+
+def _instance(id: str, kind: str, component: Any) -> Any:
+    if not isinstance(component, type):
+        return component
+    try:
+        return component()
+    except TypeError as problem:
+        raise TopologyError(
+            f"{kind} {id!r}: {component.__name__}() failed: {problem}; give an instance, {component.__name__}(...)"
+        ) from problem
+
+
+def _name(caller: Mapping[str, Any]) -> str:
+    """The name of the calling module, or of the script's file."""
+    module: str = caller.get("__name__", "")
+    if module == "__main__":
+        module = caller.get("__file__", "").rpartition("/")[2].partition(".")[0]
+    return module.rpartition(".")[2] or "topology"

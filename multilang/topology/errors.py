@@ -1,0 +1,28 @@
+"""What goes wrong in declaring a topology."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class TopologyError(ValueError):
+    """A topology is declared in a way that can't run; the text names the component and says what to write instead."""
+
+
+class GroupingError(TopologyError):
+    """A grouping can't choose tasks for a tuple: direct grouping asked for a regular emit, a custom one answered amiss."""
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str:
+    """The end of an error's text: a near miss of ``wrong``, or else all there is to choose from."""
+    from difflib import get_close_matches
+
+    names = sorted(known)
+    if not names:
+        return "there is none"
+    near = get_close_matches(wrong, names, n=1)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return f"write {'one of ' if len(names) > 1 else ''}{', '.join(map(repr, names))}"

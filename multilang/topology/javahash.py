@@ -1,0 +1,127 @@
+"""Java's ``hashCode`` of the values that Storm makes of a component's JSON.
+
+Storm places a tuple of a fields grouping by ``Math.floorMod(Arrays.deepHashCode(values), tasks)`` (its ``TupleUtils``).
+A value's hash depends on the class that its JSON text becomes in the worker (json-smart, Storm 2.6 and later):
+
+==============================================  ==============  =======================================
+JSON                                            Java            hash
+==============================================  ==============  =======================================
+``null``                                        ``null``        0
+``true``, ``false``                             ``Boolean``     1231, 1237
+an integer of 32 bits                           ``Integer``     itself
+an integer of 64 bits                           ``Long``        its upper half xor its lower half
+an integer beyond                               ``BigInteger``  31-based over 32-bit words, times the sign
+a number with point or exponent, <= 18 letters  ``Double``      its IEEE bits as a ``Long``'s
+the same, longer                                ``BigDecimal``  31 * its digits' ``BigInteger`` + its scale
+a string                                        ``String``      31-based over UTF-16 units
+an array                                        ``JSONArray``   31-based over its items, from 1
+an object                                       ``JSONObject``  sum of (hash of key xor hash of value)
+==============================================  ==============  =======================================
+
+All of it wraps at 32 bits. A number's text is what our codec writes for it.
+"""
+
+from __future__ import annotations
+
+from struct import pack
+
+from multilang.protocol.codec import dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+_WORD = 0xFFFFFFFF
+_LONGEST_DOUBLE = 18  # json-smart: a longer text is parsed to a BigDecimal, so that no digit is lost
+
+
+def java_hash(value: Any) -> int:
+    """``value``'s hash in a Storm worker, a signed 32-bit integer.
+
+    Takes what JSON has (None, bool, int, float, str, list or tuple, dict with string keys, nested); TypeError otherwise.
+    """
+    if isinstance(value, str):
+        return _string_hash(value)
+    if value is None:
+        return 0
+    if value is True:
+        return 1231
+    if value is False:
+        return 1237
+    if isinstance(value, int):
+        return _int_hash(value)
+    if isinstance(value, float):
+        return _float_hash(value)
+    if isinstance(value, list | tuple):
+        return list_hash(value)
+    if isinstance(value, dict):
+        return _dict_hash(value)
+    raise TypeError(f"{value!r} is a {type(value).__name__}, which JSON does not have: it has no hash in Storm")
+
+
+def list_hash(values: Iterable[Any]) -> int:
+    """The hash of a list, ``java.util.List.hashCode``: from 1, times 31 plus each item's hash."""
+    total = 1
+    for value in values:
+        total = (31 * total + java_hash(value)) & _WORD
+    return _signed(total)
+
+
+def task_index(values: Iterable[Any], n: int) -> int:
+    """Which of a component's ``n`` tasks (sorted by id, from 0) a fields grouping on ``values`` chooses."""
+    return list_hash(values) % n
+
+
+def _signed(word: int) -> int:
+    return word - 0x1_0000_0000 if word & 0x8000_0000 else word
+
+
+def _string_hash(text: str) -> int:
+    total = 0
+    if text.isascii():
+        for unit in text.encode():
+            total = 31 * total + unit & _WORD
+        return _signed(total)
+    units = text.encode("utf-16-le", "surrogatepass")
+    for low, high in zip(units[::2], units[1::2], strict=True):
+        total = 31 * total + (high << 8 | low) & _WORD
+    return _signed(total)
+
+
+def _int_hash(value: int) -> int:
+    if -0x8000_0000 <= value <= 0x7FFF_FFFF:
+        return int(value)
+    if -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
+        return _long_hash(value)
+    return _big_hash(value)
+
+
+def _long_hash(bits: int) -> int:
+    return _signed((bits ^ bits >> 32) & _WORD)
+
+
+def _big_hash(value: int) -> int:
+    total = 0
+    magnitude = abs(value)
+    for shift in range(magnitude.bit_length() // 32 * 32, -1, -32):
+        total = 31 * total + (magnitude >> shift & _WORD) & _WORD
+    return _signed((total if value >= 0 else -total) & _WORD)
+
+
+def _float_hash(value: float) -> int:
+    text = dumps(value)
+    if len(text) > _LONGEST_DOUBLE:
+        return _decimal_hash(text)
+    return _long_hash(int.from_bytes(pack(">d", value), "big"))
+
+
+def _decimal_hash(text: str) -> int:
+    mantissa, _, exponent = text.partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    scale = len(fraction) - int(exponent or 0)
+    return _signed(31 * _big_hash(int(whole + fraction)) + scale & _WORD)
+
+
+def _dict_hash(mapping: Mapping[Any, Any]) -> int:
+    return _signed(sum(java_hash(key) ^ java_hash(value) for key, value in mapping.items()) & _WORD)

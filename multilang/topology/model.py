@@ -1,0 +1,296 @@
+"""A topology as it was declared: data, with nothing running. Builders make it, runners read it."""
+
+from __future__ import annotations
+
+from multilang.topology.errors import TopologyError, did_you_mean
+from multilang.topology.shell import ShellComponent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Literal
+
+    from multilang.component.base import Component
+    from multilang.component.streams import Stream
+    from multilang.topology.groupings import Grouping
+
+ACKER = "__acker"
+TASKS = "topology.tasks"
+MAX_PARALLELISM = "topology.max.task.parallelism"
+
+
+class Input:
+    """A bolt's subscription to one stream of one component."""
+
+    __slots__ = ("component", "grouping", "stream")
+
+    def __init__(self, component: str, stream: str, grouping: Grouping) -> None:
+        self.component = component
+        self.stream = stream
+        self.grouping = grouping
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Input):
+            return NotImplemented
+        return (self.component, self.stream, self.grouping) == (other.component, other.stream, other.grouping)
+
+    def __hash__(self) -> int:
+        return hash((self.component, self.stream))
+
+    def __repr__(self) -> str:
+        return f"Input({self.component!r}, {self.stream!r}, {self.grouping!r})"
+
+
+class ComponentSpec:
+    """One component of a topology.
+
+    ``component``: the instance (of Spout, Bolt, ShellSpout or ShellBolt) that describes it; a runner that keeps several
+    tasks in one process takes ``new()`` for each; ``factory``: its class, when the builder was given that.
+    ``parallelism``: executors (threads of a Storm worker), at most
+    ``tasks``, the number of tasks. ``conf``: its own, which runners lay over the topology's. ``streams``: what it emits,
+    by name. ``inputs``: what a bolt subscribes to, in the order declared.
+    """
+
+    __slots__ = (
+        "_declared",
+        "component",
+        "conf",
+        "factory",
+        "id",
+        "inputs",
+        "kind",
+        "parallelism",
+        "streams",
+        "tasks",
+    )
+
+    def __init__(
+        self,
+        id: str,
+        kind: Literal["spout", "bolt"],
+        component: Component | ShellComponent,
+        *,
+        factory: type[Component] | None = None,
+        streams: Mapping[str, Stream],
+        parallelism: int = 1,
+        tasks: int | None = None,
+        conf: Mapping[str, Any] | None = None,
+        inputs: list[Input] | None = None,
+    ) -> None:
+        self.id = id
+        self.kind = kind
+        self.component = component
+        self.factory = factory
+        self.streams = dict(streams)
+        self.conf = dict(conf or {})
+        self.inputs = list(inputs or ())
+        self._declared = (parallelism, tasks)
+        self.parallelism = parallelism
+        self.tasks = tasks or parallelism
+
+    @property
+    def command(self) -> list[str] | None:
+        """The command line of a component in another language; None for one in Python."""
+        return self.component.command if isinstance(self.component, ShellComponent) else None
+
+    def new(self) -> Component | ShellComponent:
+        """A component for one more task, that shares nothing with the others: Storm deserialises one for each task."""
+        if self.factory is not None:
+            return self.factory()
+        from copy import deepcopy
+
+        return deepcopy(self.component)
+
+    def settle(self, conf: Mapping[str, Any]) -> None:
+        """Work out ``tasks`` and ``parallelism`` under a topology's conf, as Storm's ``componentParallelism`` does."""
+        parallelism, tasks = self._declared
+        if tasks is None:
+            tasks = _count(self, TASKS, conf) or parallelism
+        limit = _count(self, MAX_PARALLELISM, conf)
+        self.tasks = min(tasks, limit) if limit else tasks
+        self.parallelism = min(parallelism, self.tasks)
+
+    def copy(self) -> ComponentSpec:
+        """The same declaration, to be changed apart; the component itself is shared."""
+        parallelism, tasks = self._declared
+        return ComponentSpec(
+            self.id,
+            self.kind,
+            self.component,
+            factory=self.factory,
+            streams=self.streams,
+            parallelism=parallelism,
+            tasks=tasks,
+            conf=self.conf,
+            inputs=self.inputs,
+        )
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.id!r}: {describe(self.component)}, {self.tasks} task{'s'[: self.tasks > 1]}>"
+
+
+class Topology:
+    """A whole topology: components by id, in the order declared, and the topology's own conf.
+
+    ``TopologyBuilder.build`` makes and checks one. Whoever puts components together without the builder calls
+    ``multilang.topology.check`` on the result.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        conf: Mapping[str, Any],
+        components: Mapping[str, ComponentSpec],
+        *,
+        module: str | None = None,
+    ) -> None:
+        self.name = name
+        self.conf = dict(conf)
+        self.components = dict(components)
+        self.module = module
+        self._origin: str | None = None
+        self._made_from: Topology | None = None
+        for spec in self.components.values():
+            spec.settle(self.conf)
+
+    @property
+    def spouts(self) -> dict[str, ComponentSpec]:
+        """The spouts by id."""
+        return {id: spec for id, spec in self.components.items() if spec.kind == "spout"}
+
+    @property
+    def bolts(self) -> dict[str, ComponentSpec]:
+        """The bolts by id."""
+        return {id: spec for id, spec in self.components.items() if spec.kind == "bolt"}
+
+    @property
+    def origin(self) -> str | None:
+        """Where another process finds this topology, ``"module:attr"`` or ``"/path/file.py:attr"``; None: nowhere.
+
+        What ``load_topology`` was given, or else the name that the topology has in the module that built it.
+        """
+        if self._origin is None:
+            from multilang.topology.load import find_origin
+
+            self._origin = self._made_from.origin if self._made_from is not None else find_origin(self)
+        return self._origin
+
+    @origin.setter
+    def origin(self, origin: str | None) -> None:
+        self._origin = origin
+
+    def require_origin(self) -> str:
+        """``origin``; TopologyError, saying what to write, when no other process could import this topology."""
+        origin = self.origin
+        if origin is None:
+            raise TopologyError(
+                f"topology {self.name!r} can't be imported by its tasks' processes: it has no name in the module that "
+                "built it. Assign it there (topology = builder.build(...) outside of any function), or write a function "
+                "without arguments that returns it and load it with load_topology('module:function')"
+            )
+        return origin
+
+    def with_conf(self, conf: Mapping[str, Any], name: str | None = None) -> Topology:
+        """This topology with ``conf`` laid over its own, and the numbers of tasks that follow from it."""
+        copies = {id: spec.copy() for id, spec in self.components.items()}
+        twin = Topology(name or self.name, {**self.conf, **conf}, copies, module=self.module)
+        twin._made_from = self
+        return twin
+
+    def __getitem__(self, component: str) -> ComponentSpec:
+        try:
+            return self.components[component]
+        except KeyError:
+            hint = did_you_mean(component, self.components)
+            raise TopologyError(f"topology {self.name!r} has no component {component!r}; {hint}") from None
+
+    def subscribers(self, component: str) -> list[tuple[ComponentSpec, Input]]:
+        """Who subscribes to a component's streams, and how."""
+        return [
+            (spec, input_)
+            for spec in self.components.values()
+            for input_ in spec.inputs
+            if input_.component == component
+        ]
+
+    def task_ids(self, ackers: int) -> dict[int, str]:
+        """Task id -> component, numbered as Storm does: from 1 through all components sorted by id, ackers included."""
+        counts = {id: spec.tasks for id, spec in self.components.items()}
+        if ackers:
+            counts[ACKER] = ackers
+        owners = [id for id in sorted(counts, key=_java_order) for _ in range(counts[id])]
+        return dict(enumerate(owners, 1))
+
+    def context_for(self, task: int, assignment: Mapping[int, str]) -> dict[str, Any]:
+        """The handshake's ``context`` for a task; ``assignment``: task id -> component of the whole topology.
+
+        All keys of Storm's ``TopologyContext.toJSONString``. As there, ``source->stream->fields`` has every stream of a
+        source, subscribed or not, and streams without subscribers are missing from ``stream->target->grouping``.
+        """
+        spec = self[assignment[task]]
+        targets: dict[str, dict[str, Any]] = {}
+        for target, input_ in self.subscribers(spec.id):
+            targets.setdefault(input_.stream, {})[target.id] = input_.grouping.to_wire()
+        groupings: dict[str, dict[str, Any]] = {}
+        fields: dict[str, dict[str, list[str]]] = {}
+        for input_ in spec.inputs:
+            groupings.setdefault(input_.component, {})[input_.stream] = input_.grouping.to_wire()
+            fields[input_.component] = _fields(self[input_.component])
+        return {
+            "taskid": task,
+            "componentid": spec.id,
+            "task->component": {str(id): component for id, component in sorted(assignment.items())},
+            "streams": list(spec.streams),
+            "stream->outputfields": _fields(spec),
+            "stream->target->grouping": targets,
+            "source->stream->grouping": groupings,
+            "source->stream->fields": fields,
+        }
+
+    def to_text(self) -> str:
+        """For a terminal: each component with its tasks, inputs and streams."""
+        from multilang.topology.show import to_text
+
+        return to_text(self)
+
+    def to_mermaid(self) -> str:
+        """A Mermaid flowchart: components as nodes, subscriptions as arrows."""
+        from multilang.topology.show import to_mermaid
+
+        return to_mermaid(self)
+
+    def to_json(self) -> str:
+        """Everything that was declared, as JSON text."""
+        from multilang.topology.show import to_json
+
+        return to_json(self)
+
+    def __repr__(self) -> str:
+        return f"<topology {self.name!r}: {', '.join(self.components)}>"
+
+
+def describe(component: object) -> str:
+    """What to call a component in a message: its class, or its command line."""
+    if isinstance(component, ShellComponent):
+        return " ".join(component.command)
+    return component.__name__ if isinstance(component, type) else type(component).__name__
+
+
+def is_count(number: object) -> bool:
+    """Whether this is an integer from 1 on."""
+    return isinstance(number, int) and not isinstance(number, bool) and number >= 1
+
+
+def _count(spec: ComponentSpec, key: str, conf: Mapping[str, Any]) -> int | None:
+    number = spec.conf.get(key, conf.get(key))
+    if number is not None and not is_count(number):
+        raise TopologyError(f"{spec.kind} {spec.id!r}: conf {key!r} is a number from 1 on, not {number!r}")
+    return number
+
+
+def _fields(spec: ComponentSpec) -> dict[str, list[str]]:
+    return {name: list(stream.fields) for name, stream in spec.streams.items()}
+
+
+def _java_order(id: str) -> bytes:
+    return id.encode("utf-16-be", "surrogatepass")  # Java compares strings by UTF-16 units

@@ -1,0 +1,65 @@
+"""Components in any language: a command that speaks Storm's multi-lang protocol (Storm's ShellSpout and ShellBolt)."""
+
+from __future__ import annotations
+
+from multilang.component.errors import ConfigError
+from multilang.component.streams import Stream, declared_streams
+from multilang.topology.errors import TopologyError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+
+class ShellComponent:
+    """What ShellSpout and ShellBolt have in common; use those.
+
+    ``command``: the program and its arguments; no shell reads them. ``output_fields``, ``output_streams``: as a Python
+    component declares them on its class. ``conf``: of this component, the same as ``conf=`` of the builder.
+    """
+
+    __slots__ = ("command", "component_conf", "streams")
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        output_fields: Sequence[str] | None = None,
+        output_streams: Mapping[str, Sequence[str] | Stream] | None = None,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        kind = type(self).__name__
+        if isinstance(command, str):
+            raise TopologyError(f"{kind}: the command is a list of words; write {command.split()!r} for {command!r}")
+        words: list[Any] = list(command)
+        if not words or not all(isinstance(word, str) and "\0" not in word for word in words):
+            raise TopologyError(
+                f"{kind}: the command is a list of words, such as ['node', 'split.js'], not {command!r}"
+            )
+        if not words[0]:
+            raise TopologyError(f"{kind}: the command {command!r} names no program")
+        self.command: list[str] = words
+        try:
+            self.streams = declared_streams(output_fields, output_streams)
+        except ConfigError as problem:
+            raise TopologyError(f"{kind}({self.command!r}): {problem}") from problem
+        self.component_conf = dict(conf or {})
+
+    def declared_streams(self) -> dict[str, Stream]:
+        """All output streams by name."""
+        return dict(self.streams)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.command!r})"
+
+
+class ShellSpout(ShellComponent):
+    """A spout in another language: ``ShellSpout(["ruby", "words.rb"], output_fields=["word"])``."""
+
+    __slots__ = ()
+
+
+class ShellBolt(ShellComponent):
+    """A bolt in another language: ``ShellBolt(["node", "split.js"], output_fields=["word"])``."""
+
+    __slots__ = ()

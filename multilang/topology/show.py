@@ -1,0 +1,117 @@
+"""A topology for the eye and for other programs: text, Mermaid, JSON."""
+
+from __future__ import annotations
+
+from multilang.topology.model import describe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.topology.groupings import Grouping
+    from multilang.topology.model import ComponentSpec, Topology
+
+_DEFAULT = "default"
+
+
+def to_text(topology: Topology) -> str:
+    """Each component with its tasks, then its inputs (``<-``), streams (``->``) and own conf."""
+    lines = [f"topology {topology.name}"]
+    lines += [f"  {key} = {_json(value)}" for key, value in topology.conf.items()]
+    for spec in topology.components.values():
+        lines += ["", f"{spec.kind} {spec.id}: {describe(spec.component)}, {_size(spec)}"]
+        lines += [f"  <- {input_.component}{_stream(input_.stream)} by {input_.grouping}" for input_ in spec.inputs]
+        for name, stream in spec.streams.items():
+            lines.append(f"  -> {name} ({', '.join(stream.fields)}){' direct' if stream.direct else ''}")
+        lines += [f"  {key} = {_json(value)}" for key, value in spec.conf.items()]
+    return "\n".join(lines) + "\n"
+
+
+def to_mermaid(topology: Topology) -> str:
+    """A flowchart: spouts rounded, bolts square, an arrow for each subscription, dotted when direct."""
+    nodes = {id: f"c{number}" for number, id in enumerate(topology.components)}
+    lines = ["flowchart LR"]
+    for id, spec in topology.components.items():
+        label = f"{_quoted(id)}<br>{_quoted(describe(spec.component))}{f' × {spec.tasks}' if spec.tasks > 1 else ''}"
+        left, right = ("([", "])") if spec.kind == "spout" else ("[", "]")
+        lines.append(f'    {nodes[id]}{left}"{label}"{right}')
+    for id, spec in topology.components.items():
+        for input_ in spec.inputs:
+            stream = "" if input_.stream == _DEFAULT else f"{input_.stream}: "
+            arrow = "-.->" if input_.grouping.type == "direct" else "-->"
+            label = _quoted(f"{stream}{input_.grouping}")
+            lines.append(f'    {nodes[input_.component]} {arrow}|"{label}"| {nodes[id]}')
+    return "\n".join(lines) + "\n"
+
+
+def to_json(topology: Topology) -> str:
+    """``to_dict`` as text, indented by two."""
+    import json
+
+    return json.dumps(to_dict(topology), indent=2, ensure_ascii=False) + "\n"
+
+
+def to_dict(topology: Topology) -> dict[str, Any]:
+    """Everything that was declared, in JSON's types."""
+    return {
+        "name": topology.name,
+        "conf": topology.conf,
+        "components": [
+            {
+                "id": spec.id,
+                "kind": spec.kind,
+                "component": _where(spec),
+                "parallelism": spec.parallelism,
+                "tasks": spec.tasks,
+                "conf": spec.conf,
+                "streams": {
+                    name: {"fields": list(stream.fields), "direct": stream.direct}
+                    for name, stream in spec.streams.items()
+                },
+                "inputs": [
+                    {"component": input_.component, "stream": input_.stream, "grouping": _grouping(input_.grouping)}
+                    for input_ in spec.inputs
+                ],
+            }
+            for spec in topology.components.values()
+        ],
+    }
+
+
+def _where(spec: ComponentSpec) -> dict[str, Any]:
+    if spec.command is not None:
+        return {"command": spec.command}
+    kind = type(spec.component)
+    return {"class": f"{kind.__module__}:{kind.__qualname__}"}
+
+
+def _grouping(grouping: Grouping) -> dict[str, Any]:
+    shown: dict[str, Any] = {"type": grouping.type}
+    if grouping.fields:
+        shown["fields"] = list(grouping.fields)
+    if grouping.custom is not None:
+        kind = type(grouping.custom)
+        shown["class"] = f"{kind.__module__}:{kind.__qualname__}"
+    return shown
+
+
+def _size(spec: ComponentSpec) -> str:
+    executors = f" in {spec.parallelism} executor{'s'[: spec.parallelism > 1]}" if spec.parallelism < spec.tasks else ""
+    return f"{spec.tasks} task{'s'[: spec.tasks > 1]}{executors}"
+
+
+def _stream(stream: str) -> str:
+    return "" if stream == _DEFAULT else f" ({stream})"
+
+
+def _quoted(text: str) -> str:
+    """Text within a Mermaid label: its own signs by their number, as its manual has it."""
+    for sign, code in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;"), ("`", "#96;")):
+        text = text.replace(sign, code)
+    return text
+
+
+def _json(value: object) -> str:
+    from multilang.protocol.codec import dumps
+
+    return dumps(value)
