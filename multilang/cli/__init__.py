@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from multilang.cli.exits import UNAVAILABLE
+
 
 def main() -> int:
     """Runs the command; its exit status. Says how to install the extra when that is missing."""
@@ -16,7 +18,7 @@ def main() -> int:
             "install the extra: pip install 'storm-multilang[cli]'",
             file=sys.stderr,
         )
-        return 69  # EX_UNAVAILABLE
+        return UNAVAILABLE
     from multilang.cli.app import run_app
 
     return run_app(sys.argv[1:])

@@ -1,0 +1,128 @@
+"""The commands and their options; what they do is in the modules beside this one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from multilang.cli.arguments import Top, conf_entries, top_spec
+from multilang.cli.exits import USAGE
+
+TOPOLOGY = "TOPOLOGY is a file (examples/word_count.py), a file and a name in it (wordcount.py:small), or module:name."
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def app() -> None:
+    """Run and show Storm topologies written in Python, on this machine."""
+
+
+@app.command(epilog=TOPOLOGY)
+@click.argument("topology")
+@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="FILE...",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Files for the spouts to read; they find the paths in the conf, multilang.input.files.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["process", "inprocess", "simulated"]),
+    default="process",
+    show_default=True,
+    help="Each task a process; all in this process; or on a virtual clock, repeatable by --seed.",
+)
+@click.option(
+    "--until-drained", is_flag=True, help="Stop when the spouts have no more and every tuple is acked. [default]"
+)
+@click.option("--for", "seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after so many seconds.")
+@click.option(
+    "-c",
+    "--conf",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=conf_entries,
+    help="A conf entry; VALUE is JSON or text.",
+)
+@click.option("--seed", type=int, help="Seed of all randomness: the same seed gives the same simulated run.")
+@click.option(
+    "--top",
+    metavar="COMPONENT:FIELD[:FIELD]",
+    callback=top_spec,
+    help="At the end, show the values of a field that come with the greatest values of another, or most often.",
+)
+@click.option("--rows", type=click.IntRange(min=1), default=10, show_default=True, help="How many --top shows.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Write the figures as one JSON document, and nothing else, to stdout."
+)
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no log of the components, only the result.")
+@click.option("-v", "--verbose", count=True, help="More of the components' log: -v info, -vv debug, -vvv trace.")
+def run(files: tuple[Path, ...], inputs: tuple[Path, ...], **options: Any) -> int:
+    """Run a topology here, and tell how it went.
+
+    Without --for it runs until everything is processed; with --for, until then at the latest if --until-drained is
+    given too, and exactly so long if not. Ctrl-C ends it at any time.
+
+    \b
+    Exit status: 0  every tuple was acked
+                 1  tuples failed for good, or were still pending at the end
+                 2  the command line, the topology or its conf is wrong
+                 3  a component never started
+                 4  a component gave up or the run broke off
+               130  ended by Ctrl-C, 143 by SIGTERM
+    """
+    from multilang.cli.run import run_topology
+
+    return run_topology([path.resolve() for path in (*inputs, *files)], **options)
+
+
+@app.command(epilog=TOPOLOGY)
+@click.argument("topology")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "mermaid", "json"]),
+    default="text",
+    show_default=True,
+    help="A table, a diagram for Markdown pages, or data.",
+)
+def show(topology: str, form: str) -> int:
+    """Show a topology: its components, streams and groupings."""
+    from multilang.cli.loading import load
+
+    loaded = load(topology)
+    click.echo({"text": loaded.to_text, "mermaid": loaded.to_mermaid, "json": loaded.to_json}[form](), nl=False)
+    return 0
+
+
+@app.command()
+def version() -> int:
+    """Show the versions of what a report of a fault should name."""
+    import platform
+
+    import ujson
+
+    from multilang import __version__
+
+    click.echo(f"storm-multilang {__version__}")
+    click.echo(
+        f"Python {platform.python_version()} ({sys.executable}), ujson {ujson.__version__}, {platform.platform()}"
+    )
+    return 0
+
+
+def run_app(arguments: list[str]) -> int:
+    """Runs the command line; its exit status."""
+    try:
+        status = app.main(arguments, prog_name="multilang", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return 130
+    return status if isinstance(status, int) else 0

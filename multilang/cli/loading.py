@@ -1,0 +1,59 @@
+"""Loading the topology that the command line names, with errors that a person can act on."""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING
+
+import click
+
+from multilang.component.errors import ConfigError
+from multilang.topology import TopologyError, load_topology
+
+if TYPE_CHECKING:
+    from multilang.topology import Topology
+
+_OURS = {"multilang", "importlib", "_frozen_importlib", "_frozen_importlib_external"}
+
+
+class TopologyFault(click.ClickException):
+    """The topology can't be loaded; shown as it is, without a traceback through this package."""
+
+    exit_code = 2
+
+
+def load(where: str) -> Topology:
+    """The topology at ``where``. Raises TopologyFault, which says what to write, or where the module's code failed."""
+    try:
+        return load_topology(where)
+    except (TopologyError, ConfigError) as error:
+        raise TopologyFault(_with_place(error)) from error
+    except SyntaxError as error:
+        shown = "".join(traceback.format_exception_only(type(error), error)).rstrip()
+        raise TopologyFault(f"{where} is not valid Python:\n{shown}") from error
+    except Exception as error:  # noqa: BLE001 - whatever the user's module raises while it is imported
+        frames = _their_frames(error)
+        trace = "".join(traceback.format_list(frames)) + "".join(traceback.format_exception_only(type(error), error))
+        raise TopologyFault(f"importing {where} failed:\n{trace.rstrip()}") from error
+    except SystemExit as error:
+        raise TopologyFault(
+            f"importing {where} ended the program (exit status {error.code!r}): put what is to run only as a script "
+            'below if __name__ == "__main__":'
+        ) from error
+
+
+def _their_frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """The frames of the traceback from the user's file on: those before are this package's and the import's."""
+    return [
+        summary
+        for (frame, _), summary in zip(
+            traceback.walk_tb(error.__traceback__), traceback.extract_tb(error.__traceback__), strict=True
+        )
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in _OURS
+    ]
+
+
+def _with_place(error: Exception) -> str:
+    """The message, after the line of the user's file that it is about, when there is one."""
+    frames = _their_frames(error)
+    return f"{frames[-1].filename}, line {frames[-1].lineno}: {error}" if frames else str(error)
