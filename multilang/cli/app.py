@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from multilang.cli.arguments import Top, conf_entries, top_spec
-from multilang.cli.exits import USAGE
+from multilang.cli.arguments import conf_entries, top_spec
 
 TOPOLOGY = "TOPOLOGY is a file (examples/word_count.py), a file and a name in it (wordcount.py:small), or module:name."
 
@@ -75,7 +74,7 @@ def run(files: tuple[Path, ...], inputs: tuple[Path, ...], **options: Any) -> in
                  3  a component never started
                  4  a component gave up or the run broke off
                130  ended by Ctrl-C, 143 by SIGTERM
-    """
+    """  # noqa: D301 - click wants the very sign that backslash-b stands for
     from multilang.cli.run import run_topology
 
     return run_topology([path.resolve() for path in (*inputs, *files)], **options)

@@ -31,7 +31,7 @@ def load(where: str) -> Topology:
     except SyntaxError as error:
         shown = "".join(traceback.format_exception_only(type(error), error)).rstrip()
         raise TopologyFault(f"{where} is not valid Python:\n{shown}") from error
-    except Exception as error:  # noqa: BLE001 - whatever the user's module raises while it is imported
+    except Exception as error:
         frames = _their_frames(error)
         trace = "".join(traceback.format_list(frames)) + "".join(traceback.format_exception_only(type(error), error))
         raise TopologyFault(f"importing {where} failed:\n{trace.rstrip()}") from error
