@@ -68,6 +68,19 @@ class BatchingBolt(AnchoredBolt):
         for key, group in groups.items():
             self._hand_over(key, group)
 
+    def ack(self, tup: Tuple | str) -> None:
+        self._collector.ack(tup)
+        self._unanchor()
+
+    def fail(self, tup: Tuple | str) -> None:
+        self._collector.fail(tup)
+        self._unanchor()
+
+    def _unanchor(self) -> None:
+        # Nothing may be anchored to a tuple after its ack or fail.
+        if self._collector.anchors:
+            self._collector.anchors = [tup for tup in self._collector.anchors if tup.unfinished]
+
     def _hand_over(self, key: Hashable, group: list[Tuple]) -> None:
         collector = self._collector
         collector.anchors = group
@@ -78,7 +91,7 @@ class BatchingBolt(AnchoredBolt):
         else:
             for tup in group:
                 if tup.unfinished:
-                    self.ack(tup)
+                    collector.ack(tup)
         finally:
             collector.anchors = ()
 
@@ -87,7 +100,7 @@ class BatchingBolt(AnchoredBolt):
             report_exception(self, error, group[0], f"in a batch of {len(group)}" if len(group) > 1 else "")
         for tup in group:
             if tup.unfinished:
-                self.fail(tup)
+                self._collector.fail(tup)
 
     def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         super()._attach(collector, conf, context)

@@ -37,7 +37,7 @@ from multilang.protocol.messages import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from multilang.protocol.messages import Schema
@@ -75,6 +75,8 @@ class ChildConnection:
         self._frames = FrameReader(max_buffer)
         self._ready = False
         self._out: list[str] = []
+        self.write: Callable[[str], None] = self._out.append
+        """Where messages go: the buffer of ``data_to_send``, unless the owner puts something in its place."""
         self._awaited: deque[Any] = deque()  # tokens of the emits whose task ids are to come, in order
         self._silent_emits = 0  # emits that asked for no task ids
         self._ask = '"need_task_ids":false,'  # empty for a parent that does not know it and sends them always
@@ -83,8 +85,9 @@ class ChildConnection:
         self._direct_streams: dict[str, dict[str, Any]] = {}
         self._streams: dict[str | None, OutStream] = {}
         self._streams_known = False
-        self._anchor: Tuple | None = None  # the last single anchor, and the beginnings of messages made for it
-        self._heads: dict[str | None, str] = {}
+        # The last single anchor and the beginnings of messages made for it, by stream; one attribute, so that
+        # threads that emit at the same time never see the one with the other's.
+        self._last: tuple[Tuple | None, dict[str, str]] = (None, {})
 
     # ---- what comes in ----
 
@@ -252,16 +255,16 @@ class ChildConnection:
         """Answer the handshake."""
         if not self._ready:
             raise LocalProtocolError("the pid answers the handshake, which has not come yet")
-        self._out.append(f'{{"pid":{pid}}}\nend\n')
+        self.write(f'{{"pid":{pid}}}\nend\n')
 
     def sync(self, exhausted: bool | None = None) -> None:
         """A spout: the last command is done. A bolt: alive."""
         if self.commands_owed:
             self.commands_owed -= 1
         if exhausted is None:
-            self._out.append(_SYNC)
+            self.write(_SYNC)
         else:
-            self._out.append(f'{{"command":"sync","exhausted":{"true" if exhausted else "false"}}}\nend\n')
+            self.write(f'{{"command":"sync","exhausted":{"true" if exhausted else "false"}}}\nend\n')
 
     def ack(self, tup: Tuple | str) -> None:
         """This input is done; once, and after everything anchored to it."""
@@ -269,7 +272,7 @@ class ChildConnection:
             tup = self._finishable(tup, "ack")
         tup.unfinished = False
         self.unfinished.pop(tup.id, None)
-        self._out.append(f'{{"command":"ack","id":{dumps(tup.id)}}}\nend\n')
+        self.write(f'{{"command":"ack","id":{dumps(tup.id)}}}\nend\n')
 
     def fail(self, tup: Tuple | str) -> None:
         """This input failed: the spout's tuple is to be replayed."""
@@ -277,7 +280,7 @@ class ChildConnection:
             tup = self._finishable(tup, "fail")
         tup.unfinished = False
         self.unfinished.pop(tup.id, None)
-        self._out.append(f'{{"command":"fail","id":{dumps(tup.id)}}}\nend\n')
+        self.write(f'{{"command":"fail","id":{dumps(tup.id)}}}\nend\n')
 
     def emit(
         self,
@@ -294,21 +297,38 @@ class ChildConnection:
         if direct_task is not None or out.direct:
             self._check_direct(out, direct_task)
         text = self._encode(out, values)
-        if anchors is not None and len(anchors) == 1 and anchors[0] is self._anchor and self._anchor.unfinished:
-            head = self._heads.get(out.name)
-            if head is None:
-                head = self._heads[out.name] = self._head(out, anchors)
-        else:
-            head = self._head(out, anchors)
+        head = self._head(out, anchors)
         if direct_task is None:
             if token is None and self._ask:
                 self._silent_emits += 1
-                self._out.append(head + self._ask + '"tuple":' + text + "}\nend\n")
+                self.write(head + self._ask + '"tuple":' + text + "}\nend\n")
             else:
                 self._awaited.append(token)
-                self._out.append(head + '"tuple":' + text + "}\nend\n")
+                self.write(head + '"tuple":' + text + "}\nend\n")
         else:
-            self._out.append(f'{head}"task":{direct_task + self._task_offset},"tuple":{text}}}\nend\n')
+            self.write(f'{head}"task":{direct_task + self._task_offset},"tuple":{text}}}\nend\n')
+
+    def emit_many(
+        self,
+        rows: Iterable[Sequence[Any]],
+        stream: str | None = None,
+        anchors: Sequence[Tuple | str] | None = None,
+    ) -> None:
+        """Many emits of a bolt to one stream with the same anchors."""
+        out = self._streams.get(stream)
+        if out is None:
+            out = self._stream(stream)
+        if out.direct:
+            self._check_direct(out, None)
+        head = self._head(out, anchors)
+        for values in rows:
+            text = self._encode(out, values)
+            if self._ask:
+                self._silent_emits += 1
+                self.write(head + self._ask + '"tuple":' + text + "}\nend\n")
+            else:
+                self._awaited.append(None)
+                self.write(head + '"tuple":' + text + "}\nend\n")
 
     def emit_from_spout(
         self,
@@ -336,22 +356,22 @@ class ChildConnection:
                 self._awaited.append(token)
         else:
             head += f'"task":{direct_task + self._task_offset},'
-        self._out.append(head + '"tuple":' + text + "}\nend\n")
+        self.write(head + '"tuple":' + text + "}\nend\n")
 
     def log(self, message: str, level: int = 2) -> None:
         """A line for the worker's log; level 0 trace, 1 debug, 2 info, 3 warn, 4 error."""
-        self._out.append(f'{{"command":"log","msg":{_text(message)},"level":{level}}}\nend\n')
+        self.write(f'{{"command":"log","msg":{_text(message)},"level":{level}}}\nend\n')
 
     def error(self, message: str) -> None:
         """An error for the worker's log and Storm's UI."""
-        self._out.append(f'{{"command":"error","msg":{_text(message)}}}\nend\n')
+        self.write(f'{{"command":"error","msg":{_text(message)}}}\nend\n')
 
     def metrics(self, name: str, params: Any) -> None:
         """A value for a metric that the Java side registered; Storm halts the worker on an unknown name."""
         reason = reason_against(params)
         if reason is not None:
             raise UnserializableValue(f"the metric {name!r}: {reason}")
-        self._out.append(f'{{"command":"metrics","name":{_text(name)},"params":{dumps(params)}}}\nend\n')
+        self.write(f'{{"command":"metrics","name":{_text(name)},"params":{dumps(params)}}}\nend\n')
 
     # ---- the checks behind it ----
 
@@ -374,21 +394,29 @@ class ChildConnection:
             ) from None
 
     def _head(self, out: OutStream, anchors: Sequence[Tuple | str] | None) -> str:
+        """The beginning of an emit's message: everything but need_task_ids, task and the values."""
         if not anchors:
             return '{"command":"emit",' + out.part
+        last, heads = self._last
+        first = anchors[0]
+        if first is last and len(anchors) == 1 and last.unfinished:
+            head = heads.get(out.name)
+            if head is not None:
+                return head
         if isinstance(anchors, str | Tuple):
-            raise LocalProtocolError(
-                f"component {self.component!r}: anchors is a list of tuples; write anchors=[tup]"
-            )
+            raise LocalProtocolError(f"component {self.component!r}: anchors is a list of tuples; write anchors=[tup]")
         ids = []
         for anchor in anchors:
-            if isinstance(anchor, str) or not anchor.unfinished:
+            if not isinstance(anchor, Tuple) or not anchor.unfinished:
                 anchor = self._finishable(anchor, "anchor")
             ids.append(dumps(anchor.id))
-        if len(ids) == 1 and anchors[0] is not self._anchor:
-            self._anchor = anchor
-            self._heads = {}
-        return '{"command":"emit",' + out.part + '"anchors":[' + ",".join(ids) + "],"
+        head = '{"command":"emit",' + out.part + '"anchors":[' + ",".join(ids) + "],"
+        if len(ids) == 1 and isinstance(first, Tuple):
+            if first is not last:
+                heads = {}
+                self._last = (first, heads)
+            heads[out.name] = head
+        return head
 
     def _finishable(self, tup: Tuple | str, what: str) -> Tuple:
         """The received tuple that ``tup`` (itself or its id) stands for, when ``what`` may still be done to it."""

@@ -91,7 +91,7 @@ class FrameReader:
 
 def _split_lines(data: bytes) -> tuple[list[bytes], bytes]:
     """The same cut line by line, for an ``end`` with white space behind it and for empty messages."""
-    frames = []
+    frames: list[bytes] = []
     start = at = 0
     while True:
         stop = data.find(b"\n", at)

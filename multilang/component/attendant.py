@@ -1,0 +1,209 @@
+"""The thread beside user code: it keeps the worker from taking a slow component for a dead one, and finds a hung one.
+
+While user code runs long, the main thread can neither answer heartbeats nor flush. So this thread sends what was
+emitted meanwhile, gives a sign of life each second (a ``sync`` from a bolt, which Storm ignores unasked; from a spout,
+where a sync would end the command, a ``log`` of level 0), and after ``multilang.process.timeout.secs`` ends the process
+with the main thread's stack in Storm's log. It also puts into the log what was written to the stray streams, and
+reports the metrics. It sleeps for as long as there is nothing to do.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from _thread import get_ident, start_new_thread
+from time import monotonic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.component.base import Component
+    from multilang.component.output import Output
+    from multilang.component.stdio import Stdio
+    from multilang.protocol import ChildConnection
+
+_TICK = 0.05  # seconds between looks while user code runs: what is emitted waits no longer than this
+_IDLE_LOOKS = 20  # looks without work after which it sleeps until it is woken
+_SIGN_OF_LIFE = 1.0  # seconds, Storm's own interval of heartbeats
+_GRACE = 5.0  # seconds that the end of the process may take
+_MAX_LINE = 8192  # bytes of stray text in one line of the log
+_MAX_WAITING = 8 * 1024 * 1024  # characters of log that may wait for a parent that does not read
+
+INFO, WARN = 2, 3
+
+
+class Attendant:
+    """See the module. ``busy`` is set by the main thread: what user code works on, or None."""
+
+    def __init__(self, stdio: Stdio, connection: ChildConnection, output: Output, spout: bool) -> None:
+        self.busy: object | None = None
+        self.waiting = False  # user code waits for task ids: not its fault when that takes long
+        self.deadline = 300.0
+        self.component: Component | None = None
+        self.parked = False
+        self._stdio = stdio
+        self._connection = connection
+        self._output = output
+        self.is_spout = spout
+        self._main = get_ident()
+        self._wake_up, self._waker = os.pipe()
+        os.set_blocking(self._waker, False)
+        os.set_blocking(self._wake_up, False)
+        self._ending_at: float | None = None
+        self._status = 1
+        self._stray = {
+            stdio.stray_output: Stray("stdout", INFO, connection),
+            stdio.stray_error: Stray("stderr", WARN, connection),
+        }
+
+    def start(self) -> None:
+        """Begin. The thread ends with the process."""
+        start_new_thread(self._run, ())
+
+    def wake(self) -> None:
+        """User code begins after a pause."""
+        self.parked = False
+        try:
+            os.write(self._waker, b"x")
+        except BlockingIOError:
+            pass  # woken already
+
+    def ending(self, status: int) -> None:
+        """The process is about to end; see to it that it does."""
+        self._status = status
+        self._ending_at = monotonic() + _GRACE
+        self.wake()
+
+    def drain(self) -> None:
+        """Log what is in the stray pipes now; called by the main thread at the end."""
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (AttributeError, OSError, ValueError):
+                pass
+        for fd, stray in self._stray.items():
+            while stray.pump(fd):
+                pass
+            stray.finish()
+
+    def _run(self) -> None:
+        poll = select.poll()
+        for fd in (*self._stray, self._wake_up):
+            poll.register(fd, select.POLLIN)
+        seen: object | None = None
+        since = sign = monotonic()
+        idle = 0
+        while True:
+            for fd, _ in poll.poll(None if self.parked else _TICK * 1000):
+                if fd == self._wake_up:
+                    os.read(fd, 4096)
+                elif not self._stray[fd].pump(fd):
+                    poll.unregister(fd)
+            now = monotonic()
+            if self._ending_at is not None and now > self._ending_at:
+                os._exit(self._status)
+            busy = self.busy
+            if busy is not seen or self.waiting:
+                seen, since = busy, now
+            if busy is None:
+                idle += 1
+            else:
+                idle = 0
+                if now - since > _SIGN_OF_LIFE and now - sign > _SIGN_OF_LIFE:
+                    sign = now
+                    self._sign_of_life()
+                if self.deadline and now - since > self.deadline:
+                    self._end_it(busy, now - since)
+            for stray in self._stray.values():
+                stray.look(now)
+            if self._output.flush_some():
+                for stray in self._stray.values():
+                    stray.waiting = 0
+            component = self.component
+            if component is not None and component._metrics is not None:
+                component._metrics.report_if_due(now)
+            elif idle > _IDLE_LOOKS and self._ending_at is None and not any(s.held for s in self._stray.values()):
+                self.parked = True
+                if self.busy is not None:  # it began at this very moment, and did not see that it has to wake us
+                    self.parked = False
+                idle = 0
+
+    def _sign_of_life(self) -> None:
+        if self.is_spout:
+            self._connection.log("still at work", 0)
+        else:
+            self._connection.write('{"command":"sync"}\nend\n')
+
+    def _end_it(self, busy: object, seconds: float) -> None:
+        from traceback import format_stack
+
+        frame = sys._current_frames().get(self._main)
+        stack = "".join(format_stack(frame)) if frame is not None else "(no stack)\n"
+        text = (
+            f"user code of component {self._connection.component!r} (task {self._connection.task}) has not returned for "
+            f"{seconds:.0f} s (multilang.process.timeout.secs: {self.deadline:g}) while working on {busy!r:.500}; "
+            f"the process ends so that it is started again. It hangs here:\n{stack}"
+        )
+        self._connection.error(text)
+        self._connection.log(text, 4)
+        until = monotonic() + _GRACE
+        while not self._output.flush_some() and monotonic() < until:
+            select.select([], [self._stdio.output], [], 0.1)
+        os._exit(1)
+
+
+class Stray:
+    """Text that was written to a standard stream by mistake or habit, on its way into the log line by line."""
+
+    def __init__(self, name: str, level: int, connection: ChildConnection) -> None:
+        self.held = b""
+        self._name = name
+        self._level = level
+        self._connection = connection
+        self._dropped = 0
+        self._looks = 0
+        self.waiting = 0  # characters logged and not sent yet
+
+    def pump(self, fd: int) -> bool:
+        """Take what is in the pipe; False when there is nothing, or nobody can write to it any more."""
+        try:
+            data = os.read(fd, 65536)
+        except BlockingIOError:
+            return False
+        if not data:
+            return False
+        self._looks = 0
+        lines = (self.held + data).split(b"\n")
+        self.held = lines.pop()
+        for line in lines:
+            self._log(line)
+        while len(self.held) > _MAX_LINE:
+            self._log(self.held[:_MAX_LINE])
+            self.held = self.held[_MAX_LINE:]
+        return True
+
+    def look(self, now: float) -> None:
+        """A line without its end is not waited for longer than a few looks."""
+        if self.held:
+            self._looks += 1
+            if self._looks > 4:
+                self.finish()
+
+    def finish(self) -> None:
+        """Log a line that has not ended."""
+        if self.held:
+            self._log(self.held)
+            self.held = b""
+
+    def _log(self, line: bytes) -> None:
+        if self.waiting > _MAX_WAITING:
+            self._dropped += len(line) + 1
+            return
+        if self._dropped:
+            self._connection.log(f"{self._name}: {self._dropped} bytes left out, since the log is not read", WARN)
+            self._dropped = 0
+        for start in range(0, len(line), _MAX_LINE):
+            text = line[start : start + _MAX_LINE].decode("utf-8", "backslashreplace").rstrip("\r")
+            if text:
+                self.waiting += len(text)
+                self._connection.log(f"{self._name}: {text}", self._level)

@@ -1,0 +1,187 @@
+"""Counters, gauges and timers: summed in the process, reported at an interval.
+
+Each interval (``multilang.metrics.interval.secs``, default 60) they go out three ways: as one structured line in
+Storm's log; by the ``metrics`` command for the names in ``multilang.metrics.registered`` alone, since Storm halts the
+worker on a name that the Java side did not register; and on a Prometheus endpoint where
+``multilang.metrics.prometheus.port`` asks for one (the extra ``storm-multilang[metrics]``).
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+from time import monotonic, perf_counter
+
+from multilang.component.errors import ConfigError
+from multilang.protocol.codec import dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+    from multilang.component.collector import Collector
+    from multilang.component.context import Context
+
+
+class Counter:
+    """A number that goes up; reported as what was added in the interval."""
+
+    kind = "counter"
+
+    def __init__(self) -> None:
+        self._lock = allocate_lock()
+        self._since = 0
+        self.total = 0
+
+    def inc(self, n: int = 1) -> None:
+        """Add ``n`` (not negative)."""
+        if n < 0:
+            raise ValueError(f"a counter goes up; inc({n!r}) is for a gauge")
+        with self._lock:
+            self._since += n
+            self.total += n
+
+    def take(self) -> int | None:
+        """What was added since the last call; None for nothing."""
+        with self._lock:
+            since, self._since = self._since, 0
+        return since or None
+
+
+class Gauge:
+    """The last value of something."""
+
+    kind = "gauge"
+
+    def __init__(self) -> None:
+        self.value: float | None = None
+
+    def set(self, value: float) -> None:
+        """The value now."""
+        self.value = value
+
+    def take(self) -> float | None:
+        """The value; None before the first."""
+        return self.value
+
+
+class Timer:
+    """How long something took, in seconds; reported as count, sum, min and max of the interval.
+
+    ``with timer:`` or ``timer.record(seconds)``.
+    """
+
+    kind = "timer"
+
+    def __init__(self) -> None:
+        self._lock = allocate_lock()
+        self._starts: list[float] = []
+        self._reset()
+        self.total_count = 0
+        self.total_sum = 0.0
+
+    def _reset(self) -> None:
+        self._count = 0
+        self._sum = 0.0
+        self._min = float("inf")
+        self._max = 0.0
+
+    def record(self, seconds: float) -> None:
+        """One more duration."""
+        with self._lock:
+            self._count += 1
+            self._sum += seconds
+            self._min = min(self._min, seconds)
+            self._max = max(self._max, seconds)
+            self.total_count += 1
+            self.total_sum += seconds
+
+    def __enter__(self) -> Timer:
+        self._starts.append(perf_counter())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.record(perf_counter() - self._starts.pop())
+
+    def take(self) -> dict[str, float] | None:
+        """The interval's figures; None when nothing was recorded."""
+        with self._lock:
+            if not self._count:
+                return None
+            figures = {"count": self._count, "sum": self._sum, "min": self._min, "max": self._max}
+            self._reset()
+        return figures
+
+
+class MetricsRegistry:
+    """A component's metrics by name."""
+
+    def __init__(
+        self, collector: Collector, labels: dict[str, str], interval: float, registered: frozenset[str]
+    ) -> None:
+        self._collector = collector
+        self._interval = interval
+        self._registered = registered
+        self._metrics: dict[str, Counter | Gauge | Timer] = {}
+        self._due = monotonic() + interval
+        self.labels = labels
+
+    @classmethod
+    def for_component(cls, collector: Collector, conf: dict[str, Any], context: Context) -> MetricsRegistry:
+        """The registry as the conf asks for it."""
+        interval = conf.get("multilang.metrics.interval.secs", 60)
+        if not isinstance(interval, int | float) or isinstance(interval, bool) or interval <= 0:
+            raise ConfigError(f"multilang.metrics.interval.secs is {interval!r}; use seconds above 0")
+        registered = conf.get("multilang.metrics.registered") or []
+        if not isinstance(registered, list) or not all(isinstance(name, str) for name in registered):
+            raise ConfigError(f"multilang.metrics.registered is a list of names, not {registered!r}")
+        labels = {"component": context.component, "task": str(context.task)}
+        registry = cls(collector, labels, interval, frozenset(registered))
+        port = conf.get("multilang.metrics.prometheus.port")
+        if port is not None:
+            from multilang.component.prometheus import serve
+
+            serve(registry, port, conf.get("multilang.metrics.prometheus.host", "127.0.0.1"))
+        return registry
+
+    def counter(self, name: str) -> Counter:
+        """The counter ``name``, made at first use."""
+        return self._get(name, Counter)
+
+    def gauge(self, name: str) -> Gauge:
+        """The gauge ``name``, made at first use."""
+        return self._get(name, Gauge)
+
+    def timer(self, name: str) -> Timer:
+        """The timer ``name``, made at first use."""
+        return self._get(name, Timer)
+
+    def _get(self, name: str, kind: Any) -> Any:
+        metric = self._metrics.get(name)
+        if metric is None:
+            metric = self._metrics.setdefault(name, kind())
+        if type(metric) is not kind:
+            raise ValueError(f"the metric {name!r} is a {metric.kind}, not a {kind.kind}")
+        return metric
+
+    def items(self) -> list[tuple[str, Counter | Gauge | Timer]]:
+        """All metrics by name."""
+        return list(self._metrics.items())
+
+    def report_if_due(self, now: float) -> None:
+        """Report when the interval has passed (``now`` in monotonic seconds)."""
+        if now >= self._due:
+            self._due = now + self._interval
+            self.report()
+
+    def report(self) -> None:
+        """Report what was gathered since the last time."""
+        figures: dict[str, Any] = {}
+        for name, metric in self.items():
+            value = metric.take()
+            if value is not None:
+                figures[name] = value
+                if name in self._registered:
+                    self._collector.report_metric(name, value)
+        if figures:
+            self._collector.log("METRICS " + dumps({**self.labels, "metrics": figures}), 2)

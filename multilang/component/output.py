@@ -1,0 +1,56 @@
+"""Writing to Storm without ever holding each other up.
+
+A parent that is busy writing to this process may not read meanwhile; a blocking write would then stop both for ever.
+So the pipe is written as far as it takes, the rest is kept, and the main thread goes on reading while it waits.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock
+from stat import S_ISFIFO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.protocol import ChildConnection
+
+
+class Output:
+    """The bytes of a connection on their way into a descriptor. Safe to call from several threads."""
+
+    def __init__(self, connection: ChildConnection, fd: int) -> None:
+        self._connection = connection
+        self.fd = fd
+        self._lock = allocate_lock()
+        self._rest: memoryview | None = None
+        self.writing = False  # a signal's handler must not leave a write half accounted for
+        self.closed = False  # the reader is gone
+        if S_ISFIFO(os.fstat(fd).st_mode):
+            os.set_blocking(fd, False)
+
+    def flush_some(self) -> bool:
+        """Write what the pipe takes now; True when nothing is left."""
+        with self._lock:
+            self.writing = True
+            try:
+                while not self.closed:
+                    rest = self._rest
+                    if rest is None:
+                        data = self._connection.data_to_send()
+                        if not data:
+                            return True
+                        rest = memoryview(data)
+                    try:
+                        n = os.write(self.fd, rest)
+                    except BlockingIOError:
+                        self._rest = rest
+                        return False
+                    except OSError:  # EPIPE and the like: there is nobody to tell
+                        self.closed = True
+                        self._rest = None
+                        break
+                    self._rest = rest[n:] if n < len(rest) else None
+                self._connection.data_to_send()
+                return True
+            finally:
+                self.writing = False

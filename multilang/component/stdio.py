@@ -1,0 +1,38 @@
+"""The process's own descriptors, moved away from user code.
+
+The protocol speaks on standard input and output, and so does every ``print``, C's ``printf`` and each grandchild that
+inherits them. So the real ones are moved to other numbers at the start; in their place come an empty input and two
+pipes, whose text the attendant puts into Storm's log.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+class Stdio:
+    """Where the protocol reads and writes, and the pipes that catch stray text."""
+
+    def __init__(self) -> None:
+        self.input = os.dup(0)
+        self.output = os.dup(1)
+        self.error = os.dup(2)  # Storm shows what a dying process wrote there
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+        self.stray_output = _catch(1)
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None and hasattr(stream, "reconfigure"):
+                stream.reconfigure(line_buffering=True)
+        self.stray_error = _catch(2)  # last: what goes wrong above is still shown
+
+
+def _catch(fd: int) -> int:
+    """Put a pipe in the place of ``fd`` (inherited by grandchildren, as ``fd`` was) and return its reading end."""
+    reading, writing = os.pipe()
+    os.dup2(writing, fd)
+    os.close(writing)
+    os.set_blocking(reading, False)
+    return reading
+

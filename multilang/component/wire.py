@@ -1,0 +1,388 @@
+"""A component behind the multi-lang wire: the collector that speaks it, and the loop that listens."""
+
+from __future__ import annotations
+
+import os
+from _thread import get_ident
+from collections import deque
+from time import monotonic, sleep
+
+from multilang.component.collector import BoltCollector, SpoutCollector
+from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError
+from multilang.protocol.messages import Ack, Activate, Deactivate, Fail, Heartbeat, Next, TaskIds, Tuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from multilang.component.attendant import Attendant
+    from multilang.component.output import Output
+    from multilang.component.runner import SpoutRunner
+    from multilang.protocol import ChildConnection
+    from multilang.protocol.messages import Message
+
+_READ = 65536  # bytes; more costs latency and spout rate (256 KiB: 1.5 times)
+_MAX_BACKLOG = 64 * 1024 * 1024  # bytes read ahead while the parent does not read, before reading stops too
+_IDLE_SLEEPS = (0.001, 0.002, 0.004, 0.008, 0.016)  # seconds; "you should sleep for a small amount of time before syncing"
+
+
+class EndOfInput(BaseException):
+    """The parent closed our input, or our output is read by nobody: leave user code and end. No Exception, so that user
+    code which catches those does not catch it."""
+
+
+class _Wait:
+    """An emit that waits for its task ids."""
+
+    __slots__ = ("tasks",)
+
+    def __init__(self) -> None:
+        self.tasks: list[int] | None = None
+
+
+class Wire:
+    """Reads events, answers heartbeats, and hands the rest to ``handle`` one by one."""
+
+    def __init__(self, connection: ChildConnection, fd: int, output: Output) -> None:
+        self.connection = connection
+        self.output = output
+        self.attendant: Attendant | None = None
+        self.handle: Callable[[Any], None] = lambda event: None
+        self._fd = fd
+        self._backlog: deque[Message] = deque()
+        self._unread = 0  # bytes that the backlog was made of
+        self._failure: RemoteProtocolError | None = None
+        self._ended = False
+        self._started = False  # the handshake is answered
+        self._main = get_ident()
+        self._buffer = connection.write
+
+    def read(self) -> None:
+        """Wait for input and put its events into the backlog. Raises EndOfInput at its end."""
+        if self._failure is not None:
+            raise self._failure
+        if self._ended:
+            raise EndOfInput
+        data = os.read(self._fd, _READ)
+        self._unread += len(data)
+        try:
+            events = self.connection.receive_data(data)
+        except RemoteProtocolError as error:
+            self._failure = error
+            events = error.events  # type: ignore[assignment]
+            if not data:
+                raise
+        if not data:
+            self._ended = True
+            raise EndOfInput
+        for event in events:
+            if type(event) is Heartbeat and self._started:
+                self.connection.sync()  # at once, before the tuples that came with it
+            else:
+                self._backlog.append(event)
+
+    def next_event(self) -> Message:
+        """The next event, in order; for the handshake, before ``loop``."""
+        while not self._backlog:
+            self.read()
+        return self._backlog.popleft()
+
+    def loop(self) -> None:
+        """Handle events until the input ends."""
+        self._started = True
+        backlog = self._backlog
+        handle = self.handle
+        connection = self.connection
+        while True:
+            while backlog:
+                handle(backlog.popleft())
+            self._unread = 0
+            self.flush()
+            if self.output.closed:
+                raise EndOfInput
+            # While this thread waits, other threads' messages are sent at once.
+            connection.write = self._send_now
+            try:
+                self.read()
+            finally:
+                connection.write = self._buffer
+
+    def _send_now(self, text: str) -> None:
+        self._buffer(text)
+        if get_ident() != self._main:
+            self.output.flush_some()
+
+    def flush(self) -> None:
+        """Send everything; while the pipe is full, go on reading, so that a parent that writes is not held up."""
+        if self.output.flush_some():
+            return
+        import select
+
+        while not self.output.flush_some():
+            poll = select.poll()
+            poll.register(self.output.fd, select.POLLOUT)
+            if not self._ended and self._failure is None and self._unread < _MAX_BACKLOG:
+                poll.register(self._fd, select.POLLIN)
+            for fd, _ in poll.poll():
+                if fd == self._fd:
+                    try:
+                        self.read()
+                    except EndOfInput:
+                        pass  # what was read before is still handled
+                    except RemoteProtocolError as error:
+                        self._failure = error
+
+    def abandon(self, seconds: float = 2.0) -> None:
+        """The end: send what is left, for as long as the parent takes it."""
+        import select
+
+        until = monotonic() + seconds
+        while not self.output.flush_some() and monotonic() < until:
+            select.select([], [self.output.fd], [], 0.1)
+
+    def wait_for(self, wait: _Wait) -> list[int]:
+        """Flush, and read until the task ids are there; tuples that come meanwhile are kept, commands handled.
+
+        With no ackers Storm sends an ``ack`` command before the task ids, and waits for its sync.
+        """
+        attendant = self.attendant
+        if get_ident() != self._main:
+            raise LocalProtocolError(
+                "need_task_ids waits by reading, which only the thread of process() and next_tuple() may do; "
+                "use on_task_ids in other threads"
+            )
+        if attendant is not None:
+            attendant.waiting = True
+        later: list[Message] = []
+        try:
+            while wait.tasks is None:
+                self.flush()
+                if self.output.closed:
+                    raise EndOfInput
+                if not self._backlog:
+                    self.read()
+                while self._backlog and wait.tasks is None:
+                    event = self._backlog.popleft()
+                    if type(event) is TaskIds:
+                        deliver(event)
+                    elif type(event) is Tuple:
+                        later.append(event)
+                    else:
+                        self.handle(event)
+        finally:
+            self._backlog.extendleft(reversed(later))
+            if attendant is not None:
+                attendant.waiting = False
+        return wait.tasks
+
+
+def deliver(event: TaskIds) -> None:
+    """Give task ids to the emit that asked for them."""
+    token = event.token
+    if type(token) is _Wait:
+        token.tasks = event.tasks
+    else:
+        token(event.tasks)
+
+
+class _WireCollector:
+    """What both collectors share."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._connection = wire.connection
+
+    def log(self, message: str, level: int = 2) -> None:
+        """See Collector."""
+        self._connection.log(message, level)
+
+    def report_error(self, message: str) -> None:
+        """See Collector."""
+        self._connection.error(message)
+
+    def report_metric(self, name: str, params: Any) -> None:
+        """See Collector."""
+        self._connection.metrics(name, params)
+
+    def _asked(
+        self, send: Callable[[Any], None], task: int | None, need: bool, callback: Callable[[list[int]], None] | None
+    ) -> list[int] | None:
+        """An emit whose task ids are wanted; a direct one's are known."""
+        if task is not None:
+            send(None)
+            if callback is not None:
+                callback([task])
+            return [task] if need else None
+        if not need:
+            send(callback)
+            return None
+        wait = _Wait()
+        send(wait)
+        tasks = self._wire.wait_for(wait)
+        if callback is not None:
+            callback(tasks)
+        return tasks
+
+
+class WireBoltCollector(_WireCollector, BoltCollector):
+    """A bolt's collector over the wire."""
+
+    def __init__(self, wire: Wire) -> None:
+        super().__init__(wire)
+        self._emit = wire.connection.emit
+        self.ack = wire.connection.ack  # type: ignore[method-assign]  # one call less per tuple
+
+    def emit(
+        self,
+        values: Sequence[Any],
+        stream: str | None = None,
+        anchors: Sequence[Tuple | str] | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None:
+        """See BoltCollector."""
+        if need_task_ids or on_task_ids is not None:
+            return self._asked(
+                lambda token: self._emit(values, stream, anchors, direct_task, token),
+                direct_task,
+                need_task_ids,
+                on_task_ids,
+            )
+        self._emit(values, stream, anchors, direct_task)
+        return None
+
+    def emit_anchored(
+        self,
+        values: Sequence[Any],
+        stream: str | None = None,
+        anchors: Sequence[Tuple | str] | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None:
+        """See BoltCollector."""
+        if anchors is None:
+            anchors = self.anchors
+        if need_task_ids or on_task_ids is not None:
+            return self.emit(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
+        self._emit(values, stream, anchors, direct_task)
+        return None
+
+    def emit_many(
+        self,
+        rows: Iterable[Sequence[Any]],
+        stream: str | None = None,
+        anchors: Sequence[Tuple | str] | None = None,
+    ) -> None:
+        """See BoltCollector."""
+        self._connection.emit_many(rows, stream, anchors)
+
+    def ack(self, tup: Tuple | str) -> None:
+        """See BoltCollector."""
+        self._connection.ack(tup)
+
+    def fail(self, tup: Tuple | str) -> None:
+        """See BoltCollector."""
+        self._connection.fail(tup)
+
+
+class WireSpoutCollector(_WireCollector, SpoutCollector):
+    """A spout's collector over the wire."""
+
+    def __init__(self, wire: Wire) -> None:
+        super().__init__(wire)
+        self._emit = wire.connection.emit_from_spout
+        self.emitted = 0
+
+    def emit(
+        self,
+        values: Sequence[Any],
+        tup_id: Any = None,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None:
+        """See SpoutCollector."""
+        self.emitted += 1
+        if need_task_ids or on_task_ids is not None:
+            return self._asked(
+                lambda token: self._emit(values, tup_id, stream, direct_task, token),
+                direct_task,
+                need_task_ids,
+                on_task_ids,
+            )
+        self._emit(values, tup_id, stream, direct_task)
+        return None
+
+
+def handle_bolt(wire: Wire, execute: Callable[[Tuple], None]) -> Callable[[Any], None]:
+    """What a bolt does with an event."""
+    attendant = wire.attendant
+    assert attendant is not None
+
+    def handle(event: Message) -> None:
+        if type(event) is Tuple:
+            attendant.busy = event
+            if attendant.parked:
+                attendant.wake()
+            execute(event)
+            attendant.busy = None
+        elif type(event) is TaskIds:
+            deliver(event)
+        elif type(event) is Heartbeat:
+            wire.connection.sync()
+        else:
+            raise RemoteProtocolError(f"a bolt was sent {event!r}, which is for spouts")
+
+    return handle
+
+
+def handle_spout(
+    wire: Wire, runner: SpoutRunner, collector: WireSpoutCollector, local_parent: bool
+) -> Callable[[Any], None]:
+    """What a spout does with an event: each command is answered by one sync."""
+    attendant = wire.attendant
+    assert attendant is not None
+    connection = wire.connection
+    idle = 0
+
+    def handle(event: Message) -> None:
+        nonlocal idle
+        kind = type(event)
+        if kind is TaskIds:
+            deliver(event)  # type: ignore[arg-type]
+            return
+        if kind is Tuple or kind is Heartbeat:
+            raise RemoteProtocolError(f"a spout was sent {event!r}, which is for bolts")
+        outer, attendant.busy = attendant.busy, event
+        if attendant.parked:
+            attendant.wake()
+        exhausted = None
+        if kind is Next:
+            before = collector.emitted
+            runner.next()
+            if local_parent:
+                exhausted = runner.exhausted()
+            elif collector.emitted != before:
+                idle = 0
+            else:
+                wire.flush()
+                attendant.busy = outer
+                sleep(_IDLE_SLEEPS[min(idle, len(_IDLE_SLEEPS) - 1)])
+                idle += 1
+        elif kind is Ack:
+            runner.ack(event.id)  # type: ignore[attr-defined]
+        elif kind is Fail:
+            idle = 0
+            runner.fail(event.id)  # type: ignore[attr-defined]
+        elif kind is Activate:
+            runner.activate()
+        elif kind is Deactivate:
+            runner.deactivate()
+        connection.sync(exhausted)
+        attendant.busy = outer
+
+    return handle
