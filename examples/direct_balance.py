@@ -19,7 +19,7 @@ class Topics(ReliableSpout):
     output_fields = ["topic", "text"]
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        from pydoc_data.topics import topics  # type: ignore[import-untyped]  # a plain dict of the standard library
+        from pydoc_data.topics import topics
 
         super().initialize(conf, context)
         self.left = sorted(topics.items(), reverse=True)

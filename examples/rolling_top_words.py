@@ -23,7 +23,7 @@ class Words(ReliableSpout):
     output_fields = ["word"]
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        from pydoc_data.topics import topics  # type: ignore[import-untyped]  # a plain dict of the standard library
+        from pydoc_data.topics import topics
 
         text = " ".join(topics[topic] for topic in sorted(topics)).lower()
         self.words = [word for word in text.split() if word.isalpha()]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def lines_of(files: list[str]) -> Iterator[str]:
     """The lines of the files; of Python's documentation topics when there are none."""
     if not files:
-        from pydoc_data.topics import topics  # type: ignore[import-untyped]  # a plain dict of the standard library
+        from pydoc_data.topics import topics
 
         for topic in sorted(topics):
             yield from topics[topic].splitlines()

@@ -1,0 +1,102 @@
+"""What is left when a run has ended: the tables for a person, or one JSON document for a program."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from multilang.cli.view import components_table, top_table, work_done
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rich.console import Console
+
+    from multilang.cli.arguments import Top
+    from multilang.local import Counters
+
+
+@dataclass
+class Outcome:
+    """How a run ended. ``end``: drained, time, interrupted, terminated, not-started or broke-off."""
+
+    topology: str
+    mode: str
+    seed: int | None
+    end: str
+    status: int
+    seconds: float
+    counters: Mapping[str, Counters]
+    lost: int
+    """Tuples that failed and were not acked later."""
+    top: Top | None = None
+    rows: list[tuple[Any, Any]] = field(default_factory=list)
+    problem: str | None = None
+
+    def sum(self, name: str, kind: str | None = "spout") -> int:
+        """A figure of all spouts, or of all components."""
+        return sum(getattr(each, name) for each in self.counters.values() if kind in (None, each.kind))
+
+    def reliability(self) -> dict[str, int]:
+        """The figures that tell whether anything was lost."""
+        return {
+            "acked": self.sum("acked"),
+            "failed": self.sum("failed"),
+            "pending": self.sum("pending"),
+            "lost": self.lost,
+            "errors": self.sum("errors", None),
+            "restarts": self.sum("restarts", None),
+        }
+
+
+def write_json(outcome: Outcome) -> None:
+    """The document, to standard output."""
+    document: dict[str, Any] = {
+        "topology": outcome.topology,
+        "mode": outcome.mode,
+        "seed": outcome.seed,
+        "end": outcome.end,
+        "status": outcome.status,
+        "seconds": round(outcome.seconds, 3),
+        "reliability": outcome.reliability(),
+        "components": {id: each.as_dict() for id, each in outcome.counters.items()},
+    }
+    if outcome.top is not None:
+        names = (outcome.top.key, outcome.top.value or "tuples")
+        document["top"] = [dict(zip(names, row, strict=True)) for row in outcome.rows]
+    if outcome.problem is not None:
+        document["problem"] = outcome.problem
+    print(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def write_tables(outcome: Outcome, console: Console) -> None:
+    """The tables, and what they come to."""
+    plain = not console.is_terminal
+    if outcome.top is not None:
+        console.print(top_table(outcome.top, outcome.rows, plain=plain))
+        console.print()
+    rates = {id: work_done(each) / outcome.seconds for id, each in outcome.counters.items() if outcome.seconds > 0}
+    console.print(components_table(outcome.counters, rates, plain=plain))
+    console.print()
+    for line in summary(outcome):
+        console.print(line, style="" if plain or outcome.status == 0 else "bold red", soft_wrap=True)
+
+
+def summary(outcome: Outcome) -> Iterable[str]:
+    """One line on the tuples, one on the processes if there is something to say, one on the end if it was not the usual."""
+    figures = outcome.reliability()
+    acked = figures["acked"]
+    rate = f", {acked / outcome.seconds:,.0f} per second" if outcome.seconds > 0 else ""
+    replayed = figures["failed"] - figures["lost"]
+    yield (
+        f"{acked:,} tuples acked in {outcome.seconds:.1f} s{rate}; {figures['failed']:,} failed"
+        f"{f' ({replayed:,} of them replayed)' if replayed else ''}, {figures['pending']:,} pending, "
+        f"{figures['lost']:,} lost; {figures['restarts']:,} restarts, {figures['errors']:,} errors"
+    )
+    if outcome.problem is not None:
+        yield outcome.problem
+    elif outcome.end in ("interrupted", "terminated"):
+        yield f"{outcome.end} before everything was processed"
+    if outcome.seed is not None:
+        yield f"the same run again: --mode {outcome.mode} --seed {outcome.seed}"
