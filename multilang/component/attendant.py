@@ -17,6 +17,8 @@ from time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from multilang.component.base import Component
     from multilang.component.output import Output
     from multilang.component.stdio import Stdio
@@ -40,6 +42,7 @@ class Attendant:
         self.waiting = False  # user code waits for task ids: not its fault when that takes long
         self.deadline = 300.0
         self.component: Component | None = None
+        self.on_look: Callable[[], None] = lambda: None  # called at each look
         self.parked = False
         self._stdio = stdio
         self._connection = connection
@@ -116,6 +119,7 @@ class Attendant:
                     self._end_it(busy, now - since)
             for stray in self._stray.values():
                 stray.look(now)
+            self.on_look()
             if self._output.flush_some():
                 for stray in self._stray.values():
                     stray.waiting = 0

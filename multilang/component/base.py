@@ -68,7 +68,10 @@ class Component:
         """A logger named after the component's id; its records go to Storm's log."""
         import logging
 
-        return logging.getLogger(self.context.component if hasattr(self, "context") else type(self).__name__)
+        if hasattr(self, "_collector"):
+            self._collector.attach_logging()
+            return logging.getLogger(self.context.component)
+        return logging.getLogger(type(self).__name__)
 
     @property
     def metrics(self) -> MetricsRegistry:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from multilang.component.errors import ConfigError
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from multilang.component.collector import Collector
 
 
@@ -39,15 +35,11 @@ def storm_level(level: int) -> int:
     return 1 if level >= logging.DEBUG else 0
 
 
-def install(collector: Collector, conf: dict[str, Any]) -> None:
-    """Send the root logger's records, from ``multilang.log.level`` (default info) on, to Storm's log."""
-    name = conf.get("multilang.log.level", "INFO")
-    level = logging.getLevelName(name.upper()) if isinstance(name, str) else None
-    if name == "trace" or name == "TRACE":
-        level = 5
-    if not isinstance(level, int):
-        raise ConfigError(f"multilang.log.level is {name!r}; use trace, debug, info, warning or error")
+def install(collector: Collector, level: int) -> None:
+    """Send the root logger's records from ``level`` (logging's number) on to Storm's log; once, however often called."""
     root = logging.getLogger()
+    if any(isinstance(handler, StormHandler) for handler in root.handlers):
+        return
     root.addHandler(StormHandler(collector))
     root.setLevel(level)
     logging.captureWarnings(True)

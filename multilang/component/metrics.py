@@ -17,10 +17,12 @@ from multilang.protocol.codec import dumps
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any
+    from typing import Any, TypeVar
 
     from multilang.component.collector import Collector
     from multilang.component.context import Context
+
+    Metric = TypeVar("Metric", "Counter", "Gauge", "Timer")
 
 
 class Counter:
@@ -146,17 +148,17 @@ class MetricsRegistry:
 
     def counter(self, name: str) -> Counter:
         """The counter ``name``, made at first use."""
-        return self._get(name, Counter)
+        return self._get(Counter, name)
 
     def gauge(self, name: str) -> Gauge:
         """The gauge ``name``, made at first use."""
-        return self._get(name, Gauge)
+        return self._get(Gauge, name)
 
     def timer(self, name: str) -> Timer:
         """The timer ``name``, made at first use."""
-        return self._get(name, Timer)
+        return self._get(Timer, name)
 
-    def _get(self, name: str, kind: Any) -> Any:
+    def _get(self, kind: type[Metric], name: str) -> Metric:
         metric = self._metrics.get(name)
         if metric is None:
             metric = self._metrics.setdefault(name, kind())

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from multilang.component.attendant import Attendant
     from multilang.component.base import Component
+    from multilang.component.collector import Collector
     from multilang.component.context import Context
 
 
@@ -101,7 +102,6 @@ class Task:
         self._end(status)
 
     def _start(self, find: Callable[[Context], Component]) -> None:
-        from multilang.component.logs import install
         from multilang.component.runner import start_bolt, start_spout
         from multilang.component.spout import Spout
         from multilang.component.wire import WireBoltCollector, WireSpoutCollector, handle_bolt, handle_spout
@@ -109,22 +109,33 @@ class Task:
         attendant = self._attendant
         attendant.busy = "the start of the component"
         attendant.deadline = _deadline(self._conf)
+        self._wire.log_level = _log_level(self._conf)
         component = find(self._context)
         attendant.component = component
         wire = self._wire
         if isinstance(component, Spout):
             attendant.is_spout = True
             spouts = WireSpoutCollector(wire)
-            install(spouts, self._conf)
-            self._component = component
+            self._set(component, spouts)
             runner = start_spout(component, spouts, self._conf, self._context)
             wire.handle = handle_spout(wire, runner, spouts, self._conf.get("multilang.parent") == "local")
         else:
             bolts = WireBoltCollector(wire)
-            install(bolts, self._conf)
-            self._component = component
+            self._set(component, bolts)
             execute = start_bolt(component, bolts, self._conf, self._context)  # type: ignore[arg-type]
             wire.handle = handle_bolt(wire, execute)
+
+    def _set(self, component: Component, collector: Collector) -> None:
+        self._component = component
+
+        def look() -> None:
+            # logging costs 2 MB and 10 ms: it is attached when somebody has imported it.
+            if "logging" in sys.modules:
+                self._attendant.on_look = _nothing
+                collector.attach_logging()
+
+        self._attendant.on_look = look
+        look()
 
     def _start_attendant(self) -> Attendant:
         from multilang.component.attendant import Attendant
@@ -197,3 +208,20 @@ def _deadline(conf: dict[str, Any]) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
         raise ConfigError(f"multilang.process.timeout.secs is {value!r}; use seconds above 0, or 0 for no deadline")
     return float(value)
+
+
+_LOG_LEVELS = {"trace": 5, "debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40}
+
+
+def _log_level(conf: dict[str, Any]) -> int:
+    from multilang.component.errors import ConfigError
+
+    name = conf.get("multilang.log.level", "info")
+    level = _LOG_LEVELS.get(name.lower()) if isinstance(name, str) else None
+    if level is None:
+        raise ConfigError(f"multilang.log.level is {name!r}; use one of {', '.join(_LOG_LEVELS)}")
+    return level
+
+
+def _nothing() -> None:
+    pass

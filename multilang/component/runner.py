@@ -28,7 +28,7 @@ def start_bolt(
     """
     bolt._attach(collector, conf, context)
     bolt.initialize(conf, context)
-    process = bolt.process
+    process: Callable[[Tuple], None] = bolt.process
     if bolt.middleware or conf.get("multilang.middleware"):
         from multilang.component.middleware import all_middleware
 
@@ -115,7 +115,7 @@ def start_spout(spout: Spout, collector: SpoutCollector, conf: dict[str, Any], c
     """Initialize ``spout`` behind ``collector`` and return what runs it."""
     spout._attach(collector, conf, context)
     spout.initialize(conf, context)
-    next_tuple = spout.next_tuple
+    next_tuple: Callable[[], None] = spout.next_tuple
     if spout.middleware or conf.get("multilang.middleware"):
         from multilang.component.middleware import all_middleware
 

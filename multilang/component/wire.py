@@ -29,7 +29,8 @@ _IDLE_SLEEPS = (0.001, 0.002, 0.004, 0.008, 0.016)  # seconds; "you should sleep
 
 class EndOfInput(BaseException):
     """The parent closed our input, or our output is read by nobody: leave user code and end. No Exception, so that user
-    code which catches those does not catch it."""
+    code which catches those does not catch it.
+    """
 
 
 class _Wait:
@@ -49,6 +50,7 @@ class Wire:
         self.output = output
         self.attendant: Attendant | None = None
         self.handle: Callable[[Any], None] = lambda event: None
+        self.log_level = 20  # of Python's logging: info
         self._fd = fd
         self._backlog: deque[Message] = deque()
         self._unread = 0  # bytes that the backlog was made of
@@ -204,6 +206,12 @@ class _WireCollector:
     def report_metric(self, name: str, params: Any) -> None:
         """See Collector."""
         self._connection.metrics(name, params)
+
+    def attach_logging(self) -> None:
+        """See Collector."""
+        from multilang.component.logs import install
+
+        install(self, self._wire.log_level)  # type: ignore[arg-type]
 
     def _asked(
         self, send: Callable[[Any], None], task: int | None, need: bool, callback: Callable[[list[int]], None] | None

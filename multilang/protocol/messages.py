@@ -9,7 +9,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any, TypeAlias
+    from typing import Any, ClassVar, TypeAlias
 
     Schema: TypeAlias = dict[tuple[str | None, str], dict[str, int]]
 
@@ -26,8 +26,8 @@ SYSTEM_TASK = -1
 class Message:
     """Base of all messages: compared and shown by their fields."""
 
-    __slots__ = ()
-    __hash__ = None  # type: ignore[assignment]
+    __slots__: tuple[str, ...] = ()
+    __hash__: ClassVar[None]  # type: ignore[assignment]
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -181,7 +181,7 @@ class Tuple(Message):
             other.values,
         )
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]
         return hash(self.id)
 
     def __repr__(self) -> str:
@@ -240,8 +240,6 @@ class Emit(Message):
         return mine == theirs and all(
             getattr(self, name) == getattr(other, name) for name in self.__slots__ if name != "anchors"
         )
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 class Log(Message):
