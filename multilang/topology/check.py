@@ -151,7 +151,8 @@ def _cycle_behind(topology: Topology, id: str) -> list[str]:
     while id not in path:
         path.append(id)
         id = topology.components[id].inputs[0].component
-    return path[path.index(id) :][::-1]
+    first, *others = path[path.index(id) :]
+    return [first, *reversed(others)]
 
 
 def _ticks(topology: Topology, spec: ComponentSpec) -> bool:
