@@ -53,6 +53,9 @@ class Attendant:
         os.set_blocking(self._waker, False)
         os.set_blocking(self._wake_up, False)
         self._ending_at: float | None = None
+        self._seen: object | None = None  # what was busy at the last look, and since when
+        self._since = self._sign = monotonic()
+        self._idle_looks = 0
         self._status = 1
         self._stray = {
             stdio.stray_output: Stray("stdout", INFO, connection),
@@ -93,44 +96,48 @@ class Attendant:
         poll = select.poll()
         for fd in (*self._stray, self._wake_up):
             poll.register(fd, select.POLLIN)
-        seen: object | None = None
-        since = sign = monotonic()
-        idle = 0
         while True:
             for fd, _ in poll.poll(None if self.parked else _TICK * 1000):
                 if fd == self._wake_up:
                     os.read(fd, 4096)
                 elif not self._stray[fd].pump(fd):
-                    poll.unregister(fd)
+                    poll.unregister(fd)  # nobody can write to it any more
             now = monotonic()
             if self._ending_at is not None and now > self._ending_at:
                 os._exit(self._status)
-            busy = self.busy
-            if busy is not seen or self.waiting:
-                seen, since = busy, now
-            if busy is None:
-                idle += 1
-            else:
-                idle = 0
-                if now - since > _SIGN_OF_LIFE and now - sign > _SIGN_OF_LIFE:
-                    sign = now
-                    self._sign_of_life()
-                if self.deadline and now - since > self.deadline:
-                    self._end_it(busy, now - since)
+            self._look_after(now)
+            self._park_if_idle()
+
+    def _look_after(self, now: float) -> None:
+        busy = self.busy
+        if busy is not self._seen or self.waiting:
+            self._seen, self._since = busy, now
+        if busy is None:
+            self._idle_looks += 1
+        else:
+            self._idle_looks = 0
+            if now - self._since > _SIGN_OF_LIFE and now - self._sign > _SIGN_OF_LIFE:
+                self._sign = now
+                self._sign_of_life()
+            if self.deadline and now - self._since > self.deadline:
+                self._end_it(busy, now - self._since)
+        self.on_look()
+        for stray in self._stray.values():
+            stray.look()
+        component = self.component
+        if component is not None and component._metrics is not None:
+            component._metrics.report_if_due(now)
+        if self._output.flush_some():
             for stray in self._stray.values():
-                stray.look(now)
-            self.on_look()
-            if self._output.flush_some():
-                for stray in self._stray.values():
-                    stray.waiting = 0
-            component = self.component
-            if component is not None and component._metrics is not None:
-                component._metrics.report_if_due(now)
-            elif idle > _IDLE_LOOKS and self._ending_at is None and not any(s.held for s in self._stray.values()):
-                self.parked = True
-                if self.busy is not None:  # it began at this very moment, and did not see that it has to wake us
-                    self.parked = False
-                idle = 0
+                stray.waiting = 0
+
+    def _park_if_idle(self) -> None:
+        work = self._ending_at is not None or any(stray.held for stray in self._stray.values())
+        if self._idle_looks > _IDLE_LOOKS and not work and (self.component is None or self.component._metrics is None):
+            self._idle_looks = 0
+            self.parked = True
+            if self.busy is not None:  # it began at this very moment, and did not see that it has to wake us
+                self.parked = False
 
     def _sign_of_life(self) -> None:
         if self.is_spout:
@@ -186,7 +193,7 @@ class Stray:
             self.held = self.held[_MAX_LINE:]
         return True
 
-    def look(self, now: float) -> None:
+    def look(self) -> None:
         """A line without its end is not waited for longer than a few looks."""
         if self.held:
             self._looks += 1

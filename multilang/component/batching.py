@@ -48,7 +48,7 @@ class BatchingBolt(AnchoredBolt):
         try:
             key = self.group_key(tup)
             group = self._groups.setdefault(key, [])
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - user code: its failure is the tuple's
             self._failed([tup], error)
             return
         group.append(tup)
@@ -86,7 +86,7 @@ class BatchingBolt(AnchoredBolt):
         collector.anchors = group
         try:
             self.process_batch(key, list(group))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - user code: its failure is the group's
             self._failed(group, error)
         else:
             for tup in group:

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 def find_component(target: str, context: Context) -> Component:
     """The component that this task runs: ``target`` itself, or the one of its id in the topology ``target`` names."""
     found = find_object(target)
-    if not isinstance(found, type) and not hasattr(found, "components") and not isinstance(found, Component):
-        if callable(found):
-            found = found()
+    if callable(found) and not isinstance(found, type | Component) and not hasattr(found, "components"):
+        found = found()
     if isinstance(found, type) and issubclass(found, Component):
         found = found()
     if isinstance(found, Component):

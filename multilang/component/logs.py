@@ -20,7 +20,7 @@ class StormHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self._collector.log(self.format(record), storm_level(record.levelno))
-        except Exception:
+        except Exception:  # noqa: BLE001 - logging's own rule: a handler never raises
             self.handleError(record)
 
 

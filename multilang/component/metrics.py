@@ -98,11 +98,13 @@ class Timer:
             self.total_count += 1
             self.total_sum += seconds
 
-    def __enter__(self) -> Timer:
+    def __enter__(self) -> Timer:  # noqa: PYI034 - typing.Self is 3.11
         self._starts.append(perf_counter())
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.record(perf_counter() - self._starts.pop())
 
     def take(self) -> dict[str, float] | None:

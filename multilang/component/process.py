@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def run_component(component: Component) -> None:
     """Run ``component`` as this process, until its input ends. Exits with status 1 when it fails."""
-    run_process(lambda context: component)
+    run_process(lambda _: component)
 
 
 def run_process(find: Callable[[Context], Component]) -> None:
@@ -96,7 +96,7 @@ class Task:
             status = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
             if status:
                 self._report(self._describe(error))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - whatever it is, Storm's log gets to show it
             status = 1
             self._report(self._describe(error))
         self._end(status)
@@ -192,7 +192,7 @@ class Task:
                 component.close()
                 if component._metrics is not None:
                     component._metrics.report()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - user code: reported, and the end goes on
                 status = status or 1
                 self._report(self._describe(error))
         attendant.drain()

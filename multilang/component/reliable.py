@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
 from multilang.protocol.errors import LocalProtocolError
@@ -13,8 +15,6 @@ if TYPE_CHECKING:
 
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
-
-from time import monotonic
 
 
 class _Sent:

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Tuple
 
 
-def start_bolt(
-    bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], context: Context
-) -> Callable[[Tuple], None]:
+def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Callable[[Tuple], None]:
     """Initialize ``bolt`` behind ``collector`` and return the function that runs one tuple through it.
 
     An exception that escapes that function ends the task: its runner reports it and starts the task again.
@@ -69,7 +67,7 @@ def _basic(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None
                 ack(tup)
         except FailedException as error:
             _fail(bolt, collector, tup, error)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - user code: its failure is the tuple's
             report_exception(bolt, error, tup)
             if tup.unfinished:
                 collector.fail(tup)

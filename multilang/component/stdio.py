@@ -35,4 +35,3 @@ def _catch(fd: int) -> int:
     os.close(writing)
     os.set_blocking(reading, False)
     return reading
-

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from multilang.component.errors import ConfigError
+from multilang.protocol.messages import DEFAULT_STREAM
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-from multilang.component.errors import ConfigError
-from multilang.protocol.messages import DEFAULT_STREAM
 
 
 class Stream:
@@ -19,7 +19,7 @@ class Stream:
     __slots__ = ("direct", "fields")
 
     def __init__(self, fields: Sequence[str], direct: bool = False) -> None:
-        if isinstance(fields, str) or not all(isinstance(f, str) and f for f in fields):
+        if isinstance(fields, str) or not all(type(f) is str and f for f in fields):
             raise ConfigError(f"the fields of a stream are a list of names, not {fields!r}; write [{fields!r}]")
         self.fields = tuple(fields)
         twice = sorted({f for f in self.fields if self.fields.count(f) > 1})
@@ -47,7 +47,7 @@ def declared_streams(
     if output_fields is not None:
         streams[DEFAULT_STREAM] = output_fields if isinstance(output_fields, Stream) else Stream(output_fields)
     for name, fields in (output_streams or {}).items():
-        if not isinstance(name, str) or not name:
+        if type(name) is not str or not name:
             raise ConfigError(f"output_streams maps stream names to fields; {name!r} is no name")
         if name in streams:
             raise ConfigError("the default stream is declared twice: in output_fields and in output_streams")

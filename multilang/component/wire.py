@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 
 _READ = 65536  # bytes; more costs latency and spout rate (256 KiB: 1.5 times)
 _MAX_BACKLOG = 64 * 1024 * 1024  # bytes read ahead while the parent does not read, before reading stops too
-_IDLE_SLEEPS = (0.001, 0.002, 0.004, 0.008, 0.016)  # seconds; "you should sleep for a small amount of time before syncing"
+_IDLE_SLEEPS = (
+    0.001,
+    0.002,
+    0.004,
+    0.008,
+    0.016,
+)  # seconds; "you should sleep for a small amount of time before syncing"
 
 
 class EndOfInput(BaseException):
@@ -49,7 +55,7 @@ class Wire:
         self.connection = connection
         self.output = output
         self.attendant: Attendant | None = None
-        self.handle: Callable[[Any], None] = lambda event: None
+        self.handle: Callable[[Any], None] = lambda _: None
         self.log_level = 20  # of Python's logging: info
         self._fd = fd
         self._backlog: deque[Message] = deque()

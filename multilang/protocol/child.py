@@ -498,7 +498,9 @@ def _check_context(context: dict[str, Any], frame: bytes) -> None:
         raise _broken("the handshake", "lacks context['taskid'], an integer", frame)
     tasks = context.get("task->component")
     if type(tasks) is not dict or not all(k.lstrip("-").isdigit() and type(v) is str for k, v in tasks.items()):
-        raise _broken("the handshake", "lacks context['task->component'], an object of task ids and component ids", frame)
+        raise _broken(
+            "the handshake", "lacks context['task->component'], an object of task ids and component ids", frame
+        )
     for key, kind in (("componentid", str), ("streams", list)):
         if key in context and type(context[key]) is not kind:
             raise _broken("the handshake", f"has context[{key!r}] that is not {_name(kind)}", frame)

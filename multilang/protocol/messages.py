@@ -212,7 +212,7 @@ class Pid(Message):
         self.pid = pid
 
 
-class Emit(Message):
+class Emit(Message):  # noqa: PLW1641 - not hashable, as all messages
     """A tuple to send. ``id``: a spout's message id; ``anchors``: a bolt's; ``task``: of a direct emit."""
 
     __slots__ = ("anchors", "id", "need_task_ids", "stream", "task", "values")

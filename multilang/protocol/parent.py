@@ -161,7 +161,7 @@ class ParentConnection:
             failure = error
         try:
             for frame in frames:
-                events.append(self._read(frame))
+                events.append(self._read(frame))  # noqa: PERF401 - what came before a broken one is kept
         except RemoteProtocolError as error:
             failure = error
         if failure is not None:
@@ -186,7 +186,9 @@ class ParentConnection:
         reader = self._readers.get(command)
         if reader is None:
             raise _broken(
-                "a message", f"has command {command!r}; a {self.kind} may send {', '.join(sorted(self._readers))}", frame
+                "a message",
+                f"has command {command!r}; a {self.kind} may send {', '.join(sorted(self._readers))}",
+                frame,
             )
         return reader(message, frame)
 
