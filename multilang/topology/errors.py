@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from multilang.component.errors import ConfigError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class TopologyError(ValueError):
+class TopologyError(ConfigError):
     """A topology is declared in a way that can't run; the text names the component and says what to write instead."""
 
 

@@ -125,7 +125,7 @@ def _from_file(path: str) -> ModuleType:
             return module
     name = basename(path)[:-3]
     if name in sys.modules or name in sys.stdlib_module_names or not name.isidentifier():
-        name = f"topology_file_{abs(hash(path)):x}"
+        name = "".join(letter if letter.isalnum() else "_" for letter in path)
     folder = dirname(path)
     if folder not in sys.path:
         sys.path.insert(0, folder)
