@@ -1,0 +1,109 @@
+"""The acker: finds out that a spout's tuple is fully processed, in fixed memory per spout tuple.
+
+Each delivery along an anchor has a random 64-bit edge id. The emitter of an edge and its receiver both send it to the
+acker of the spout tuple's root id, which keeps nothing but the xor of all it was sent: 0 when every edge was both made
+and acked. Source: Storm's "Guaranteeing message processing" page and its ``Acker`` (2.x).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+UNKNOWN = -1  # the spout task of a root whose init message has not come yet
+
+_VALUE, _TASK, _FAILED = range(3)
+
+
+class Acker:
+    """One acker task. ``complete((spout_task, root, ok))`` is its message to the spout task.
+
+    Messages of one root may come in any order. Entries live in three rotating buckets (Storm 2.x); what is rotated out
+    is forgotten without a message, since the spout task times out by itself.
+    """
+
+    __slots__ = ("_buckets", "_newest", "complete")
+
+    def __init__(self, complete: Callable[[tuple[int, int, bool]], object], buckets: int = 3) -> None:
+        self.complete = complete
+        self._newest: dict[int, list[int]] = {}
+        self._buckets = [self._newest, *({} for _ in range(buckets - 1))]
+
+    def init(self, root: int, value: int, spout_task: int) -> None:
+        """``__ack_init``: the spout tuple's root id, the xor of the edges it went out by, and who wants to know."""
+        entry = self._find(root)
+        if entry is None:
+            if value:
+                self._newest[root] = [value, spout_task, False]
+            else:  # "Zero targets -> xor is 0 -> the acker acks at once"
+                self.complete((spout_task, root, True))
+            return
+        entry[_VALUE] ^= value
+        entry[_TASK] = spout_task
+        self._settle(root, entry)
+
+    def ack(self, root: int, value: int) -> None:
+        """``__ack_ack``: the acked tuple's edge xor all the edges made with it as anchor."""
+        entry = self._newest.get(root) or self._find_or_create(root)
+        value ^= entry[_VALUE]
+        entry[_VALUE] = value
+        if not value:
+            self._settle(root, entry)
+
+    def fail(self, root: int) -> None:
+        """``__ack_fail``: a tuple of this root failed, and so the root does, at once."""
+        entry = self._refreshed(root)
+        entry[_FAILED] = True
+        self._settle(root, entry)
+
+    def reset_timeout(self, root: int) -> None:
+        """``__ack_reset_timeout``: the entry counts as new."""
+        self._refreshed(root)
+
+    def rotate(self) -> None:
+        """The tick: forget the oldest entries."""
+        self._buckets.pop()
+        self._newest = {}
+        self._buckets.insert(0, self._newest)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._buckets))
+
+    def _settle(self, root: int, entry: list[int]) -> None:
+        if entry[_TASK] == UNKNOWN:
+            return
+        if not entry[_VALUE]:  # "val == 0 wins over failed"
+            self._forget(root)
+            self.complete((entry[_TASK], root, True))
+        elif entry[_FAILED]:
+            self._forget(root)
+            self.complete((entry[_TASK], root, False))
+
+    def _find(self, root: int) -> list[int] | None:
+        for bucket in self._buckets:
+            if root in bucket:
+                return bucket[root]
+        return None
+
+    def _find_or_create(self, root: int) -> list[int]:
+        entry = self._find(root)
+        if entry is None:
+            entry = self._newest[root] = [0, UNKNOWN, False]
+        return entry
+
+    def _refreshed(self, root: int) -> list[int]:
+        for bucket in self._buckets:
+            if root in bucket:
+                entry = bucket.pop(root)
+                break
+        else:
+            entry = [0, UNKNOWN, False]
+        self._newest[root] = entry
+        return entry
+
+    def _forget(self, root: int) -> None:
+        for bucket in self._buckets:
+            if bucket.pop(root, None) is not None:
+                return

@@ -1,0 +1,250 @@
+"""Tasks that live in this process: component objects behind collectors, started again when they die."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from multilang.component.report import describe
+from multilang.component.runner import start_bolt, start_spout
+from multilang.local.collector import Links, LocalBoltCollector, LocalSpoutCollector
+from multilang.local.counters import SAMPLE_EVERY
+from multilang.local.errors import LocalClusterError, TaskStartError
+from multilang.local.pending import RotatingMap
+from multilang.local.topology import LocalTopology, TaskInfo
+from multilang.local.tuples import LocalTuple, Origin
+from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.topology.shell import ShellComponent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+    from typing import Any
+
+    from multilang.component.base import Component
+    from multilang.component.runner import SpoutRunner
+    from multilang.local.clock import Clock
+    from multilang.local.collector import OnTaskIds
+    from multilang.local.counters import TaskStats
+    from multilang.local.plan import Plan, TaskPlan
+    from multilang.local.topology import Capture
+
+START_ATTEMPTS = 3  # deaths in initialize(), or of a spout before any tuple, one after the other
+IDLE_ROUNDS = 5  # empty nexts in a row, until a spout that can't tell counts as exhausted
+
+
+class BoltActor:
+    """A bolt's task. ``execute`` runs one tuple; ``countdown`` counts down to the next one that is timed."""
+
+    __slots__ = ("collector", "component", "countdown", "execute", "plan", "rounds", "stats")
+
+    def __init__(self, plan: TaskPlan, stats: TaskStats) -> None:
+        self.plan = plan
+        self.stats = stats
+        self.component: Component | None = None
+        self.execute: Callable[[Any], object]
+        self.countdown = SAMPLE_EVERY
+        self.rounds = 0
+
+    def settle(self) -> None:
+        """Bring the counts up to date."""
+        stats = self.stats
+        stats.executed = stats.received = self.rounds * SAMPLE_EVERY + SAMPLE_EVERY - self.countdown
+
+
+class SpoutActor:
+    """A spout's task. ``pending``: root id -> (message id, when a sampled one was emitted); ``idle``: empty nexts."""
+
+    __slots__ = ("component", "deaths", "idle", "max_pending", "pending", "plan", "runner", "stats")
+
+    def __init__(self, plan: TaskPlan, stats: TaskStats) -> None:
+        self.plan = plan
+        self.stats = stats
+        self.component: Component | None = None
+        self.runner: SpoutRunner
+        self.pending: RotatingMap[tuple[Any, float]] = RotatingMap(2)
+        self.max_pending = plan.settings.max_spout_pending or float("inf")
+        self.idle = 0
+        self.deaths = 0  # in a row
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether it has nothing more, as far as one can know."""
+        said = self.runner.exhausted()
+        return self.idle >= IDLE_ROUNDS if said is None else said
+
+
+class Later:
+    """The receiver of an ``on_task_ids`` callback: gets its ids where a tuple would be executed."""
+
+    __slots__ = ("countdown", "execute", "plan")
+
+    def __init__(self, plan: TaskPlan, call: OnTaskIds) -> None:
+        self.plan = plan
+        self.execute = call
+        self.countdown = -1  # never comes down to 0: it is not counted
+
+
+class ActorTopology(LocalTopology):
+    """What running in process and simulating have in common. ``out``: deliveries that were asked for, to be made."""
+
+    def __init__(self, plan: Plan, clock: Clock, capture: Capture, rng: Random, fail_fast: bool) -> None:
+        super().__init__(plan, clock, capture)
+        for task in plan.tasks.values():
+            if isinstance(task.spec.component, ShellComponent):
+                raise LocalClusterError(
+                    f"{task} is the command {' '.join(task.spec.component.command)!r}, which needs a process: "
+                    'run this topology with LocalCluster(mode="process")'
+                )
+        self.active = True
+        self.killed = False
+        self.fail_fast = fail_fast
+        self.out: list[tuple[Any, Any]] = []
+        self.bolts: dict[int, BoltActor] = {}
+        self.spouts: dict[int, SpoutActor] = {}
+        self.receivers: dict[int, Any] = {}
+        self._rng = rng
+        self._system = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",), self.name_tuple)
+        self.named: dict[str, LocalTuple] = {}
+        self.links = self._links()
+        for id, task in plan.tasks.items():
+            for route in task.routes.values():
+                route.origin.name_tuple = self.name_tuple
+            if task.spec.kind == "bolt":
+                self.receivers[id] = self.bolts[id] = BoltActor(task, self.stats[id])
+            else:
+                self.spouts[id] = SpoutActor(task, self.stats[id])
+
+    @abstractmethod
+    def _links(self) -> Links:
+        """What the collectors are connected to."""
+
+    # ---- starting and ending tasks ----
+
+    @property
+    def actors(self) -> list[BoltActor | SpoutActor]:
+        """All tasks, bolts first: where a spout starts, there is somebody to emit to."""
+        return [*self.bolts.values(), *self.spouts.values()]
+
+    def start(self, actor: BoltActor | SpoutActor) -> None:
+        """Give a task a component of its own, and initialize it."""
+        for attempt in range(1, START_ATTEMPTS + 1):
+            component: Any = actor.plan.spec.new()
+            actor.component = component
+            try:
+                if isinstance(actor, BoltActor):
+                    collector = LocalBoltCollector(actor.plan, self.links, actor.stats)
+                    actor.execute = start_bolt(component, collector, actor.plan.conf, actor.plan.context)
+                else:
+                    self._start_spout(actor, component)
+                return
+            except Exception as error:
+                self.out.clear()
+                message = describe(error, component, None, "in initialize")
+                self._error(actor.plan, message, fatal=True)
+                if attempt == START_ATTEMPTS or self.fail_fast:
+                    raise TaskStartError(f"{actor.plan} can't be started: {message}") from error
+
+    def _start_spout(self, actor: SpoutActor, component: Any) -> None:
+        actor.pending.clear()  # "Spout task dies: source must replay"
+        actor.idle = 0
+        collector = LocalSpoutCollector(actor.plan, self.links, actor.stats, actor.pending, component.ack)
+        actor.runner = start_spout(component, collector, actor.plan.conf, actor.plan.context)
+        if self.active:
+            actor.runner.activate()
+
+    def died(self, actor: BoltActor | SpoutActor, error: Exception, tup: LocalTuple | None, where: str = "") -> None:
+        """An exception came out of a task: report it and start the task again. What it held times out."""
+        message = describe(error, actor.component, tup, where)  # type: ignore[arg-type]
+        self._error(actor.plan, message, fatal=True)
+        if self.fail_fast:
+            raise LocalClusterError(f"{actor.plan} died: {message}") from error
+        if isinstance(actor, SpoutActor):
+            actor.deaths += 1
+            if actor.deaths >= START_ATTEMPTS:
+                raise TaskStartError(
+                    f"{actor.plan} died {actor.deaths} times without emitting a tuple: {message}"
+                ) from error
+        self.restart(actor)
+
+    def restart(self, actor: BoltActor | SpoutActor) -> None:
+        """A new component in the place of a dead one."""
+        actor.stats.restarts += 1
+        if isinstance(actor, BoltActor):
+            actor.settle()
+            actor.stats.lost += actor.stats.unfinished
+        self.start(actor)
+
+    def close(self) -> None:
+        """Tell all components that it is over."""
+        for actor in self.actors:
+            if actor.component is None:
+                continue
+            try:
+                actor.component.close()
+            except Exception as error:  # noqa: BLE001  # user code: the other components are to be closed, too
+                self._error(actor.plan, describe(error, actor.component, None, "in close"))
+
+    # ---- what happens to tasks ----
+
+    def tick_tuple(self, actor: BoltActor) -> LocalTuple:
+        """The tuple that a tick is."""
+        return LocalTuple([actor.plan.settings.tick_secs], TICK_STREAM, self._system)
+
+    def settled(self, actor: SpoutActor, entry: tuple[Any, float], ok: bool) -> None:
+        """Tell a spout that a tuple of its was fully processed, or failed."""
+        tup_id, emitted_at = entry
+        try:
+            if ok:
+                actor.stats.acked += 1
+                if emitted_at:
+                    actor.stats.complete.add(self.clock.now() - emitted_at)
+                actor.runner.ack(tup_id)
+            else:
+                actor.stats.failed += 1
+                actor.runner.fail(tup_id)
+        except Exception as error:  # noqa: BLE001  # user code
+            self.died(actor, error, None, f"in {'ack' if ok else 'fail'} of {tup_id!r}")
+
+    def name_tuple(self, tup: LocalTuple) -> str:
+        """An id for a tuple whose id is asked for; as the wire's, it can be acked and anchored to by it."""
+        id = str(self._rng.getrandbits(63))
+        self.named[id] = tup
+        return id
+
+    # ---- what there is to see ----
+
+    @property
+    def tasks(self) -> list[TaskInfo]:
+        actors: dict[int, Any] = {**self.spouts, **self.bolts}
+        return [
+            TaskInfo(
+                id, task.component, task.spec.kind, not self.killed, self.stats[id].restarts, None, actors[id].component
+            )
+            for id, task in self.plan.tasks.items()
+        ]
+
+    def _count(self) -> None:
+        for bolt in self.bolts.values():
+            bolt.settle()
+        for spout in self.spouts.values():
+            spout.stats.pending = len(spout.pending)
+
+    def _open_spouts(self) -> list[str]:
+        lines = []
+        for spout in self.spouts.values():
+            if len(spout.pending):
+                lines.append(f"{spout.plan}: {len(spout.pending)} tuples neither acked nor failed")
+            elif self.active and not spout.exhausted:
+                said = "its exhausted() returns False" if spout.runner.exhausted() is False else "it still emits"
+                lines.append(f"{spout.plan}: not exhausted, {said}")
+        return lines
+
+    def _held_for_ticks(self) -> list[str]:
+        """Bolts that may do something yet, at their next tick, with tuples that they keep."""
+        lines = []
+        for bolt in self.bolts.values():
+            bolt.settle()
+            if bolt.plan.settings.tick_secs and bolt.stats.unfinished:
+                lines.append(f"{bolt.plan}: {bolt.stats.unfinished} tuples neither acked nor failed")
+        return lines

@@ -1,0 +1,78 @@
+"""Time, as a seam: the system's, or a virtual one that a simulation moves on."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Clock(Protocol):
+    """Seconds that never go back, and a way to let some pass."""
+
+    def now(self) -> float:
+        """Seconds since some fixed instant."""
+
+    def sleep(self, secs: float) -> None:
+        """Let ``secs`` pass."""
+
+
+class SystemClock:
+    """The machine's monotonic clock."""
+
+    now = staticmethod(time.monotonic)
+    sleep = staticmethod(time.sleep)
+
+
+class VirtualClock:
+    """Starts at 0 and moves only when told to."""
+
+    __slots__ = ("_now",)
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def now(self) -> float:
+        return self._now
+
+    def sleep(self, secs: float) -> None:
+        self._now += secs
+
+    def move_to(self, instant: float) -> None:
+        """Move on to ``instant``; an instant in the past leaves the clock where it is."""
+        self._now = max(self._now, instant)
+
+
+class Timers:
+    """What is to be called at an instant or again and again; asked by an event loop, no thread."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._heap: list[tuple[float, int, Callable[[], object], float]] = []
+        self._serial = 0
+        self.next_due = float("inf")
+
+    def after(self, secs: float, call: Callable[[], object]) -> None:
+        """Call once, ``secs`` from now."""
+        self._push(self._clock.now() + secs, call, 0.0)
+
+    def every(self, secs: float, call: Callable[[], object]) -> None:
+        """Call every ``secs`` seconds, the first time ``secs`` from now."""
+        self._push(self._clock.now() + secs, call, secs)
+
+    def run_due(self, now: float) -> None:
+        """Call what is due. What is late is called once, however many periods it missed."""
+        while self._heap and self._heap[0][0] <= now:
+            due, _, call, period = heapq.heappop(self._heap)
+            if period:
+                self._push(due + period * ((now - due) // period + 1), call, period)
+            call()
+        self.next_due = self._heap[0][0] if self._heap else float("inf")
+
+    def _push(self, due: float, call: Callable[[], object], period: float) -> None:
+        self._serial += 1  # calls due at the same instant come in the order they were asked for
+        heapq.heappush(self._heap, (due, self._serial, call, period))
+        self.next_due = self._heap[0][0]

@@ -1,0 +1,100 @@
+"""The embedded cluster: plays Storm for topologies on one machine."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from multilang.local.clock import SystemClock
+from multilang.local.errors import LocalClusterError
+from multilang.local.plan import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import Any, Literal
+
+    from multilang.local.topology import Capture, LocalTopology
+    from multilang.topology.model import Topology
+
+MODES = ("process", "inprocess", "simulated")
+
+
+class LocalCluster:
+    """Runs topologies on this machine; a context manager that ends them all.
+
+    ``mode``: "process" (every task a child process over the real wire, any language), "inprocess" (component objects in
+    this process, run by the thread that waits; for tests and debugging) or "simulated" (the same on a virtual clock,
+    with the order of events and ``faults`` drawn from ``seed``). ``conf`` is laid over each topology's own. ``seed``
+    makes in-process and simulated runs repeat. ``fail_fast``: an exception that would end a task, to be started again,
+    is raised out of ``wait`` instead (not with processes).
+
+        with LocalCluster(mode="inprocess") as cluster:
+            run = cluster.submit(topology, capture=["count"])
+            run.wait(timeout=10)
+            print(run.captured("count"))
+    """
+
+    def __init__(
+        self,
+        mode: Literal["process", "inprocess", "simulated"] = "process",
+        conf: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        *,
+        fail_fast: bool = False,
+    ) -> None:
+        if mode not in MODES:
+            raise ValueError(f"LocalCluster(mode={mode!r}): use one of {', '.join(map(repr, MODES))}")
+        self.mode = mode
+        self.conf = dict(conf or {})
+        self.seed = Random().getrandbits(32) if seed is None else seed
+        self.fail_fast = fail_fast
+        self.topologies: dict[str, LocalTopology] = {}
+        self._closed = False
+
+    def submit(
+        self,
+        topology: Topology,
+        name: str | None = None,
+        conf: Mapping[str, Any] | None = None,
+        capture: Capture = (),
+    ) -> LocalTopology:
+        """Start a topology.
+
+        ``conf`` is laid over the cluster's and the topology's own. ``capture``: the streams whose tuples are kept for
+        ``captured``, each a component (all of its streams) or a pair (component, stream).
+        """
+        if self._closed:
+            raise LocalClusterError("this LocalCluster is closed; make another")
+        name = topology.name if name is None else name
+        if name in self.topologies:
+            raise LocalClusterError(f"a topology {name!r} runs already; kill it first, or submit with another name=")
+        rng = Random(self.seed)
+        run = self._start(topology, name, {**self.conf, **(conf or {})}, capture, rng)
+        self.topologies[name] = run
+        return run
+
+    def _start(
+        self, topology: Topology, name: str, conf: dict[str, Any], capture: Capture, rng: Random
+    ) -> LocalTopology:
+        from multilang.local.inprocess import InProcessTopology
+
+        return InProcessTopology(Plan(topology, name, conf, rng), SystemClock(), capture, rng, self.fail_fast)
+
+    def kill(self, name: str, wait_secs: float = 0) -> None:
+        """End a topology, see LocalTopology.kill; its name is free again."""
+        self.topologies.pop(name).kill(wait_secs)
+
+    def close(self) -> None:
+        """End all topologies."""
+        self._closed = True
+        while self.topologies:
+            self.topologies.popitem()[1].kill()
+
+    def __enter__(self) -> LocalCluster:  # noqa: PYI034  # Self is not in typing of Python 3.10
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

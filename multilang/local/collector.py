@@ -1,0 +1,429 @@
+"""The collectors of tasks that live in this process.
+
+``emit``, ``ack`` and ``fail`` are closures over everything that they need, one set per task: they are called several
+times per tuple, and a component's own ``emit`` *is* such a closure. What looks wrong is handed to the child's end of
+the wire, which raises exactly what it would in a process of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.component.collector import BoltCollector, SpoutCollector
+from multilang.local.counters import SAMPLE_EVERY
+from multilang.local.tuples import LocalTuple
+from multilang.protocol import ChildConnection, Tuple
+from multilang.protocol.codec import MAX_INT, MIN_INT, dumps, encode_id, loads, normalize
+from multilang.protocol.messages import DEFAULT_STREAM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, TypeAlias
+
+    from multilang.local.counters import TaskStats
+    from multilang.local.pending import RotatingMap
+    from multilang.local.plan import Route, TaskPlan
+
+    Anchors: TypeAlias = Sequence[Tuple | str] | None
+    OnTaskIds: TypeAlias = Callable[[list[int]], None]
+    Pending: TypeAlias = RotatingMap[tuple[Any, float]]
+
+
+class Links:
+    """What a task's collector is connected to.
+
+    ``out``: gets ``(receiver, tuple)`` for each delivery, which the host then makes; ``receivers``: by task id;
+    ``init``, ``ack``, ``fail``: the acker's three messages, None without ackers; ``later(call, task_ids)``: makes a
+    receiver of an ``on_task_ids`` callback; ``named``: tuples whose id somebody asked for, by id.
+    """
+
+    __slots__ = (
+        "ack",
+        "fail",
+        "getrandbits",
+        "init",
+        "later",
+        "log",
+        "metric",
+        "named",
+        "now",
+        "out",
+        "receivers",
+        "report",
+    )
+
+    def __init__(
+        self,
+        *,
+        out: list[tuple[Any, Any]],
+        receivers: dict[int, Any],
+        init: Callable[[int, int, int], None] | None,
+        ack: Callable[[int, int], None],
+        fail: Callable[[int], None],
+        later: Callable[[TaskPlan, OnTaskIds], Any],
+        named: dict[str, LocalTuple],
+        getrandbits: Callable[[int], int],
+        now: Callable[[], float],
+        log: Callable[[TaskPlan, str, int], None],
+        report: Callable[[TaskPlan, str], None],
+        metric: Callable[[TaskPlan, str, Any], None],
+    ) -> None:
+        self.out = out
+        self.receivers = receivers
+        self.init = init
+        self.ack = ack
+        self.fail = fail
+        self.later = later
+        self.named = named
+        self.getrandbits = getrandbits
+        self.now = now
+        self.log = log
+        self.report = report
+        self.metric = metric
+
+
+def _closure(*_: Any, **__: Any) -> Any:
+    raise TypeError("each collector has this as a closure of its own")
+
+
+class LocalBoltCollector(BoltCollector):
+    """What stands behind a bolt of this process."""
+
+    emit = emit_anchored = ack = fail = _closure
+
+    def __init__(self, plan: TaskPlan, links: Links, stats: TaskStats) -> None:
+        self._plan = plan
+        self._links = links
+        emitter = _Emitter(plan, links, stats)
+        self.emit = _bolt_emit(self, emitter, automatic=False)  # type: ignore[method-assign]
+        self.emit_anchored = _bolt_emit(self, emitter, automatic=True)  # type: ignore[method-assign]
+        self.ack = _finisher("ack", emitter)  # type: ignore[method-assign]
+        self.fail = _finisher("fail", emitter)  # type: ignore[method-assign]
+
+    def emit_many(self, rows: Iterable[Sequence[Any]], stream: str | None = None, anchors: Anchors = None) -> None:
+        emit = self.emit
+        for values in rows:
+            emit(values, stream, anchors)
+
+    def log(self, message: str, level: int = 2) -> None:
+        self._links.log(self._plan, message, level)
+
+    def report_error(self, message: str) -> None:
+        self._links.report(self._plan, message)
+
+    def report_metric(self, name: str, params: Any) -> None:
+        self._links.metric(self._plan, name, params)
+
+
+class LocalSpoutCollector(SpoutCollector):
+    """What stands behind a spout of this process. ``acked`` is called with the message id when there are no ackers."""
+
+    emit = _closure
+
+    def __init__(
+        self,
+        plan: TaskPlan,
+        links: Links,
+        stats: TaskStats,
+        pending: Pending,
+        acked: Callable[[Any], None],
+    ) -> None:
+        self._plan = plan
+        self._links = links
+        self.emit = _spout_emit(_Emitter(plan, links, stats), pending, acked)  # type: ignore[method-assign]
+
+    def log(self, message: str, level: int = 2) -> None:
+        self._links.log(self._plan, message, level)
+
+    def report_error(self, message: str) -> None:
+        self._links.report(self._plan, message)
+
+    def report_metric(self, name: str, params: Any) -> None:
+        self._links.metric(self._plan, name, params)
+
+
+class _Emitter:
+    """What the closures of one task share, and what they do on the rarer paths."""
+
+    def __init__(self, plan: TaskPlan, links: Links, stats: TaskStats) -> None:
+        self.plan = plan
+        self.links = links
+        self.stats = stats
+        self.routes = plan.routes
+        # A child's end of the wire that has read this task's handshake: it knows what may be said, and is told only
+        # what the closures find suspicious. What it says goes nowhere.
+        self.wire = ChildConnection()
+        setup = dumps({"conf": {"multilang.parent": "local"}, "pidDir": "", "context": dict(plan.context)})
+        self.wire.receive_data(setup.encode() + b"\nend\n")
+
+    def refuse(self, values: Any, stream: str | None, direct_task: int | None) -> tuple[list[Any], Route]:
+        """Raise what the wire would; the values as a receiver gets them, and their route, when they may go."""
+        self.wire.emit(values, stream, None, direct_task)
+        self.wire.data_to_send()
+        return normalize(values), self.routes[DEFAULT_STREAM if stream is None else stream]
+
+    def targets(self, route: Route, values: list[Any], direct_task: int | None) -> Sequence[int]:
+        """The tasks that get a tuple of ``route``."""
+        if direct_task is not None:
+            # "Emitting directly to a task whose component does not subscribe at all is silently dropped."
+            return (direct_task,) if route.direct is not None and direct_task in route.direct else ()
+        return () if route.choose is None else route.choose(values)
+
+    def live(self, anchors: Any, values: list[Any], stream: str | None, direct_task: int | None) -> list[LocalTuple]:
+        """The tuples that ``anchors`` stand for; raises what the wire would for one that is finished."""
+        if not isinstance(anchors, str | Tuple):
+            named = self.links.named
+            found: list[Any] = [named.get(anchor, anchor) if isinstance(anchor, str) else anchor for anchor in anchors]
+            if all(type(anchor) is LocalTuple and anchor.unfinished for anchor in found):
+                return found
+        self.wire.emit(values, stream, anchors, direct_task)
+        raise TypeError(f"{self.plan}: anchors are tuples that this task received, not {anchors!r}")
+
+    def deliver(
+        self, route: Route, values: list[Any], targets: Sequence[int], roots: Callable[[], tuple[Any, int]] | None
+    ) -> None:
+        """Give each target its own tuple, each with roots of its own; nothing that one changes is seen by another."""
+        self.stats.emitted += 1
+        self.stats.transferred += len(targets)
+        if route.captured is not None:
+            route.captured(LocalTuple(normalize(values), route.stream, route.origin))
+        first = True
+        for task in targets:
+            root, edge = (0, 0) if roots is None else roots()
+            mine = values if first else normalize(values)
+            first = False
+            self.links.out.append(
+                (self.links.receivers[task], LocalTuple(mine, route.stream, route.origin, root, edge))
+            )
+
+    def answer(self, targets: Sequence[int], need_task_ids: bool, on_task_ids: OnTaskIds | None) -> list[int] | None:
+        """What emit returns; a callback gets its ids once the current call into the component is over, as on the wire."""
+        if on_task_ids is not None:
+            self.links.out.append((self.links.later(self.plan, on_task_ids), list(targets)))
+        return list(targets) if need_task_ids else None
+
+
+def _edges(anchors: Sequence[LocalTuple], getrandbits: Callable[[int], int]) -> Callable[[], tuple[Any, int]]:
+    """For one target after the other: an edge from each anchor, xored into it, and the roots that come of them."""
+
+    def roots() -> tuple[Any, int]:
+        new: dict[int, int] = {}
+        for anchor in anchors:
+            root = anchor.root
+            if root:
+                edge = getrandbits(64)
+                anchor.edge ^= edge
+                for each in root if isinstance(root, dict) else (root,):
+                    new[each] = new.get(each, 0) ^ edge
+        if len(new) > 1:
+            return new, 0
+        return next(iter(new.items()), (0, 0))
+
+    return roots
+
+
+def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a share of the rate
+    collector: BoltCollector, emitter: _Emitter, automatic: bool
+) -> Callable[..., list[int] | None]:
+    """A bolt's emit; ``automatic``: anchored to ``collector.anchors`` unless told otherwise."""
+    links = emitter.links
+    stats = emitter.stats
+    routes = emitter.routes
+    default = routes.get(DEFAULT_STREAM)
+    getrandbits = links.getrandbits
+    append = links.out.append
+    receivers = links.receivers
+
+    def emit(  # noqa: C901
+        values: Sequence[Any],
+        stream: str | None = None,
+        anchors: Anchors = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: OnTaskIds | None = None,
+    ) -> list[int] | None:
+        route = default if stream is None else routes.get(stream)
+        kind = type(values)
+        if (
+            route is None
+            or direct_task is not None
+            or (kind is not list and kind is not tuple)
+            or len(values) != route.width
+        ):
+            values, route = emitter.refuse(values, stream, direct_task)
+        else:
+            for value in values:
+                kind = type(value)
+                if kind is str:
+                    if value.isascii():
+                        continue
+                elif kind is int and MIN_INT <= value <= MAX_INT:
+                    continue
+                values, route = emitter.refuse(values, stream, None)
+                break
+            else:
+                values = [*values]
+        if automatic and anchors is None:
+            anchors = collector.anchors
+        targets: Sequence[int]
+        if direct_task is not None:
+            targets = emitter.targets(route, values, direct_task)
+        elif route.choose is None:
+            targets = ()
+        else:
+            targets = route.choose(values)
+        if anchors:
+            anchor = anchors[0]
+            if len(anchors) == 1 and type(anchor) is LocalTuple and anchor.unfinished:
+                root = anchor.root
+                if type(root) is int and len(targets) < 2 and route.captured is None:
+                    # By far the most frequent case, with nothing in its way.
+                    stats.emitted += 1
+                    for task in targets:
+                        stats.transferred += 1
+                        if root:
+                            edge = getrandbits(64)
+                            anchor.edge ^= edge
+                            append((receivers[task], LocalTuple(values, route.stream, route.origin, root, edge)))
+                        else:
+                            append((receivers[task], LocalTuple(values, route.stream, route.origin)))
+                else:
+                    emitter.deliver(route, values, targets, _edges((anchor,), getrandbits))
+            else:
+                emitter.deliver(
+                    route, values, targets, _edges(emitter.live(anchors, values, stream, direct_task), getrandbits)
+                )
+        else:
+            emitter.deliver(route, values, targets, None)
+        if need_task_ids or on_task_ids is not None:
+            return emitter.answer(targets, need_task_ids, on_task_ids)
+        return None
+
+    return emit
+
+
+def _finisher(what: str, emitter: _Emitter) -> Callable[[Tuple | str], None]:
+    """A bolt's ack or fail."""
+    stats = emitter.stats
+    named = emitter.links.named
+    ack_root = emitter.links.ack
+    fail_root = emitter.links.fail
+
+    def find(tup: Any) -> LocalTuple:
+        found = named.get(tup) if isinstance(tup, str) else tup
+        if type(found) is not LocalTuple or not found.unfinished:
+            getattr(emitter.wire, what)(tup if found is None else found)  # raises what it would on the wire
+            raise TypeError(f"{emitter.plan}: {what} takes a tuple that this task received, not {tup!r}")
+        return found
+
+    def ack(tup: Any) -> None:
+        if type(tup) is not LocalTuple or not tup.unfinished:
+            tup = find(tup)
+        tup.unfinished = False
+        stats.acked += 1
+        root = tup.root
+        if root:
+            if type(root) is int:
+                ack_root(root, tup.edge)
+            else:
+                for each, edge in root.items():
+                    ack_root(each, edge ^ tup.edge)
+        if named:
+            named.pop(tup.id, None)
+
+    def fail(tup: Any) -> None:
+        tup = find(tup)
+        tup.unfinished = False
+        stats.failed += 1
+        root = tup.root
+        if root:
+            for each in root if isinstance(root, dict) else (root,):
+                fail_root(each)
+        if named:
+            named.pop(tup.id, None)
+
+    return ack if what == "ack" else fail
+
+
+def _spout_emit(emitter: _Emitter, pending: Pending, acked: Callable[[Any], None]) -> Callable[..., list[int] | None]:
+    """A spout's emit. ``pending``: root id -> (message id, when a sampled one was emitted or 0)."""
+    links = emitter.links
+    stats = emitter.stats
+    getrandbits = links.getrandbits
+    init = links.init
+    routes = emitter.routes
+    default = routes.get(DEFAULT_STREAM)
+    append = links.out.append
+    receivers = links.receivers
+    spout_task = emitter.plan.id
+    until_sample = 1
+
+    def emit(
+        values: Sequence[Any],
+        tup_id: Any = None,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: OnTaskIds | None = None,
+    ) -> list[int] | None:
+        nonlocal until_sample
+        route = default if stream is None else routes.get(stream)
+        kind = type(values)
+        if (
+            route is None
+            or direct_task is not None
+            or (kind is not list and kind is not tuple)
+            or len(values) != route.width
+        ):
+            values, route = emitter.refuse(values, stream, direct_task)
+        else:
+            for value in values:
+                kind = type(value)
+                if kind is str:
+                    if value.isascii():
+                        continue
+                elif kind is int and MIN_INT <= value <= MAX_INT:
+                    continue
+                values, route = emitter.refuse(values, stream, None)
+                break
+            else:
+                values = [*values]
+        kind = type(tup_id)
+        if not (tup_id is None or (kind is int and MIN_INT <= tup_id <= MAX_INT) or (kind is str and tup_id.isascii())):
+            tup_id = loads(encode_id(tup_id))  # as it would come back; raises for what the wire can't carry
+        targets = emitter.targets(route, values, direct_task)
+        if tup_id is None or init is None:
+            emitter.deliver(route, values, targets, None)
+            if tup_id is not None:
+                stats.acked += 1
+                acked(tup_id)  # "spout.ack(message id) is called inside emit, synchronously, before emit returns"
+        else:
+            root = getrandbits(64)
+            until_sample -= 1
+            if until_sample:
+                pending.newest[root] = (tup_id, 0.0)
+            else:
+                until_sample = SAMPLE_EVERY
+                pending.newest[root] = (tup_id, links.now())
+            if len(targets) == 1 and route.captured is None:
+                stats.emitted += 1
+                stats.transferred += 1
+                edge = getrandbits(64)
+                init(root, edge, spout_task)
+                append((receivers[targets[0]], LocalTuple(values, route.stream, route.origin, root, edge)))
+            else:
+                total = 0
+
+                def roots() -> tuple[int, int]:
+                    nonlocal total
+                    edge = getrandbits(64)
+                    total ^= edge
+                    return root, edge
+
+                emitter.deliver(route, values, targets, roots)
+                init(root, total, spout_task)
+        if need_task_ids or on_task_ids is not None:
+            return emitter.answer(targets, need_task_ids, on_task_ids)
+        return None
+
+    return emit

@@ -1,0 +1,88 @@
+"""The topology's conf as the embedded cluster reads it: Storm's keys, Storm's defaults."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.component.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+# What a component finds in its conf unless the topology says otherwise (Storm's defaults.yaml, the part that matters
+# to a component or to this cluster).
+DEFAULTS: dict[str, Any] = {
+    "storm.cluster.mode": "local",
+    "supervisor.worker.timeout.secs": 30,
+    "topology.acker.executors": None,
+    "topology.debug": False,
+    "topology.enable.message.timeouts": True,
+    "topology.max.spout.pending": None,
+    "topology.max.task.parallelism": None,
+    "topology.message.timeout.secs": 30,
+    "topology.shellbolt.max.pending": 100,
+    "topology.sleep.spout.wait.strategy.time.ms": 1,
+    "topology.stats.sample.rate": 0.05,
+    "topology.subprocess.timeout.secs": None,
+    "topology.workers": 1,
+    # Our own end of the wire: plain task ids in direct emits, no sleep on an idle next, "exhausted" in a spout's sync.
+    "multilang.parent": "local",
+}
+
+
+class Settings:
+    """The settings of one component (or, without a component's conf, of the topology), checked.
+
+    Fractions of a second are taken where Storm takes whole seconds, so that tests are quick.
+    """
+
+    __slots__ = (
+        "ackers",
+        "idle_sleep_secs",
+        "max_shellbolt_pending",
+        "max_spout_pending",
+        "message_timeout_secs",
+        "message_timeouts",
+        "subprocess_timeout_secs",
+        "tick_secs",
+    )
+
+    def __init__(self, conf: Mapping[str, Any]) -> None:
+        workers = _count(conf, "topology.workers", 1)
+        ackers = conf.get("topology.acker.executors")
+        self.ackers = max(workers, 1) if ackers is None else _count(conf, "topology.acker.executors", 0)
+        self.message_timeouts = bool(conf.get("topology.enable.message.timeouts", True))
+        self.message_timeout_secs = _seconds(conf, "topology.message.timeout.secs", 30)
+        pending = conf.get("topology.max.spout.pending")
+        # Storm: null and 0 are "unlimited".
+        self.max_spout_pending = None if not pending else _count(conf, "topology.max.spout.pending", 0)
+        self.tick_secs = _seconds(conf, "topology.tick.tuple.freq.secs", 0) or None
+        self.max_shellbolt_pending = _count(conf, "topology.shellbolt.max.pending", 100) or 100
+        self.idle_sleep_secs = _seconds(conf, "topology.sleep.spout.wait.strategy.time.ms", 1) / 1000
+        timeout = conf.get("topology.subprocess.timeout.secs")
+        key = "supervisor.worker.timeout.secs" if timeout is None else "topology.subprocess.timeout.secs"
+        self.subprocess_timeout_secs = _seconds(conf, key, 30)
+        if self.message_timeouts and not self.message_timeout_secs:
+            raise ConfigError(
+                "topology.message.timeout.secs is 0; use a number of seconds above 0, "
+                "or topology.enable.message.timeouts: false for none"
+            )
+
+
+def _seconds(conf: Mapping[str, Any], key: str, default: float) -> float:
+    value = conf.get(key)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise ConfigError(f"{key} is {value!r}; use a number from 0")
+    return value
+
+
+def _count(conf: Mapping[str, Any], key: str, default: int) -> int:
+    value = conf.get(key)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ConfigError(f"{key} is {value!r}; use a whole number from 0")
+    return value

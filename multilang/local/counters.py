@@ -1,0 +1,130 @@
+"""What is counted: per task while it runs, per component for whoever looks."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+SAMPLE_EVERY = 20  # Storm's topology.stats.sample.rate, 0.05: only latencies are sampled here, counts are exact
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a component did so far, all its tasks together.
+
+    ``emitted``: calls of emit; ``transferred``: deliveries that came of them; ``executed``: tuples processed by a bolt,
+    ticks included; ``acked``, ``failed``: by a bolt, its inputs; of a spout, its reliable tuples; ``pending``: a spout's
+    tuples neither acked nor failed yet; ``unfinished``: a bolt's inputs neither acked nor failed yet; ``errors``:
+    reported or fatal ones; ``restarts``: tasks started again. Latencies are milliseconds, averages of a sample (None:
+    no sample): ``execute_latency_ms`` in a bolt's process(), ``process_latency_ms`` from a tuple's delivery to its ack
+    (known with child processes only), ``complete_latency_ms`` from a spout's emit to the ack of the whole tuple tree.
+    """
+
+    component: str
+    kind: str
+    tasks: int
+    emitted: int = 0
+    transferred: int = 0
+    executed: int = 0
+    acked: int = 0
+    failed: int = 0
+    pending: int = 0
+    unfinished: int = 0
+    errors: int = 0
+    restarts: int = 0
+    execute_latency_ms: float | None = None
+    process_latency_ms: float | None = None
+    complete_latency_ms: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a dict, for JSON."""
+        return asdict(self)
+
+
+class Average:
+    """The average of a sample, in seconds."""
+
+    __slots__ = ("count", "total")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total = 0.0
+
+    def add(self, secs: float) -> None:
+        """One more measurement."""
+        self.count += 1
+        self.total += secs
+
+
+class TaskStats:
+    """One task's counts, plain attributes that the hot path adds to."""
+
+    __slots__ = (
+        "acked",
+        "complete",
+        "emitted",
+        "errors",
+        "execute",
+        "executed",
+        "failed",
+        "lost",
+        "pending",
+        "process",
+        "received",
+        "restarts",
+        "transferred",
+    )
+
+    def __init__(self) -> None:
+        self.emitted = 0
+        self.transferred = 0
+        self.received = 0  # given to a bolt
+        self.executed = 0
+        self.acked = 0
+        self.failed = 0
+        self.lost = 0  # died with the task: neither acked nor failed by it, and never will be
+        self.pending = 0
+        self.errors = 0
+        self.restarts = 0
+        self.execute = Average()
+        self.process = Average()
+        self.complete = Average()
+
+    @property
+    def unfinished(self) -> int:
+        """Tuples given to a bolt that it has neither acked nor failed."""
+        return self.received - self.acked - self.failed - self.lost
+
+
+def summed(component: str, kind: str, tasks: Iterable[TaskStats]) -> Counters:
+    """A component's counters out of its tasks'."""
+    stats = list(tasks)
+
+    def total(name: str) -> int:
+        return sum(getattr(each, name) for each in stats)
+
+    def latency(name: str) -> float | None:
+        count = sum(getattr(each, name).count for each in stats)
+        return 1000 * sum(getattr(each, name).total for each in stats) / count if count else None
+
+    return Counters(
+        component,
+        kind,
+        len(stats),
+        emitted=total("emitted"),
+        transferred=total("transferred"),
+        executed=total("executed"),
+        acked=total("acked"),
+        failed=total("failed"),
+        pending=total("pending"),
+        unfinished=total("unfinished") if kind == "bolt" else 0,
+        errors=total("errors"),
+        restarts=total("restarts"),
+        execute_latency_ms=latency("execute"),
+        process_latency_ms=latency("process"),
+        complete_latency_ms=latency("complete"),
+    )

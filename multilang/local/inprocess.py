@@ -1,0 +1,309 @@
+"""A topology run in this process, in the thread that waits for it: for tests and for debugging.
+
+One tuple after the other is run to the end, depth first: whatever a call into a component emitted is processed before
+anything else is. So a spout is asked for its next tuple only when nothing is queued, and what is queued is never more
+than what one call of each component on the way emitted. Tuples of one task to another keep their order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from multilang.local.acker import Acker
+from multilang.local.actors import ActorTopology, BoltActor, Later
+from multilang.local.clock import Timers
+from multilang.local.collector import Links
+from multilang.local.counters import SAMPLE_EVERY
+from multilang.local.errors import LocalClusterError, NotDrainedError
+from multilang.local.plan import cyclic_components
+from multilang.local.topology import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from random import Random
+    from typing import Any
+
+    from multilang.local.actors import SpoutActor
+    from multilang.local.clock import Clock
+    from multilang.local.plan import Plan
+    from multilang.local.topology import Capture, Until
+    from multilang.local.tuples import LocalTuple
+
+_LONGEST_SLEEP_SECS = 0.05  # while nothing but a timer can change anything
+
+
+class InProcessTopology(ActorTopology):
+    """Runs while ``wait`` or ``run_for`` is called, in the caller's thread."""
+
+    def __init__(self, plan: Plan, clock: Clock, capture: Capture, rng: Random, fail_fast: bool) -> None:
+        self._done: list[tuple[int, int, bool]] = []  # (spout task, root id, ok), from the ackers
+        self._ackers = [Acker(self._done.append) for _ in plan.ackers]
+        super().__init__(plan, clock, capture, rng, fail_fast)
+        self._timers = Timers(clock)
+        self._run = _depth_first(self.out, self._bolt_died)
+        self._cycle = _Cycle(self._run)
+        cyclic = cyclic_components(plan.topology.components.values())
+        for actor in self.bolts.values():
+            if actor.plan.component in cyclic:
+                self.receivers[actor.plan.id] = _CycleEntry(self._cycle, actor)
+        for each in self.actors:
+            self.start(each)
+        self._drain()
+        self._start_timers()
+
+    def _links(self) -> Links:
+        ackers = self._ackers
+        n = len(ackers)
+        init: Callable[[int, int, int], None] | None = None
+        ack: Callable[[int, int], None] = _nothing
+        fail: Callable[[int], None] = _nothing
+        if n == 1:
+            init, ack, fail = ackers[0].init, ackers[0].ack, ackers[0].fail
+        elif n:
+
+            def init(root: int, value: int, task: int) -> None:
+                ackers[root % n].init(root, value, task)
+
+            def ack(root: int, value: int) -> None:
+                ackers[root % n].ack(root, value)
+
+            def fail(root: int) -> None:
+                ackers[root % n].fail(root)
+
+        return Links(
+            out=self.out,
+            receivers=self.receivers,
+            init=init,
+            ack=ack,
+            fail=fail,
+            later=Later,
+            named=self.named,
+            getrandbits=self._rng.getrandbits,
+            now=self.clock.now,
+            log=self._log,
+            report=self._error,
+            metric=self._metric,
+        )
+
+    # ---- what to do with it ----
+
+    def wait(self, until: Until = "drained", timeout: float | None = None) -> None:
+        if until == "drained":
+            met = self._loop(None, True, timeout)
+        elif callable(until):
+            met = self._loop(lambda: until(self), False, timeout)
+        else:
+            raise ValueError(f'wait(until={until!r}): use "drained" or a function of the topology')
+        if not met:
+            what = "is not drained" if until == "drained" else "did not come to what was waited for"
+            raise NotDrainedError(f"topology {self.name!r} {what} after {timeout} s:", listed(self.waiting_for))
+
+    def run_for(self, secs: float) -> None:
+        self._loop(None, False, secs)
+
+    def activate(self) -> None:
+        if not self.active:
+            self.active = True
+            for spout in self.spouts.values():
+                self._call(spout, spout.runner.activate, "in activate")
+
+    def deactivate(self) -> None:
+        if self.active:
+            self.active = False
+            for spout in self.spouts.values():
+                self._call(spout, spout.runner.deactivate, "in deactivate")
+
+    def kill(self, wait_secs: float = 0) -> None:
+        if self.killed:
+            return
+        try:
+            self.deactivate()
+            if wait_secs:
+                self._loop(None, True, wait_secs)
+        finally:
+            self.killed = True
+            self.close()
+
+    @property
+    def waiting_for(self) -> list[str]:
+        return [*self._open_spouts(), *self._held_for_ticks()]
+
+    # ---- the loop ----
+
+    def _loop(self, stop: Callable[[], object] | None, drained: bool, timeout: float | None) -> bool:
+        if self.killed:
+            raise LocalClusterError(f"topology {self.name!r} was killed; submit it again")
+        now = self.clock.now
+        end = float("inf") if timeout is None else now() + timeout
+        spouts = list(self.spouts.values())
+        timers = self._timers
+        while stop is None or not stop():
+            instant = now()
+            if instant >= timers.next_due:
+                timers.run_due(instant)
+                self._drain()
+            if instant >= end:
+                return False
+            if not (self.active and self._ask(spouts)):
+                if drained and not self.waiting_for:
+                    return True
+                self._sleep(min(end, timers.next_due) - now())
+        return True
+
+    def _ask(self, spouts: Iterable[SpoutActor]) -> bool:
+        """Ask each spout for its next tuple, once; whether any emitted."""
+        out = self.out
+        done = self._done
+        busy = False
+        for spout in spouts:
+            if len(spout.pending) >= spout.max_pending:
+                continue
+            stats = spout.stats
+            emitted = stats.emitted
+            try:
+                spout.runner.next()
+            except Exception as error:  # noqa: BLE001  # user code
+                self.died(spout, error, None, "in next_tuple")
+            if out or done:
+                self._drain()
+            if stats.emitted == emitted:
+                spout.idle += 1
+            else:
+                spout.idle = spout.deaths = 0
+                busy = True
+        return busy
+
+    def _drain(self) -> None:
+        """Make all deliveries, and tell the spouts what came of their tuples."""
+        out = self.out
+        done = self._done
+        while out or done:
+            if out:
+                items = out[:]
+                out.clear()
+                self._run(items)
+            if done:
+                settled = done[:]
+                done.clear()
+                for task, root, ok in settled:
+                    spout = self.spouts[task]
+                    entry = spout.pending.newest.pop(root, None) or spout.pending.remove(root)
+                    if entry is not None:  # else it timed out before, or its task died
+                        self.settled(spout, entry, ok)
+
+    def _sleep(self, secs: float) -> None:
+        waiting = all(
+            len(spout.pending) >= spout.max_pending or spout.runner.exhausted() for spout in self.spouts.values()
+        )
+        longest = _LONGEST_SLEEP_SECS if waiting or not self.active else self.plan.settings.idle_sleep_secs
+        self.clock.sleep(max(min(secs, longest), 0))
+
+    def _call(self, spout: SpoutActor, call: Callable[[], object], where: str) -> None:
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001  # user code
+            self.died(spout, error, None, where)
+        self._drain()
+
+    def _bolt_died(self, actor: BoltActor | Later, error: Exception, tup: LocalTuple) -> None:
+        if isinstance(actor, Later):
+            owner: Any = self.bolts.get(actor.plan.id) or self.spouts[actor.plan.id]
+            self.died(owner, error, None, "in on_task_ids")
+        else:
+            self.died(actor, error, tup)
+
+    # ---- timers ----
+
+    def _start_timers(self) -> None:
+        settings = self.plan.settings
+        if settings.message_timeouts:
+            for acker in self._ackers:
+                self._timers.every(settings.message_timeout_secs, acker.rotate)
+            for spout in self.spouts.values():
+                self._timers.every(spout.plan.settings.message_timeout_secs, _bound(self._expire, spout))
+        for bolt in self.bolts.values():
+            if bolt.plan.settings.tick_secs:
+                self._timers.every(bolt.plan.settings.tick_secs, _bound(self._tick, bolt))
+
+    def _expire(self, spout: SpoutActor) -> None:
+        for entry in spout.pending.rotate().values():
+            self.settled(spout, entry, False)
+        self._drain()
+
+    def _tick(self, bolt: BoltActor) -> None:
+        self.out.append((self.receivers[bolt.plan.id], self.tick_tuple(bolt)))
+        self._drain()
+
+
+def _depth_first(
+    out: list[tuple[Any, Any]], died: Callable[[Any, Exception, Any], None]
+) -> Callable[[Iterable[tuple[Any, Any]]], None]:
+    """The function that makes deliveries, each followed by all that it leads to."""
+
+    def run(items: Iterable[tuple[Any, Any]]) -> None:
+        for actor, tup in items:
+            left = actor.countdown - 1
+            try:
+                if left:
+                    actor.countdown = left
+                    actor.execute(tup)
+                else:
+                    actor.countdown = SAMPLE_EVERY
+                    actor.rounds += 1
+                    start = perf_counter()
+                    actor.execute(tup)
+                    actor.stats.execute.add(perf_counter() - start)
+            except Exception as error:  # noqa: BLE001  # user code
+                died(actor, error, tup)
+            if out:
+                mine = out[:]
+                out.clear()
+                run(mine)
+
+    return run
+
+
+class _Cycle:
+    """The queue of all tasks whose tuples may come back to them.
+
+    Depth first, a task could be called while a tuple of its is being processed, and a later tuple could overtake an
+    earlier one; from one queue, neither happens.
+    """
+
+    __slots__ = ("_running", "queue", "run")
+
+    def __init__(self, run: Callable[[Iterable[tuple[Any, Any]]], None]) -> None:
+        self.run = run
+        self.queue: deque[tuple[BoltActor, LocalTuple]] = deque()
+        self._running = False
+
+    def put(self, actor: BoltActor, tup: LocalTuple) -> None:
+        self.queue.append((actor, tup))
+        if self._running:
+            return
+        self._running = True
+        try:
+            while self.queue:
+                self.run((self.queue.popleft(),))
+        finally:
+            self._running = False
+
+
+class _CycleEntry:
+    """The receiver that stands before a task of a cycle."""
+
+    __slots__ = ("countdown", "execute")
+
+    def __init__(self, cycle: _Cycle, actor: BoltActor) -> None:
+        self.countdown = -1
+        self.execute = lambda tup: cycle.put(actor, tup)
+
+
+def _nothing(*_: int) -> None:
+    """What is sent to the ackers when there are none."""
+
+
+def _bound(call: Callable[[Any], None], argument: Any) -> Callable[[], None]:
+    return lambda: call(argument)

@@ -1,0 +1,61 @@
+"""What a spout task waits for, in rotating buckets (Storm's RotatingMap)."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value")
+
+
+class RotatingMap(Generic[Value]):
+    """A map whose entries expire: each ``rotate`` drops what was put before the last ``buckets - 1`` rotations.
+
+    Rotated every T seconds with two buckets, an entry lives between T and 2T (Storm's spout executor); no entry needs
+    a timer or a look of its own.
+    """
+
+    __slots__ = ("_buckets", "newest")
+
+    def __init__(self, buckets: int = 2) -> None:
+        if buckets < 2:
+            raise ValueError(f"a rotating map needs at least 2 buckets, not {buckets}")
+        self.newest: dict[int, Value] = {}
+        self._buckets: list[dict[int, Value]] = [self.newest, *({} for _ in range(buckets - 1))]
+
+    def put(self, key: int, value: Value) -> None:
+        """Put or replace; the entry counts as new."""
+        for bucket in self._buckets[1:]:
+            bucket.pop(key, None)
+        self.newest[key] = value
+
+    def get(self, key: int) -> Value | None:
+        """The value, or None."""
+        for bucket in self._buckets:
+            if key in bucket:
+                return bucket[key]
+        return None
+
+    def remove(self, key: int) -> Value | None:
+        """Take the value out; None when it is not there."""
+        for bucket in self._buckets:
+            if key in bucket:
+                return bucket.pop(key)
+        return None
+
+    def rotate(self) -> dict[int, Value]:
+        """Start a new bucket; the entries of the oldest one, which are dropped."""
+        expired = self._buckets.pop()
+        self.newest = {}
+        self._buckets.insert(0, self.newest)
+        return expired
+
+    def clear(self) -> None:
+        """Drop everything, as when the task that held it died."""
+        for bucket in self._buckets:
+            bucket.clear()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._buckets))
+
+    def __contains__(self, key: int) -> bool:
+        return any(key in bucket for bucket in self._buckets)

@@ -1,0 +1,155 @@
+"""What is to run: the topology's tasks, numbered as Storm numbers them, each with its conf, context and routes."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from multilang.component.context import Context
+from multilang.local.conf import DEFAULTS, Settings
+from multilang.local.errors import LocalClusterError
+from multilang.local.tuples import Origin
+from multilang.topology.groupings import chooser
+from multilang.topology.model import ACKER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from multilang.local.tuples import LocalTuple
+    from multilang.topology.groupings import Chooser
+    from multilang.topology.model import ComponentSpec, Topology
+
+
+class Route:
+    """Where one output stream of one task leads.
+
+    ``choose`` gives the tasks of a regular emit of some values, None when nobody subscribes; ``direct`` holds the tasks
+    that take direct emits, None when no subscriber does; ``width``: how many values a regular emit has, -1 when there
+    can be none; ``captured``: what gets a copy of each tuple, None when nobody asked for it.
+    """
+
+    __slots__ = ("captured", "choose", "direct", "fields", "origin", "stream", "width")
+
+    def __init__(
+        self, origin: Origin, fields: tuple[str, ...], choosers: list[Chooser], direct: frozenset[int] | None
+    ) -> None:
+        self.origin = origin
+        self.stream = origin.stream
+        self.fields = fields
+        self.width = len(fields) if direct is None else -1
+        self.choose = _joined(choosers)
+        self.direct = direct
+        self.captured: Callable[[LocalTuple], object] | None = None
+
+
+def _joined(choosers: list[Chooser]) -> Chooser | None:
+    if len(choosers) < 2:
+        return choosers[0] if choosers else None
+    return lambda values: [task for choose in choosers for task in choose(values)]
+
+
+class TaskPlan:
+    """One task: ``id``, its component's ``spec``, its merged ``conf``, its ``context``, ``settings`` and ``routes``."""
+
+    __slots__ = ("conf", "context", "id", "routes", "settings", "spec")
+
+    def __init__(
+        self, id: int, spec: ComponentSpec, conf: dict[str, Any], context: dict[str, Any], routes: dict[str, Route]
+    ) -> None:
+        self.id = id
+        self.spec = spec
+        self.conf = conf
+        self.context = Context(context)
+        self.settings = Settings(conf)
+        self.routes = routes
+
+    @property
+    def component(self) -> str:
+        """The component's id."""
+        return self.spec.id
+
+    def __str__(self) -> str:
+        return f"{self.spec.kind} {self.spec.id!r} (task {self.id})"
+
+
+class Plan:
+    """A topology made ready to run: ``tasks`` by id, ``ackers`` (task ids), the topology's ``conf`` and ``settings``."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        name: str,
+        conf: Mapping[str, Any],
+        rng: Random,
+    ) -> None:
+        self.topology = topology.with_conf(conf, name)
+        self.name = name
+        if not topology.spouts:
+            raise LocalClusterError(
+                f"topology {name!r} has no spout, so nothing would ever flow; add one with set_spout"
+            )
+        self.conf = {**DEFAULTS, **self.topology.conf, "topology.name": name, "storm.id": f"{name}-1-0"}
+        self.settings = Settings(self.conf)
+        self.assignment = self.topology.task_ids(self.settings.ackers)
+        self.ackers = [task for task, component in self.assignment.items() if component == ACKER]
+        self._rng = rng
+        self.tasks: dict[int, TaskPlan] = {}
+        for task, component in self.assignment.items():
+            if component != ACKER:
+                spec = self.topology.components[component]
+                context = self.topology.context_for(task, self.assignment)
+                self.tasks[task] = TaskPlan(task, spec, {**self.conf, **spec.conf}, context, self._routes(task, spec))
+
+    def tasks_of(self, component: str) -> list[TaskPlan]:
+        """A component's tasks, ascending."""
+        return [task for task in self.tasks.values() if task.component == component]
+
+    def _routes(self, task: int, spec: ComponentSpec) -> dict[str, Route]:
+        routes = {}
+        for name, stream in spec.streams.items():
+            choosers = []
+            direct: set[int] = set()
+            has_direct = False
+            for target, input_ in self.topology.subscribers(spec.id):
+                if input_.stream != name:
+                    continue
+                targets = [id for id, component in self.assignment.items() if component == target.id]
+                if input_.grouping.type == "direct":
+                    has_direct = True
+                    direct.update(targets)
+                    continue
+                # An own generator for each subscription: what one task draws does not move another's choices.
+                rng = Random(self._rng.getrandbits(64))
+                choosers.append(
+                    chooser(
+                        input_.grouping,
+                        stream.fields,
+                        targets,
+                        source_task=task,
+                        local_tasks=self.assignment,
+                        rng=rng,
+                        component=spec.id,
+                        stream=name,
+                    )
+                )
+            origin = Origin(spec.id, name, task, stream.fields)
+            routes[name] = Route(origin, stream.fields, choosers, frozenset(direct) if has_direct else None)
+        return routes
+
+
+def cyclic_components(specs: Iterable[ComponentSpec]) -> set[str]:
+    """The components that can get tuples which came of their own."""
+    sources = {spec.id: {input_.component for input_ in spec.inputs} for spec in specs}
+    cyclic = set()
+    for start, direct in sources.items():
+        seen: set[str] = set()
+        left = list(direct)
+        while left:
+            component = left.pop()
+            if component not in seen:
+                seen.add(component)
+                left.extend(sources.get(component, ()))
+        if start in seen:
+            cyclic.add(start)
+    return cyclic

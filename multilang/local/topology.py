@@ -1,0 +1,171 @@
+"""A topology that was submitted to the embedded cluster: what there is to see of it and to do with it."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from multilang.local.counters import TaskStats, summed
+from multilang.topology.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, TypeAlias
+
+    from multilang.local.clock import Clock
+    from multilang.local.counters import Counters
+    from multilang.local.plan import Plan, TaskPlan
+    from multilang.local.tuples import LocalTuple
+
+    Until: TypeAlias = "str | Callable[[LocalTopology], object]"
+    Capture: TypeAlias = "Iterable[str | tuple[str, str]]"
+
+MAX_ERRORS = 1000  # the oldest are dropped; the counters count them all
+
+_LEVELS = (5, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)  # by Storm's number, 0 is trace
+
+
+@dataclass(frozen=True)
+class TaskError:
+    """An error that a component reported, or that ended a task (``fatal``: it was started again, or given up).
+
+    ``at``: seconds since the topology was submitted.
+    """
+
+    component: str
+    task: int
+    message: str
+    fatal: bool
+    at: float
+
+    def __str__(self) -> str:
+        return f"{self.component!r} (task {self.task}){' died' if self.fatal else ''}: {self.message}"
+
+
+@dataclass(frozen=True)
+class TaskInfo:
+    """A task as it stands. ``pid``: of its process (None: it has none); ``instance``: the component, where it is here."""
+
+    id: int
+    component: str
+    kind: str
+    alive: bool
+    restarts: int
+    pid: int | None = None
+    instance: Any = None
+
+
+class LocalTopology(ABC):
+    """A running topology. ``LocalCluster.submit`` makes it; ``kill``, or the end of the cluster's ``with``, ends it."""
+
+    def __init__(self, plan: Plan, clock: Clock, capture: Capture) -> None:
+        self.name = plan.name
+        self.plan = plan
+        self.clock = clock
+        self.started = clock.now()
+        self.stats = {task: TaskStats() for task in plan.tasks}
+        self._errors: deque[TaskError] = deque(maxlen=MAX_ERRORS)
+        self._captured: dict[tuple[str, str], list[LocalTuple]] = {}
+        for wanted in capture:
+            self._capture(*((wanted, None) if isinstance(wanted, str) else wanted))
+
+    # ---- what to do with it ----
+
+    @abstractmethod
+    def wait(self, until: Until = "drained", timeout: float | None = None) -> None:
+        """Wait until all is done: spouts exhausted, nothing pending, nothing queued.
+
+        A spout is exhausted when its ``exhausted()`` says so or, where it can't tell, when it was idle several times.
+        ``until`` may also be a function of this topology; the wait ends when it returns true. ``timeout`` in seconds.
+        Raises NotDrainedError, which says what is still to come and where, and LocalClusterError when the topology
+        can't go on.
+        """
+
+    @abstractmethod
+    def run_for(self, secs: float) -> None:
+        """Let it run for so long, drained or not."""
+
+    @abstractmethod
+    def activate(self) -> None:
+        """Let the spouts emit again, after ``deactivate``."""
+
+    @abstractmethod
+    def deactivate(self) -> None:
+        """Ask the spouts for no more tuples; what is under way goes on."""
+
+    @abstractmethod
+    def kill(self, wait_secs: float = 0) -> None:
+        """End it: the spouts are deactivated, ``wait_secs`` pass for what is under way, then all tasks end."""
+
+    # ---- what there is to see ----
+
+    @property
+    @abstractmethod
+    def tasks(self) -> list[TaskInfo]:
+        """All tasks but the ackers, by id."""
+
+    @property
+    @abstractmethod
+    def waiting_for(self) -> list[str]:
+        """What is still to come before it is drained, a line each; empty when it is drained."""
+
+    def captured(self, component: str, stream: str = "default") -> list[LocalTuple]:
+        """Copies of the tuples emitted on a stream that ``submit(capture=...)`` named, in order of emission."""
+        try:
+            return list(self._captured[component, stream])
+        except KeyError:
+            raise KeyError(
+                f"stream {stream!r} of {component!r} is not captured; submit with capture=[({component!r}, {stream!r})]"
+            ) from None
+
+    @property
+    def counters(self) -> dict[str, Counters]:
+        """What each component did so far."""
+        self._count()
+        return {
+            id: summed(id, spec.kind, [self.stats[task.id] for task in self.plan.tasks_of(id)])
+            for id, spec in self.plan.topology.components.items()
+        }
+
+    @property
+    def errors(self) -> list[TaskError]:
+        """What was reported and what ended tasks, the last thousand."""
+        return list(self._errors)
+
+    # ---- for the runners ----
+
+    @abstractmethod
+    def _count(self) -> None:
+        """Bring ``stats`` up to date with what is counted elsewhere."""
+
+    def _capture(self, component: str, stream: str | None) -> None:
+        spec = self.plan.topology[component]
+        for name in spec.streams if stream is None else [stream]:
+            if name not in spec.streams:
+                hint = did_you_mean(name, spec.streams)
+                raise KeyError(f"{component!r} declares no stream {name!r} that could be captured; {hint}")
+            append = self._captured.setdefault((component, name), []).append
+            for task in self.plan.tasks_of(component):
+                task.routes[name].captured = append
+
+    def _error(self, task: TaskPlan, message: str, fatal: bool = False) -> None:
+        self.stats[task.id].errors += 1
+        self._errors.append(TaskError(task.component, task.id, message, fatal, self.clock.now() - self.started))
+        logging.getLogger(task.component).error("%s%s", "died: " if fatal else "", message, extra={"task": task.id})
+
+    def _log(self, task: TaskPlan, message: str, level: int) -> None:
+        logging.getLogger(task.component).log(_LEVELS[level], "%s", message, extra={"task": task.id})
+
+    def _metric(self, task: TaskPlan, name: str, params: Any) -> None:
+        logging.getLogger(task.component).debug("metric %s: %r", name, params, extra={"task": task.id})
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+
+def listed(lines: Sequence[str], limit: int = 12) -> list[str]:
+    """At most so many lines, and how many more there are."""
+    return [*lines[:limit], f"and {len(lines) - limit} more"] if len(lines) > limit else list(lines)

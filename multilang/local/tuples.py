@@ -1,0 +1,94 @@
+"""Tuples inside this process: what a component sees of a protocol tuple, made in as few steps as possible."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.protocol import Tuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from multilang.protocol.messages import Schema
+
+
+class Origin:
+    """What all tuples of one stream of one task have in common."""
+
+    __slots__ = ("component", "index", "name_tuple", "schema", "stream", "task")
+
+    def __init__(
+        self,
+        component: str,
+        stream: str,
+        task: int,
+        fields: tuple[str, ...],
+        name_tuple: Callable[[LocalTuple], str] | None = None,
+    ) -> None:
+        self.component = component
+        self.stream = stream
+        self.task = task
+        self.index = {field: position for position, field in enumerate(fields)}
+        self.schema: Schema = {(component, stream): self.index}
+        self.name_tuple = name_tuple
+
+
+class LocalTuple(Tuple):
+    """A tuple that was delivered without a wire.
+
+    ``root``: the root id of the spout tuple behind it, 0 for none, or ``{root id: edge}`` for several; ``edge``: the
+    edge it came by (of the one root) xor all the edges made with it as anchor, which is what the acker is sent.
+    """
+
+    __slots__ = ("_id", "edge", "origin", "root")
+
+    def __init__(
+        self,
+        values: list[Any],
+        stream: str,
+        origin: Origin,
+        root: int | dict[int, int] = 0,
+        edge: int = 0,
+    ) -> None:
+        # Not Tuple's own: this is the most frequent call of all. Component, task and schema are the origin's, and an
+        # id is made up only for who asks for it.
+        self.values = values
+        self.stream = stream
+        self.origin = origin
+        self.root = root
+        self.edge = edge
+        self.unfinished = True
+
+    def __getitem__(self, key: int | str) -> Any:
+        if type(key) is str:
+            try:
+                return self.values[self.origin.index[key]]
+            except (KeyError, IndexError):
+                return super().__getitem__(key)  # raises what the wire's tuple does
+        return self.values[key]  # type: ignore[index]
+
+    @property
+    def id(self) -> str:  # type: ignore[override]
+        """The id of this delivery."""
+        try:
+            return self._id
+        except AttributeError:
+            name_tuple = self.origin.name_tuple
+            self._id: str = "" if name_tuple is None else name_tuple(self)
+            return self._id
+
+    @property
+    def component(self) -> str:  # type: ignore[override]
+        """The component that emitted it."""
+        return self.origin.component
+
+    @property
+    def task(self) -> int:  # type: ignore[override]
+        """The task that emitted it."""
+        return self.origin.task
+
+    @property
+    def schema(self) -> Schema:  # type: ignore[override]
+        """The fields of its stream."""
+        return self.origin.schema

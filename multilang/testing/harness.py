@@ -1,0 +1,148 @@
+"""One component by itself, between a source that does nothing and a sink that keeps what it gets."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from multilang.component import Bolt, Spout
+from multilang.local.collector import Links
+from multilang.local.plan import Plan
+from multilang.topology import TopologyBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from multilang.component.base import Component
+    from multilang.local.plan import TaskPlan
+    from multilang.local.tuples import LocalTuple
+
+SINK = "sink"
+
+
+class Emitted:
+    """A tuple that a component emitted: ``values``, ``stream``, and where it belongs.
+
+    ``anchors``: the input tuples that a bolt anchored it to; ``tup_id``: the message id that a spout gave it;
+    ``direct_task``: of a direct emit. ``emitted["word"]`` is a value by its field's name.
+    """
+
+    __slots__ = ("anchors", "direct_task", "stream", "tup_id", "tuple", "values")
+
+    def __init__(self, tup: LocalTuple, anchors: Sequence[Any], tup_id: Any, direct_task: int | None) -> None:
+        self.tuple = tup
+        self.values: list[Any] = tup.values
+        self.stream = tup.stream
+        self.anchors = list(anchors)
+        self.tup_id = tup_id
+        self.direct_task = direct_task
+
+    def __getitem__(self, key: int | str) -> Any:
+        return self.tuple[key]
+
+    def __repr__(self) -> str:
+        more = "".join(
+            f", {name}={getattr(self, name)!r}" for name in ("tup_id", "direct_task") if getattr(self, name) is not None
+        )
+        return f"Emitted({self.values!r}, stream={self.stream!r}{more})"
+
+
+class _Source(Spout):
+    """Gives a bolt the fields of its inputs; never asked for a tuple."""
+
+    def __init__(self, streams: Mapping[str, Sequence[str]]) -> None:
+        self.output_streams = dict(streams)  # type: ignore[misc]
+
+
+class _Sink(Bolt):
+    """Subscribes to everything; what comes is kept, not processed."""
+
+
+class Harness:
+    """``plan`` of the component's task and the ``links`` of its collector, which record everything."""
+
+    def __init__(
+        self,
+        component: Component | type[Component],
+        sources: Mapping[str, Mapping[str, Sequence[str]]],
+        conf: Mapping[str, Any] | None,
+        name: str,
+        sink_tasks: int,
+        seed: int,
+    ) -> None:
+        builder = TopologyBuilder()
+        is_spout = issubclass(component, Spout) if isinstance(component, type) else isinstance(component, Spout)
+        made: Any = component
+        if is_spout:
+            builder.set_spout(name, made)
+        else:
+            for source, streams in sources.items():
+                builder.set_spout(source, _Source(streams))
+            declarer = builder.set_bolt(name, made)
+            for source, streams in sources.items():
+                for stream in streams:
+                    declarer.shuffle_grouping(source, stream=stream)
+        sink = builder.set_bolt(SINK, _Sink, tasks=sink_tasks)
+        for stream, declared in (component() if isinstance(component, type) else component).declared_streams().items():
+            if declared.direct:
+                sink.direct_grouping(name, stream=stream)
+            else:
+                sink.global_grouping(name, stream=stream)
+        topology = builder.build(f"test of {name}")
+        # Everything in the conf is the component's, so that what is set for a test wins over what the class asks for.
+        topology.components[name].conf.update(conf or {})
+        self.random = random.Random(seed)
+        plan = Plan(topology, topology.name, {}, self.random)
+        self.plan: TaskPlan = plan.tasks_of(name)[0]
+        self.logged: list[tuple[int, str]] = []
+        self.errors: list[str] = []
+        self.metrics: list[tuple[str, Any]] = []
+        self.callbacks: list[Callable[[list[int]], None]] = []
+        self.out: list[tuple[Any, Any]] = []
+        self.named: dict[str, LocalTuple] = {}
+        self.sink_tasks = [task.id for task in plan.tasks_of(SINK)]
+        for route in self.plan.routes.values():
+            route.origin.name_tuple = self.name_tuple
+
+    def links(
+        self,
+        init: Callable[[int, int, int], None] | None,
+        ack: Callable[[int, int], None],
+        fail: Callable[[int], None],
+        now: Callable[[], float],
+    ) -> Links:
+        """The collector's connections; deliveries come to ``out`` with the sink's task id as the receiver."""
+        return Links(
+            out=self.out,
+            receivers={task: task for task in self.sink_tasks},
+            init=init,
+            ack=ack,
+            fail=fail,
+            later=lambda _, call: call,
+            named=self.named,
+            getrandbits=self.random.getrandbits,
+            now=now,
+            log=lambda _, message, level: self.logged.append((level, message)),
+            report=lambda _, message: self.errors.append(message),
+            metric=lambda _, name, params: self.metrics.append((name, params)),
+        )
+
+    def taken(self) -> list[tuple[LocalTuple, int | None]]:
+        """What was emitted since the last call, with the task of a direct emit; callbacks for task ids are called."""
+        tuples = []
+        while self.out:
+            items = self.out[:]
+            self.out.clear()
+            for receiver, tup in items:
+                if callable(receiver):
+                    receiver(tup)
+                else:
+                    tuples.append((tup, receiver if self.plan.routes[tup.stream].direct is not None else None))
+        return tuples
+
+    def name_tuple(self, tup: LocalTuple) -> str:
+        """An id for a tuple whose id is asked for."""
+        id = str(self.random.getrandbits(63))
+        self.named[id] = tup
+        return id

@@ -1,0 +1,112 @@
+"""One spout by itself, asked for tuples and told what became of them by the test."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, cast
+
+from multilang.component.runner import start_spout
+from multilang.local.collector import LocalSpoutCollector
+from multilang.local.counters import TaskStats
+from multilang.local.pending import RotatingMap
+from multilang.testing.harness import Emitted, Harness
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from multilang.component.spout import Spout
+
+
+class SpoutRun:
+    """A started spout: ``emitted`` so far, in order, ``pending`` message ids, ``errors``, ``logged`` and ``spout`` itself."""
+
+    def __init__(
+        self, spout: Spout | type[Spout], conf: Mapping[str, Any] | None, component: str, sink_tasks: int, seed: int
+    ) -> None:
+        harness = Harness(spout, {}, conf, component, sink_tasks, seed)
+        self._harness = harness
+        self.spout = cast("Any", harness.plan.spec.component)
+        self.emitted: list[Emitted] = []
+        self.pending: list[Any] = []
+        self.errors = harness.errors
+        self.logged = harness.logged
+        self.metrics = harness.metrics
+        self._roots: RotatingMap[tuple[Any, float]] = RotatingMap()
+        links = harness.links(lambda *_: None, lambda *_: None, lambda *_: None, monotonic)
+        collector = LocalSpoutCollector(harness.plan, links, TaskStats(), self._roots, self.ack)
+        self._runner = start_spout(self.spout, collector, harness.plan.conf, harness.plan.context)
+        self._runner.activate()
+        self._collect()
+
+    @property
+    def values(self) -> list[list[Any]]:
+        """The values of what it emitted, without more."""
+        return [emitted.values for emitted in self.emitted]
+
+    @property
+    def exhausted(self) -> bool | None:
+        """What the spout says: whether no more will come, None when it can't tell."""
+        return self._runner.exhausted()
+
+    def next(self, times: int = 1) -> list[Emitted]:
+        """Ask so many times for the next tuple; what it emitted."""
+        before = len(self.emitted)
+        for _ in range(times):
+            self._runner.next()
+            self._collect()
+        return self.emitted[before:]
+
+    def ack(self, tup_id: Any) -> None:
+        """The tuple of this message id was fully processed."""
+        self.pending.remove(tup_id)
+        self._runner.ack(tup_id)
+        self._collect()
+
+    def fail(self, tup_id: Any) -> None:
+        """The tuple of this message id failed."""
+        self.pending.remove(tup_id)
+        self._runner.fail(tup_id)
+        self._collect()
+
+    def activate(self) -> None:
+        """The topology was activated."""
+        self._runner.activate()
+        self._collect()
+
+    def deactivate(self) -> None:
+        """The topology was deactivated."""
+        self._runner.deactivate()
+        self._collect()
+
+    def close(self) -> None:
+        """Tell it that it is over."""
+        self.spout.close()
+        self._collect()
+
+    def _collect(self) -> None:
+        for tup, direct_task in self._harness.taken():
+            entry = self._roots.remove(tup.root) if isinstance(tup.root, int) else None
+            tup_id = None if entry is None else entry[0]
+            if entry is not None:
+                self.pending.append(tup_id)
+            self.emitted.append(Emitted(tup, (), tup_id, direct_task))
+
+
+def run_spout(
+    spout: Spout | type[Spout],
+    nexts: int = 0,
+    conf: Mapping[str, Any] | None = None,
+    *,
+    component: str = "spout",
+    sink_tasks: int = 1,
+    seed: int = 0,
+) -> SpoutRun:
+    """Initialize and activate ``spout`` and ask it ``nexts`` times for its next tuple, in this thread.
+
+    What became of its tuples is told with ``ack`` and ``fail``. Every output stream has a subscriber, the component
+    "sink" of ``sink_tasks`` tasks. Emits are checked as on the wire.
+    """
+    run = SpoutRun(spout, conf, component, sink_tasks, seed)
+    run.next(nexts)
+    return run
