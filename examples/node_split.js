@@ -14,7 +14,7 @@ function handle(message) {
   } else if (message.stream === "__heartbeat") {
     send({ command: "sync" });
   } else {
-    for (const word of message.tuple[0].toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean)) {
+    for (const word of message.tuple[0].toLowerCase().match(/[\p{L}\p{N}]+(?:['’]\p{L}+)*/gu) ?? []) {
       send({ command: "emit", anchors: [message.id], tuple: [word], need_task_ids: false });
     }
     send({ command: "ack", id: message.id });

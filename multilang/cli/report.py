@@ -77,14 +77,15 @@ def write_tables(outcome: Outcome, console: Console) -> None:
         console.print(top_table(outcome.top, outcome.rows, plain=plain))
         console.print()
     rates = {id: work_done(each) / outcome.seconds for id, each in outcome.counters.items() if outcome.seconds > 0}
-    console.print(components_table(outcome.counters, rates, plain=plain))
-    console.print()
+    if outcome.counters:
+        console.print(components_table(outcome.counters, rates, plain=plain))
+        console.print()
     for line in summary(outcome):
         console.print(line, style="" if plain or outcome.status == 0 else "bold red", soft_wrap=True)
 
 
 def summary(outcome: Outcome) -> Iterable[str]:
-    """One line on the tuples, one on the processes if there is something to say, one on the end if it was not the usual."""
+    """One line on the tuples, one on the end if it was not the usual one, and how to repeat a seeded run."""
     figures = outcome.reliability()
     acked = figures["acked"]
     rate = f", {acked / outcome.seconds:,.0f} per second" if outcome.seconds > 0 else ""

@@ -76,7 +76,9 @@ def milliseconds(latency: float | None) -> str:
         return ""
     if latency >= 10_000:
         return f"{latency / 1000:,.1f} s"
-    return f"{latency:,.0f} ms" if latency >= 10 else f"{latency:.2g} ms"
+    if latency < 1:
+        return f"{latency * 1000:.{1 if latency < 0.01 else 0}f} µs"
+    return f"{latency:,.0f} ms" if latency >= 10 else f"{latency:.1f} ms"
 
 
 class Rates:
@@ -128,9 +130,11 @@ class Progress:
             self._live = None
 
     def update(self, counters: Mapping[str, Counters], note: str = "") -> None:
-        """Show the counters as they are now."""
+        """Show the counters as they are now, and ``note`` while nothing moves."""
         rates = self._rates.look(counters)
         elapsed = time.monotonic() - self._start
+        if any(rates.values()):
+            note = ""  # it moves: what it waits for is of interest when it does not
         if self._live is not None:
             self._live.update(self._drawn(counters, rates, elapsed, note), refresh=True)
         elif not self._quiet and time.monotonic() - self._last_line >= PLAIN_EVERY:

@@ -1,0 +1,211 @@
+"""``multilang run``: submits the topology to an embedded cluster, shows how it goes, and tells how it ended."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from multilang.cli import exits
+from multilang.cli.loading import load
+from multilang.cli.ranking import Ranking
+from multilang.cli.report import Outcome, write_json, write_tables
+from multilang.cli.view import Progress, console
+from multilang.component.errors import ConfigError
+from multilang.local import LocalCluster, LocalClusterError, NotDrainedError, TaskStartError
+from multilang.topology import TopologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from types import FrameType
+
+    from multilang.cli.arguments import Top
+    from multilang.local import LocalTopology
+    from multilang.topology import Topology
+
+STEP = 0.2  # seconds between two looks at the run: how soon a signal is seen, and how often the table is drawn
+
+_STATUS = {"drained": exits.OK, "time": exits.OK, "interrupted": exits.INTERRUPTED, "terminated": exits.TERMINATED}
+
+
+def run_topology(
+    files: Sequence[Path],
+    *,
+    topology: str,
+    mode: str,
+    until_drained: bool,
+    seconds: float | None,
+    conf: dict[str, Any],
+    seed: int | None,
+    top: Top | None,
+    rows: int,
+    as_json: bool,
+    quiet: bool,
+    verbose: int,
+) -> int:
+    """The command; its exit status (see ``exits``)."""
+    loaded = load(topology)
+    _check_mode(loaded, mode)
+    ranking = None if top is None else Ranking(top, loaded)
+    if files:
+        conf = {**conf, "multilang.input.files": [str(file) for file in files]}
+    if verbose > 1:
+        conf = {"multilang.log.level": "debug" if verbose == 2 else "trace", **conf}
+    with Stop() as stop, Progress(loaded.name, mode, quiet) as progress:
+        _show_log(
+            progress,
+            logging.CRITICAL + 1 if quiet else (logging.WARNING, logging.INFO, logging.DEBUG, 5)[min(verbose, 3)],
+        )
+        run = _Run(loaded, mode, conf, seed, ranking, progress, stop)
+        outcome = run.to_the_end(seconds, drained=until_drained or seconds is None)
+        outcome.rows = ranking.rows(rows) if ranking is not None else []
+    if as_json:
+        write_json(outcome)
+    else:
+        write_tables(outcome, console(sys.stdout))
+    return outcome.status
+
+
+class Stop:
+    """SIGINT and SIGTERM ask for the end instead of breaking off; a second one breaks off."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._former: dict[int, Any] = {}
+
+    def __enter__(self) -> Stop:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._former[number] = signal.signal(number, self._came)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._former.items():
+            signal.signal(number, handler)
+
+    def _came(self, number: int, _frame: FrameType | None) -> None:
+        if self.signal is not None:
+            raise KeyboardInterrupt
+        self.signal = number
+
+    @property
+    def end(self) -> str:
+        """What the signal makes of the run."""
+        return "terminated" if self.signal == signal.SIGTERM else "interrupted"
+
+
+class _Run:
+    """One topology, from its submission to its end."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        mode: str,
+        conf: dict[str, Any],
+        seed: int | None,
+        ranking: Ranking | None,
+        progress: Progress,
+        stop: Stop,
+    ) -> None:
+        self._topology = topology
+        self._mode = mode
+        self._conf = conf
+        self._seed = seed
+        self._ranking = ranking
+        self._progress = progress
+        self._stop = stop
+
+    def to_the_end(self, seconds: float | None, drained: bool) -> Outcome:
+        """Submit it and wait; what came of it. Raises click's usage errors for a conf that can't be."""
+        start = time.monotonic()
+        end, problem, status, run = "broke-off", None, exits.BROKE_OFF, None
+        top = self._ranking.top if self._ranking else None
+        capture = [] if top is None else [(top.component, top.stream)]
+        with LocalCluster(mode=self._mode, seed=self._seed) as cluster:  # type: ignore[arg-type]
+            try:
+                run = cluster.submit(self._topology, conf=self._conf, capture=capture)
+                end = self._wait(run, seconds, drained)
+                status = _STATUS[end]
+            except (ConfigError, TopologyError) as error:
+                raise click.UsageError(str(error)) from error
+            except TaskStartError as error:
+                end, problem, status = "not-started", str(error), exits.NEVER_STARTED
+            except LocalClusterError as error:
+                problem = str(error)
+            took = (run.clock.now() - run.started) if run is not None else time.monotonic() - start
+            counters = run.counters if run is not None else {}
+            if run is not None and top is not None and self._ranking is not None:
+                for tup in run.captured(top.component, top.stream):
+                    self._ranking.add(tup.values)
+            seed = cluster.seed if self._mode == "simulated" else None
+        outcome = Outcome(self._topology.name, self._mode, seed, end, status, took, counters, 0, top, problem=problem)
+        outcome.lost = sum(getattr(each, "lost", 0) for each in counters.values())
+        if status == exits.OK and (outcome.lost or (drained and outcome.sum("pending"))):
+            outcome.status = exits.FAILED_TUPLES
+            if outcome.sum("pending"):
+                outcome.problem = f"not everything was processed in {seconds:g} s"
+        return outcome
+
+    def _wait(self, run: LocalTopology, seconds: float | None, drained: bool) -> str:
+        """Let it run, and look at it now and then; how it ended."""
+        now: Callable[[], float] = run.clock.now
+        deadline = float("inf") if seconds is None else run.started + seconds
+        while True:
+            step = min(STEP, max(deadline - now(), 0.0))
+            try:
+                if drained:
+                    run.wait(timeout=step)
+                    self._progress.update(run.counters)
+                    return "drained"
+                run.run_for(step)
+            except NotDrainedError as error:
+                self._progress.update(run.counters, _first(error.waiting_for))
+            else:
+                self._progress.update(run.counters)
+            if self._stop.signal is not None:
+                return self._stop.end
+            if now() >= deadline:
+                return "time"
+
+
+def _check_mode(topology: Topology, mode: str) -> None:
+    for spec in topology.components.values():
+        if spec.command is not None and mode != "process":
+            raise click.UsageError(
+                f"{spec.kind} {spec.id!r} is the program {spec.command[0]!r}, which needs a process of its own; "
+                "use --mode process"
+            )
+
+
+def _first(waiting_for: Sequence[str]) -> str:
+    return f"waiting for {waiting_for[0]}" if waiting_for else ""
+
+
+class _ToProgress(logging.Handler):
+    """Shows log records above the table, or line by line on standard error."""
+
+    def __init__(self, progress: Progress) -> None:
+        super().__init__()
+        self._progress = progress
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            style = (
+                "red" if record.levelno >= logging.ERROR else "yellow" if record.levelno >= logging.WARNING else "dim"
+            )
+            self._progress.message(self.format(record), style)
+        except Exception:
+            self.handleError(record)
+
+
+def _show_log(progress: Progress, level: int) -> None:
+    logging.addLevelName(5, "TRACE")
+    handler = _ToProgress(progress)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(level)
