@@ -198,7 +198,7 @@ class _ToProgress(logging.Handler):
                 "red" if record.levelno >= logging.ERROR else "yellow" if record.levelno >= logging.WARNING else "dim"
             )
             self._progress.message(self.format(record), style)
-        except Exception:
+        except Exception:  # noqa: BLE001 - as logging's own handlers: a log line must not end the run
             self.handleError(record)
 
 
