@@ -78,7 +78,7 @@ class Stop:
         self.signal: int | None = None
         self._former: dict[int, Any] = {}
 
-    def __enter__(self) -> Stop:
+    def __enter__(self) -> Stop:  # noqa: PYI034 - Self is not in Python 3.10
         for number in (signal.SIGINT, signal.SIGTERM):
             self._former[number] = signal.signal(number, self._came)
         return self

@@ -115,7 +115,7 @@ class Progress:
         self._rates = Rates()
         self._start = self._last_line = time.monotonic()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Progress:  # noqa: PYI034 - Self is not in Python 3.10
         if not self._quiet and self._console.is_terminal:
             # Drawn by update alone, so that nothing draws while another thread holds the counters half read.
             self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
