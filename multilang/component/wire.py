@@ -109,6 +109,8 @@ class Wire:
             self.flush()
             if self.output.closed:
                 raise EndOfInput
+            if backlog:
+                continue  # read while the pipe was full
             # While this thread waits, other threads' messages are sent at once.
             connection.write = self._send_now
             try:
