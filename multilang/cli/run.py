@@ -144,10 +144,11 @@ class _Run:
             seed = cluster.seed if self._mode == "simulated" else None
         outcome = Outcome(self._topology.name, self._mode, seed, end, status, took, counters, 0, top, problem=problem)
         outcome.lost = sum(getattr(each, "lost", 0) for each in counters.values())
-        if status == exits.OK and (outcome.lost or (drained and outcome.sum("pending"))):
+        too_late = drained and end == "time"
+        if too_late:
+            outcome.problem = f"not everything was processed in {seconds:g} s"
+        if status == exits.OK and (outcome.lost or too_late):
             outcome.status = exits.FAILED_TUPLES
-            if outcome.sum("pending"):
-                outcome.problem = f"not everything was processed in {seconds:g} s"
         return outcome
 
     def _wait(self, run: LocalTopology, seconds: float | None, drained: bool) -> str:

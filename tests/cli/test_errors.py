@@ -1,0 +1,79 @@
+"""What the command says when it can't do what was asked: one clear error, status 2."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import ROOT, multilang, topology
+
+SMALL = topology("small")
+
+REFUSALS = {
+    "no file": (["run", "nope.py"], "there is no file"),
+    "no attribute": (["run", "examples/word_count.py:topologie"], "did you mean 'topology'?"),
+    "no module": (["show", "nosuchmodule"], "there is no module 'nosuchmodule'"),
+    "no input file": (["run", SMALL, "--input", "nope.txt"], "nope.txt"),
+    "conf without =": (["run", SMALL, "-c", "topology.workers"], "write for example topology.max.spout.pending=100"),
+    "conf of the wrong type": (["run", SMALL, "-c", "topology.max.spout.pending=many"], "topology.max.spout.pending is"),
+    "conf that can't be": (["run", SMALL, "-c", "topology.message.timeout.secs=0"], "topology.message.timeout.secs is 0"),
+    "no mode": (["run", SMALL, "--mode", "cluster"], "'inprocess'"),
+    "top without a field": (["run", SMALL, "--top", "remainder"], "write for example count:word:count"),
+    "top of no component": (["run", SMALL, "--top", "remaider:number"], "did you mean 'remainder'?"),
+    "top of no stream": (["run", SMALL, "--top", "remainder/odd:number"], "write 'default'"),
+    "top of no field": (["run", SMALL, "--top", "remainder:num"], "emits no field 'num'"),
+    "a program needs a process": (["run", "examples/node_split.py", "--mode", "inprocess"], "use --mode process"),
+    "no time": (["run", SMALL, "--for", "0"], "0"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "says"), REFUSALS.values(), ids=REFUSALS)
+def test_a_wrong_command_line_is_refused_with_the_reason(arguments: list[str], says: str) -> None:
+    shown = multilang(*arguments)
+    assert shown.returncode == 2
+    assert says in shown.stderr
+    assert "Traceback" not in shown.stderr
+    assert shown.stdout == ""
+
+
+def test_a_file_that_is_not_python_is_shown_where_it_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("x = 1\ndef f(:\n")
+    shown = multilang("run", tmp_path / "broken.py")
+    assert shown.returncode == 2
+    assert "line 2" in shown.stderr
+    assert "SyntaxError" in shown.stderr
+
+
+def test_an_exception_of_the_topologys_own_code_is_shown_from_that_code_on(tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text("import nosuchlibrary\n")
+    shown = multilang("show", tmp_path / "wrong.py")
+    assert shown.returncode == 2
+    assert f'File "{tmp_path}/wrong.py", line 1' in shown.stderr
+    assert "No module named 'nosuchlibrary'" in shown.stderr
+    assert "multilang/topology" not in shown.stderr
+
+
+def test_a_mistake_in_the_declaration_is_shown_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text(
+        "from multilang import BasicBolt, Spout, TopologyBuilder\n"
+        "builder = TopologyBuilder()\n"
+        "builder.set_spout('words', type('Words', (Spout,), {'output_fields': ['word']}))\n"
+        "builder.set_bolt('count', BasicBolt).fields_grouping('word', 'word')\n"
+        "topology = builder.build('small')\n"
+    )
+    shown = multilang("show", tmp_path / "wrong.py")
+    assert shown.returncode == 2
+    assert f"{tmp_path}/wrong.py, line 5: " in shown.stderr
+    assert "'words'" in shown.stderr
+
+
+def test_without_the_extra_the_command_says_how_to_install_it() -> None:
+    program = "import sys; sys.modules['rich'] = None; from multilang.cli import main; sys.exit(main())"
+    shown = subprocess.run([sys.executable, "-c", program, "version"], capture_output=True, text=True, cwd=ROOT)
+    assert shown.returncode == 69
+    assert shown.stderr == (
+        "multilang: the command needs the package rich; install the extra: pip install 'storm-multilang[cli]'\n"
+    )

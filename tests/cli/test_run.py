@@ -1,0 +1,124 @@
+"""``multilang run``: what it shows, and what its exit status tells."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.cli.command import figures, multilang, topology
+
+MODES = ["process", "inprocess", "simulated"]
+
+everywhere = pytest.mark.parametrize("mode", MODES)
+
+
+@everywhere
+def test_a_run_in_which_everything_is_acked_exits_with_0(mode: str) -> None:
+    document = figures(topology("small"), "--mode", mode)
+    assert document["status"] == 0
+    assert document["end"] == "drained"
+    assert document["reliability"] == {"acked": 40, "failed": 0, "pending": 0, "lost": 0, "errors": 0, "restarts": 0}
+    assert document["components"]["remainder"]["executed"] == 40
+
+
+@everywhere
+def test_failures_that_were_replayed_and_acked_are_no_failure_of_the_run(mode: str) -> None:
+    document = figures(topology("replayed"), "--mode", mode)
+    assert document["status"] == 0
+    assert document["reliability"]["acked"] == 40
+    assert document["reliability"]["failed"] == 14
+    assert document["reliability"]["lost"] == 0
+
+
+@everywhere
+def test_tuples_that_failed_for_good_make_the_status_1(mode: str) -> None:
+    document = figures(topology("lossy"), "--mode", mode)
+    assert document["status"] == 1
+    assert document["reliability"]["acked"] == 5
+    assert document["reliability"]["lost"] == 5
+
+
+@everywhere
+def test_a_component_that_never_starts_makes_the_status_3_and_is_named(mode: str) -> None:
+    document = figures(topology("dies"), "--mode", mode)
+    assert document["status"] == 3
+    assert document["end"] == "not-started"
+    assert "'remainder'" in document["problem"]
+    assert "the database is not there" in document["problem"]
+
+
+def test_a_run_for_some_seconds_ends_in_time_whatever_is_left() -> None:
+    document = figures(topology("slow"), "--mode", "inprocess", "--for", "0.5")
+    assert document["status"] == 0
+    assert document["end"] == "time"
+    assert document["seconds"] >= 0.5
+
+
+def test_not_to_be_drained_in_time_makes_the_status_1() -> None:
+    document = figures(topology("slow"), "--mode", "inprocess", "--for", "0.5", "--until-drained")
+    assert document["status"] == 1
+    assert "not everything was processed in 0.5 s" in document["problem"]
+
+
+def test_the_same_seed_gives_the_same_simulated_run() -> None:
+    first = figures(topology("replayed"), "--mode", "simulated", "--seed", "7")
+    assert figures(topology("replayed"), "--mode", "simulated", "--seed", "7") == first
+
+
+def test_top_ranks_by_the_last_value_of_a_field() -> None:
+    document = figures(topology("small"), "--mode", "inprocess", "--top", "remainder:remainder:number", "--rows", "3")
+    assert document["top"] == [
+        {"remainder": 3, "number": 39},
+        {"remainder": 2, "number": 38},
+        {"remainder": 1, "number": 37},
+    ]
+
+
+def test_top_counts_tuples_when_it_is_given_one_field() -> None:
+    document = figures(topology("small"), "--mode", "inprocess", "--top", "remainder:remainder", "--rows", "1")
+    assert document["top"] == [{"remainder": 0, "tuples": 10}]
+
+
+def test_conf_entries_are_json_or_text_and_reach_the_components() -> None:
+    document = figures(topology("small"), "--mode", "inprocess", "-c", "topology.max.spout.pending=1")
+    assert document["reliability"]["acked"] == 40
+
+
+@everywhere
+def test_what_a_pipe_gets_is_plain_text(mode: str) -> None:
+    shown = multilang("run", topology("small"), "--mode", mode)
+    assert "\x1b" not in shown.stdout + shown.stderr
+    assert re.search(r"^numbers +spout +1 +40 +40 +0 +0 ", shown.stdout, re.M)
+    assert "40 tuples acked" in shown.stdout
+
+
+@everywhere
+def test_the_log_of_components_goes_to_standard_error_from_warnings_on(mode: str) -> None:
+    shown = multilang("run", topology("talks"), "--mode", mode)
+    assert "WARNING remainder: " in shown.stderr
+    assert "number 39" in shown.stderr
+    assert "in detail" not in shown.stderr
+    assert "number" not in shown.stdout.partition("component")[0]
+
+
+def test_verbose_shows_more_of_the_log_and_quiet_none() -> None:
+    assert "in detail 39" in multilang("run", topology("talks"), "-v").stderr
+    assert multilang("run", topology("talks"), "-q").stderr == ""
+
+
+def test_files_are_given_to_the_spouts_by_their_whole_path(tmp_path) -> None:
+    (tmp_path / "a.txt").write_text("one two two\n")
+    (tmp_path / "b.txt").write_text("two three\n")
+    shown = multilang(
+        "run", "word_count.py", "--input", tmp_path / "a.txt", tmp_path / "b.txt", "--top", "count:word:count", "-q",
+        cwd=multilang_examples(),
+    )  # fmt: skip
+    assert shown.returncode == 0, shown.stderr
+    assert re.search(r"^two +3$", shown.stdout, re.M)
+
+
+def multilang_examples():
+    from tests.cli.command import ROOT
+
+    return ROOT / "examples"
