@@ -28,6 +28,9 @@ def arguments() -> argparse.Namespace:
         "--storm", action="store_true", help="also storm.py under a real Storm LocalCluster (Maven, JDK 17)"
     )
     parser.add_argument("--children", metavar="NAME,...", help="only these implementations")
+    parser.add_argument(
+        "--source", type=Path, default=environment.PROJECT, metavar="FOLDER", help="measure that checkout"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure there")
     chosen = parser.parse_args()
     if unknown := set(chosen.sections) - set(SECTIONS):
@@ -42,7 +45,7 @@ def main() -> int:
         sections.append("storm")
     names = chosen.children.split(",") if chosen.children else None
     try:
-        found = children()
+        found = children(chosen.source)
         suite = Suite(Driver(), found, QUICK if chosen.quick else FULL, lambda name: names is None or name in names)
     except environment.Missing as missing:
         say(f"benchmarks: {missing}")

@@ -38,9 +38,9 @@ class Child:
         return [*self.command, base + self.suffix]
 
 
-def children() -> dict[str, Child]:
-    """Every implementation that can be had here, the missing ones said on standard error."""
-    python = str(environment.python())
+def children(source: Path = environment.PROJECT) -> dict[str, Child]:
+    """Every implementation by name, ours from the checkout ``source``. Raises environment.Missing."""
+    python = str(environment.python(source))
 
     def script(name: str) -> tuple[str, ...]:
         return (python, str(CHILDREN / name))
@@ -79,9 +79,8 @@ class Driver:
 
     def run(self, mode: str, child: Child, work: str, **options: object) -> dict[str, float]:
         """One run; the parent's figures: nanoseconds, KiB, and how many of each command came."""
-        kind = "spout" if work.startswith("spout") else "bolt"
         if mode != "whole":
-            options["setup"] = self.file(f"setup-{kind}", wire.setup(self.pids, kind))
+            options["setup"] = self.file(f"setup-{work}", wire.setup(self.pids, work))
         environ = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COVERAGE"))}
         if child.python_path:
             environ["PYTHONPATH"] = child.python_path
@@ -108,11 +107,12 @@ class Driver:
     def verify(self, child: Child, work: str) -> None:
         """Compares all that the child says on a small input with what it must mean."""
         capture = str(self.path / "capture")
+        checked = {"capture": capture, "timeout": 30}
         if work.startswith("spout") or work == "heartbeat":
-            self.run("turns", child, work, **self.turn(child, work), leads=0, turns=wire.TURNS, capture=capture)
+            self.run("turns", child, work, **self.turn(child, work), leads=0, turns=wire.TURNS, **checked)
         else:
             chunk = self.chunk(child, work)
-            self.run("start", child, work, lead=chunk["lead"], lead_acks=chunk["lead_acks"], idle_ms=0, capture=capture)
+            self.run("start", child, work, lead=chunk["lead"], lead_acks=chunk["lead_acks"], idle_ms=0, **checked)
         said, wanted = wire.meaning(Path(capture).read_bytes()), wire.expected(work)
         for n, (is_said, is_wanted) in enumerate(zip(said, wanted, strict=False)):
             if is_said != is_wanted:

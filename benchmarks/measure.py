@@ -23,6 +23,7 @@ RATES = {
 }
 HEARTBEATS = ("ours", "pystorm", "storm.py", "bare", "native")
 STARTS = ("ours", "import ujson", "pystorm", "streamparse", "storm.py", "bare", "native")
+PLAIN = ("ujson", "import ujson")
 MEMORY = ("ours", "ujson", "pystorm", "streamparse", "storm.py", "bare", "native")
 
 
@@ -103,7 +104,12 @@ class Suite:
         for work, names in RATES.items():
             say(f"rate: {work}")
             children = self.right(work, names)
-            amounts = {child.name: self.enough(child, work) for child in children}
+            amounts: dict[str, int] = {}
+
+            def probe(child: Child, _: int, work: str = work, amounts: dict[str, int] = amounts) -> None:
+                amounts[child.name] = self.enough(child, work)
+
+            self.interleaved(children, 1, probe)
 
             def once(child: Child, _: int, work: str = work, amounts: dict[str, int] = amounts) -> None:
                 figures = self.conversation(child, work, amounts[child.name])
@@ -150,7 +156,7 @@ class Suite:
                 self.results.add("start", "start", child.name, wall / 1e6)
                 self.results.add("start cpu", "start", child.name, cpu / 1e6)
 
-        self.interleaved(self.present(STARTS), self.effort.starts + 1, once)
+        self.interleaved(self.right_or_plain(STARTS), self.effort.starts + 1, once)
 
     def memory(self) -> None:
         """Resident memory of a child that has handled a thousand tuples and waits, in MiB."""
@@ -162,10 +168,12 @@ class Suite:
             self.results.add("memory", "idle", child.name, figures["rss"] / 1024)
             self.results.add("memory pss", "idle", child.name, figures["pss"] / 1024)
 
-        self.interleaved(self.present(MEMORY), min(3, self.effort.rounds), once)
+        self.interleaved(self.right_or_plain(MEMORY), min(3, self.effort.rounds), once)
 
-    def present(self, names: tuple[str, ...]) -> list[Child]:
-        return [self.children[name] for name in names if name in self.children and self.only(name)]
+    def right_or_plain(self, names: tuple[str, ...]) -> list[Child]:
+        """Those that answer rightly, and the plain Pythons, which answer nothing."""
+        plain = [self.children[name] for name in names if name in PLAIN and self.only(name)]
+        return plain + self.right("filter", tuple(name for name in names if name not in PLAIN))
 
     def flat(self) -> None:
         """CPU time per tuple and resident memory after 10^5, 10^6 (and 10^7) tuples: the largest over the smallest."""

@@ -22,8 +22,10 @@ def message(value: object) -> bytes:
     return text.encode() + b"\nend\n"
 
 
-def setup(pid_dir: Path, kind: str) -> bytes:
+def setup(pid_dir: Path, work: str) -> bytes:
     """A handshake of the size of a real one: some 300 keys of conf, a context of 0.10 and later."""
+    kind = "spout" if work.startswith("spout") else "bolt"
+    fields = ["word", "n"] if work == "count" or kind == "spout" else ["text"]
     conf: dict[str, object] = {
         f"topology.some.setting.of.storm.{n}": [n, True, f"value/{n}", None][n % 4] for n in range(290)
     }
@@ -34,7 +36,7 @@ def setup(pid_dir: Path, kind: str) -> bytes:
         "taskid": 3,
         "task->component": {"1": "__acker", "2": "after", "3": component, "4": "words"},
         "streams": ["default"],
-        "stream->outputfields": {"default": ["word", "n"]},
+        "stream->outputfields": {"default": fields},
         "stream->target->grouping": {"default": {"after": {"type": "SHUFFLE"}}},
         "source->stream->fields": source,
         "source->stream->grouping": {name: {"default": {"type": "SHUFFLE"}} for name in source},
