@@ -44,64 +44,76 @@ def find_component(target: str, context: Context) -> Component:
     return component
 
 
-def find_object(target: str, default: str = "topology") -> Any:
+def find_object(target: str) -> Any:
     """What ``target`` names. Raises ConfigError when there is no such file, module or name in it."""
-    module, name = load_module(target, default)
-    found: Any = module
-    for part in name.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            public = [n for n in vars(module) if not n.startswith("_")]
-            raise ConfigError(
-                f"{module.__name__} ({getattr(module, '__file__', '?')}) has no {name!r}; name one that it has, as "
-                f"{target.rpartition(':')[0] or target}:NAME (it has {', '.join(public[:20]) or 'nothing'})"
-            ) from None
-    return found
-
-
-def load_module(target: str, default: str = "topology") -> tuple[ModuleType, str]:
-    """Import the module of ``target`` and return it with the name asked for, ``default`` where there is none."""
-    where, colon, name = target.rpartition(":")
-    if not colon or os.sep in name:
-        where, name = target, default
-    if where.endswith(".py") or os.sep in where:
-        return _load_file(where), name or default
-    from importlib import import_module
-
-    if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    place, name = split_target(target)
+    module = load_module(place)
     try:
-        return import_module(where), name or default
-    except ModuleNotFoundError as error:
-        if error.name is not None and (where == error.name or where.startswith(error.name + ".")):
-            raise ConfigError(
-                f"there is no module {where!r} on sys.path or in {os.getcwd()}; give a file as path/{where}.py:{name}"
-            ) from None
-        raise
+        return getattr(module, name)
+    except AttributeError:
+        public = [n for n in vars(module) if not n.startswith("_")]
+        raise ConfigError(
+            f"{place} has no {name!r}; name one that it has, as {place}:NAME "
+            f"(it has {', '.join(public[:20]) or 'nothing'})"
+        ) from None
 
 
-def _load_file(path: str) -> ModuleType:
-    from importlib.util import module_from_spec, spec_from_file_location
+def split_target(target: str) -> tuple[str, str]:
+    """``"module:attr"`` in its two parts, the name filled in (``topology``) and a file's path made absolute."""
+    place, _, name = target.rpartition(":") if ":" in target else (target, "", "topology")
+    if not place or not name.isidentifier():
+        raise ConfigError(f"{target!r} names nothing; write 'module:attr' or 'path/file.py:attr'")
+    if place.endswith(".py"):
+        return os.path.abspath(place), name
+    if os.sep in place or not all(part.isidentifier() for part in place.split(".")):
+        raise ConfigError(f"{target!r} names no module; write 'package.module:attr', or a file's path with its .py")
+    return place, name
 
-    path = os.path.abspath(path)
+
+def load_module(place: str) -> ModuleType:
+    """Import a module by its name, or a file by its path (with ``.py``). Raises ConfigError when there is none."""
+    return _from_file(place) if place.endswith(".py") else _from_module(place)
+
+
+def _from_module(name: str) -> ModuleType:
+    if name not in sys.modules and not {"", os.getcwd()} & set(sys.path):
+        sys.path.insert(0, os.getcwd())  # a console command's path starts at its own folder, not the user's
+    try:
+        __import__(name)
+    except ModuleNotFoundError as problem:
+        if problem.name is None or not f"{name}.".startswith(f"{problem.name}."):
+            raise  # something that the module itself imports
+        raise ConfigError(
+            f"there is no module {problem.name!r} in this folder or on Python's path; for a file write its path, such as "
+            f"{name.replace('.', '/')}.py"
+        ) from None
+    return sys.modules[name]
+
+
+def _from_file(path: str) -> ModuleType:
+    """As Python runs a script: its folder first on the path. Imported once, under its own name when that is free."""
     if not os.path.isfile(path):
-        raise ConfigError(f"there is no file {path}")
-    folder, base = os.path.split(path)
-    stem = base.removesuffix(".py")
-    known = sys.modules.get(stem)
-    if known is not None and getattr(known, "__file__", None) == path:
-        return known
+        raise ConfigError(f"there is no file {path!r}; write the path of a Python file, or package.module for a module")
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == path and module.__name__ != "__main__":
+            return module
+    name = os.path.basename(path)[:-3]
+    if name in sys.modules or name in sys.stdlib_module_names or not name.isidentifier():
+        name = "".join(letter if letter.isalnum() else "_" for letter in path)
+    folder = os.path.dirname(path)
     if folder not in sys.path:
-        sys.path.insert(0, folder)  # its local imports, as when it is run as a script
-    name = stem if known is None and stem.isidentifier() else f"_multilang_{abs(hash(path)):x}"
-    spec = spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"{path} is no Python file")
-    module = module_from_spec(spec)
+        sys.path.insert(0, folder)
+
+    from importlib.machinery import ModuleSpec, SourceFileLoader
+
+    loader = SourceFileLoader(name, path)
+    module = type(sys)(name)
+    module.__file__ = path
+    module.__loader__ = loader
+    module.__spec__ = ModuleSpec(name, loader, origin=path)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise

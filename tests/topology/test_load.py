@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
+from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
-from multilang.topology import Topology, TopologyBuilder, TopologyError, load_object, load_topology
+from multilang.topology import Topology, TopologyBuilder, load_object, load_topology
 
 TOPOLOGY = """
 from multilang import Spout, TopologyBuilder
@@ -65,7 +66,7 @@ def file(folder):
 
 
 def refuses(text):
-    return pytest.raises(TopologyError, match=text)
+    return pytest.raises(ConfigError, match=text)
 
 
 class TestLoading:
@@ -112,7 +113,7 @@ class TestLoading:
 class TestRefusing:
     @pytest.mark.parametrize("where", ["", ":topology", "a b:c", "x:not-a-name", "some/module:x", "a..b"])
     def test_a_name_of_nothing(self, where):
-        with refuses("names no (topology|module); write "):
+        with refuses("names (nothing|no module); write "):
             load_topology(where)
 
     def test_a_missing_file(self, folder):
