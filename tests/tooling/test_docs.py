@@ -9,6 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+KEY = re.compile(
+    r"""["'`]((?:multilang\.(?!local|topology|component)|storm\.|supervisor\.|topology\.(?!pickle))[a-z.]+)["'`]"""
+)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 
@@ -25,3 +28,13 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path) -> None:
 def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
     assert missing == []
+
+
+# What components find in their conf because Storm has it there too, without anything here that reads it.
+NOT_OURS = {"storm.cluster.mode", "storm.id", "topology.debug", "topology.name", "topology.stats.sample.rate"}
+
+
+def test_every_key_that_the_code_reads_is_in_the_table_of_configuration() -> None:
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "multilang").rglob("*.py"))
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert set(KEY.findall(code)) - NOT_OURS == set(re.findall(r"^\| `([a-z.]+)`", page, re.M))
