@@ -1,0 +1,88 @@
+"""The examples give the right answers, in every mode that they can run in."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import pytest
+
+from multilang.topology import load_topology
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MODES = ["process", "inprocess", "simulated"]
+
+everywhere = pytest.mark.parametrize("mode", MODES)
+
+
+def greatest(run, component, key, value):
+    """The last value of each key that a component emitted."""
+    return {tup[key]: tup[value] for tup in run.captured(component)}
+
+
+@everywhere
+def test_word_count_counts_each_word_of_the_documentation_once(run_topology, mode):
+    topology = load_topology(f"{EXAMPLES}/word_count.py")
+    run = run_topology(topology, mode, capture=["count"], timeout=150)
+    words = Counter(word.strip(".,:;!?\"'`()[]{}<>*=-_|") for text in topics.values() for word in text.lower().split())
+    del words[""]
+    assert greatest(run, "count", "word", "count") == words
+    lines = sum(bool(line.strip()) for text in topics.values() for line in text.splitlines())
+    assert run.counters["sentences"].acked == lines
+
+
+@everywhere
+def test_word_count_shares_the_lines_among_the_spouts_tasks(run_topology, mode, tmp_path):
+    (tmp_path / "text").write_text("".join(f"line{number} word\n" for number in range(101)))
+    topology = load_topology(f"{EXAMPLES}/word_count.py")
+    conf = {"multilang.input.files": [str(tmp_path / "text")], "topology.tasks": 3}
+    run = run_topology(topology, mode, conf=conf, capture=["count"])
+    counts = greatest(run, "count", "word", "count")
+    assert counts.pop("word") == 101
+    assert set(counts.values()) == {1}
+    assert len(counts) == 101
+
+
+@everywhere
+def test_join_pays_every_order_once(run_topology, mode):
+    run = run_topology(load_topology(f"{EXAMPLES}/join_orders.py"), mode, capture=["join", "turnover"], timeout=150)
+    joined = [tup.values for tup in run.captured("join")]
+    assert sorted(joined) == [[n, f"customer-{n % 97}", 100 + n * 37 % 9900] for n in range(1, 2001)]
+    assert sum(greatest(run, "turnover", "customer", "cents").values()) == sum(cents for _, _, cents in joined)
+    assert run.counters["orders"].acked == run.counters["payments"].acked == 2000
+
+
+@everywhere
+def test_direct_grouping_evens_out_the_characters_not_the_number_of_texts(run_topology, mode):
+    run = run_topology(load_topology(f"{EXAMPLES}/direct_balance.py"), mode, capture=["measure"], timeout=150)
+    characters = greatest(run, "measure", "task", "characters")
+    assert sum(characters.values()) == sum(map(len, topics.values()))
+    assert len(characters) == 3
+    longest = max(map(len, topics.values()))
+    assert max(characters.values()) - min(characters.values()) <= longest
+
+
+@pytest.mark.parametrize("mode", ["process", "simulated"])
+def test_rolling_counts_add_up_and_fall_again(run_topology, mode):
+    topology = load_topology(f"{EXAMPLES}/rolling_top_words.py")
+    run = run_topology(topology, mode, capture=["count", "rank"], timeout=150)
+    words = [word for word in " ".join(topics[topic] for topic in sorted(topics)).lower().split() if word.isalpha()]
+    assert run.counters["words"].acked == len(words)
+    highest = Counter()
+    for tup in run.captured("count"):
+        highest[tup["word"]] = max(highest[tup["word"]], tup["count"])
+    assert set(highest) == set(words)
+    assert all(highest[word] <= count for word, count in Counter(words).items())
+    assert {tup["rank"] for tup in run.captured("rank")} == set(range(1, 11))
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not on the PATH")
+def test_a_bolt_in_node_splits_as_well_as_one_in_python(run_topology):
+    topology = load_topology(f"{EXAMPLES}/node_split.py")
+    run = run_topology(topology, "process", capture=["count"], timeout=150)
+    counts = greatest(run, "count", "word", "count")
+    assert counts["better"] == 80
+    assert counts["aren't"] == 10
+    assert run.counters["zen"].acked == 190
