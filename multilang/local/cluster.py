@@ -77,9 +77,14 @@ class LocalCluster:
     def _start(
         self, topology: Topology, name: str, conf: dict[str, Any], capture: Capture, rng: Random
     ) -> LocalTopology:
+        plan = Plan(topology, name, conf, rng)
+        if self.mode == "process":
+            from multilang.local.process.topology import ProcessTopology
+
+            return ProcessTopology(plan, SystemClock(), capture, rng)
         from multilang.local.inprocess import InProcessTopology
 
-        return InProcessTopology(Plan(topology, name, conf, rng), SystemClock(), capture, rng, self.fail_fast)
+        return InProcessTopology(plan, SystemClock(), capture, rng, self.fail_fast)
 
     def kill(self, name: str, wait_secs: float = 0) -> None:
         """End a topology, see LocalTopology.kill; its name is free again."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from multilang.component.collector import BoltCollector, SpoutCollector
 from multilang.local.counters import SAMPLE_EVERY
+from multilang.local.edges import edges
 from multilang.local.tuples import LocalTuple
 from multilang.protocol import ChildConnection, Tuple
 from multilang.protocol.codec import MAX_INT, MIN_INT, dumps, encode_id, loads, normalize
@@ -203,25 +204,6 @@ class _Emitter:
         return list(targets) if need_task_ids else None
 
 
-def _edges(anchors: Sequence[LocalTuple], getrandbits: Callable[[int], int]) -> Callable[[], tuple[Any, int]]:
-    """For one target after the other: an edge from each anchor, xored into it, and the roots that come of them."""
-
-    def roots() -> tuple[Any, int]:
-        new: dict[int, int] = {}
-        for anchor in anchors:
-            root = anchor.root
-            if root:
-                edge = getrandbits(64)
-                anchor.edge ^= edge
-                for each in root if isinstance(root, dict) else (root,):
-                    new[each] = new.get(each, 0) ^ edge
-        if len(new) > 1:
-            return new, 0
-        return next(iter(new.items()), (0, 0))
-
-    return roots
-
-
 def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a share of the rate
     collector: BoltCollector, emitter: _Emitter, automatic: bool
 ) -> Callable[..., list[int] | None]:
@@ -288,10 +270,10 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
                         else:
                             append((receivers[task], LocalTuple(values, route.stream, route.origin)))
                 else:
-                    emitter.deliver(route, values, targets, _edges((anchor,), getrandbits))
+                    emitter.deliver(route, values, targets, edges((anchor,), getrandbits))
             else:
                 emitter.deliver(
-                    route, values, targets, _edges(emitter.live(anchors, values, stream, direct_task), getrandbits)
+                    route, values, targets, edges(emitter.live(anchors, values, stream, direct_task), getrandbits)
                 )
         else:
             emitter.deliver(route, values, targets, None)

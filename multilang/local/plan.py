@@ -153,3 +153,18 @@ def cyclic_components(specs: Iterable[ComponentSpec]) -> set[str]:
         if start in seen:
             cyclic.add(start)
     return cyclic
+
+
+def reaches(specs: Mapping[str, ComponentSpec], start: str, end: str) -> bool:
+    """Whether tuples of ``start``, or what comes of them, can come to ``end``."""
+    seen: set[str] = set()
+    left = [end]
+    while left:
+        for input_ in specs[left.pop()].inputs:
+            source = input_.component
+            if source == start:
+                return True
+            if source not in seen:
+                seen.add(source)
+                left.append(source)
+    return False

@@ -1,0 +1,170 @@
+"""Plays Storm's ShellBolt for one task."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from multilang.local.edges import edges
+from multilang.local.process.task import ProcessTask
+from multilang.local.tuples import Origin
+from multilang.protocol import Ack, Emit, Fail, Sync
+from multilang.protocol.codec import dumps
+from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.local.plan import TaskPlan
+    from multilang.local.process.spout import SpoutTask
+    from multilang.local.process.topology import ProcessTopology
+
+_SYSTEM = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",))
+
+
+class Delivery:
+    """A tuple that the child works on. ``root`` and ``edge``: see LocalTuple; ``at``: when it was given to the child."""
+
+    __slots__ = ("at", "edge", "root")
+
+    def __init__(self, root: int | dict[int, int], edge: int, at: float) -> None:
+        self.root = root
+        self.edge = edge
+        self.at = at
+
+
+class BoltTask(ProcessTask):
+    """``queue``: tuples that its pipe did not take yet, bounded by ``topology.shellbolt.max.pending`` as far as those
+    who fill it can be made to wait; ``unfinished``: those that the child has, by id.
+    """
+
+    kind = "bolt"
+
+    def __init__(self, host: ProcessTopology, plan: TaskPlan) -> None:
+        super().__init__(host, plan)
+        self.queue: deque[tuple[Origin, str, int | dict[int, int], int]] = deque()
+        self.unfinished: dict[str, Delivery] = {}
+        self.full = False
+        self.limit = plan.settings.max_shellbolt_pending
+        self.upstream: list[ProcessTask] = []  # who is not read while the queue is full
+        self.spouts_upstream: list[SpoutTask] = []  # who gets no next meanwhile
+
+    # ---- its input ----
+
+    def put(self, origin: Origin, text: str, root: int | dict[int, int], edge: int) -> None:
+        """Queue a tuple, its values as JSON text."""
+        self.queue.append((origin, text, root, edge))
+        self.host.dirty.add(self)
+        if not self.full and len(self.queue) >= self.limit:
+            self._set_full(True)
+
+    def flush(self) -> None:
+        """Write what was said (task ids overtake tuples), then as many queued tuples as the pipe takes."""
+        super().flush()
+        queue = self.queue
+        child = self.child
+        if not queue or child is None or not self.ready or self._dying or child.has_more():
+            return
+        new_id = self.host.new_id
+        unfinished = self.unfinished
+        say = self.conn.tuple_text
+        now = self.host.now
+        while queue and not child.has_more() and not self._dying:
+            for _ in range(min(len(queue), self.limit)):
+                origin, text, root, edge = queue.popleft()
+                id = str(next(new_id))
+                unfinished[id] = Delivery(root, edge, now)
+                say(id, origin.component, origin.stream, origin.task, text)
+                self.stats.received += 1
+            super().flush()
+        if self.full and len(queue) <= self.limit // 2:
+            self._set_full(False)
+
+    def _set_full(self, full: bool) -> None:
+        self.full = full
+        by = 1 if full else -1
+        for task in self.upstream:
+            task.block(by)
+        for spout in self.spouts_upstream:
+            spout.halted_by += by
+            self.host.dirty.add(spout)
+
+    def tick(self) -> None:
+        """``topology.tick.tuple.freq.secs`` have passed."""
+        if self.ready and len(self.queue) < self.limit:  # a bolt that is behind needs no pile of ticks
+            self.put(_SYSTEM, dumps([self.plan.settings.tick_secs]), 0, 0)
+            self.flush()
+
+    def started(self) -> None:
+        self.host.dirty.add(self)
+
+    def look_after(self) -> None:
+        """Each second: a heartbeat, and a child that says nothing for too long is taken for dead."""
+        if self.child is None or self._dying or self.blocked_by:
+            return
+        silence = self.host.now - self.heard_at
+        if silence > self.plan.settings.subprocess_timeout_secs:
+            self.child.kill()
+            self.died(f"heartbeat timeout: it said nothing for {silence:.0f} s (topology.subprocess.timeout.secs)")
+        elif self.ready:
+            self.conn.heartbeat(str(next(self.host.new_id)))
+            self.flush()
+
+    # ---- its output ----
+
+    def handle(self, message: Any) -> None:
+        kind = type(message)
+        if kind is Emit:
+            self._emitted(message)
+        elif kind is Ack:
+            self._finished(message.id, True)
+        elif kind is Fail:
+            self._finished(message.id, False)
+        elif kind is not Sync:  # a sign of life, that needs no more
+            self.handle_any(message)
+
+    def _emitted(self, emit: Emit) -> None:
+        self.worked = True
+        route, targets = self.route(emit)
+        anchors = emit.anchors
+        if not anchors:
+            self.deliver(emit, route, targets, None)
+            return
+        unfinished = self.unfinished
+        roots = edges([unfinished[id] for id in anchors], self.host.getrandbits)
+        self.deliver(emit, route, targets, roots)
+
+    def _finished(self, id: str, ok: bool) -> None:
+        self.worked = True
+        delivery = self.unfinished.pop(id)
+        stats = self.stats
+        stats.executed += 1
+        stats.process.add(self.host.now - delivery.at)
+        root = delivery.root
+        if ok:
+            stats.acked += 1
+            if root:
+                if isinstance(root, dict):
+                    for each, edge in root.items():
+                        self.host.ack_root(each, edge ^ delivery.edge)
+                else:
+                    self.host.ack_root(root, delivery.edge)
+        else:
+            stats.failed += 1
+            if root:
+                for each in root if isinstance(root, dict) else (root,):
+                    self.host.fail_root(each)
+
+    def lose(self) -> None:
+        self.stats.lost += len(self.unfinished)
+        self.unfinished.clear()
+
+    def waiting_for(self, stale_before: float) -> str:
+        """What is still to come of it, in words; empty when there is nothing. What is older than that no longer counts."""
+        if self.queue:
+            where = "" if self.ready else ", its process is being started"
+            return f"{self.plan}: {len(self.queue)} tuples queued{where}"
+        if self.child is not None and self.child.has_more():
+            return f"{self.plan}: its process does not read its input"
+        fresh = sum(delivery.at >= stale_before for delivery in self.unfinished.values())
+        return f"{self.plan}: {fresh} tuples neither acked nor failed" if fresh else ""

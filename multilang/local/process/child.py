@@ -1,0 +1,130 @@
+"""One child process and its three pipes, none of which ever blocks this side."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+READ = 65536  # bytes
+_TAIL = 2000  # bytes of stderr kept for the report of a death
+
+
+class Child:
+    """A started process. ``input``, ``output`` and ``error`` are our ends of its pipes, -1 once closed.
+
+    Raises OSError when the program can't be started.
+    """
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(env), bufsize=0
+        )
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._files = (process.stdin, process.stdout, process.stderr)
+        self.pid = process.pid
+        self.input, self.output, self.error = (file.fileno() for file in self._files)
+        for fd in (self.input, self.output, self.error):
+            os.set_blocking(fd, False)
+        self._unwritten = b""
+        self._error_line = b""
+        self._error_tail = b""
+
+    # ---- its input ----
+
+    def has_more(self) -> bool:
+        """Whether something is left that its input pipe did not take."""
+        return bool(self._unwritten)
+
+    def write(self, data: bytes) -> bool:
+        """Write, after what is left from before; whether all of it is written. Raises OSError when it reads no more."""
+        if self._unwritten:
+            data = self._unwritten + data if data else self._unwritten
+        if not data:
+            return True
+        try:
+            written = os.write(self.input, data)
+        except BlockingIOError:
+            written = 0
+        self._unwritten = data[written:] if written < len(data) else b""
+        return not self._unwritten
+
+    def close_input(self) -> None:
+        """Let it see the end of its input."""
+        if self.input >= 0:
+            self.input = -1
+            self._unwritten = b""
+            self._files[0].close()
+
+    # ---- its output ----
+
+    def read(self) -> bytes | None:
+        """What is there, b"" at the end, None when there is nothing now."""
+        try:
+            return os.read(self.output, READ)
+        except BlockingIOError:
+            return None
+
+    def read_error(self) -> list[str] | None:
+        """The lines that it wrote to stderr; None at the end. A partial line waits, up to a bound, for its rest."""
+        try:
+            data = os.read(self.error, READ)
+        except BlockingIOError:
+            return []
+        if not data:
+            last, self._error_line = self._error_line, b""
+            self._files[2].close()
+            self.error = -1
+            return [last.decode("utf-8", "replace")] if last else None
+        self._error_tail = (self._error_tail + data)[-_TAIL:]
+        *lines, rest = (self._error_line + data).split(b"\n")
+        if len(rest) > READ:
+            lines.append(rest)
+            rest = b""
+        self._error_line = rest
+        return [line.decode("utf-8", "replace") for line in lines]
+
+    @property
+    def error_tail(self) -> str:
+        """The last that it wrote to stderr."""
+        return self._error_tail.decode("utf-8", "replace").strip()
+
+    # ---- its end ----
+
+    def poll(self) -> int | None:
+        """Its exit status (minus the signal's number), None while it lives."""
+        return self._process.poll()
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self._process.terminate()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """Close our ends of its pipes."""
+        self.input = self.output = self.error = -1
+        for file in self._files:
+            file.close()
+
+
+def how_it_ended(status: int | None) -> str:
+    """An exit status in words."""
+    if status is None:
+        return "closed its output"
+    if status >= 0:
+        return f"exited with status {status}"
+    import signal
+
+    try:
+        return f"was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was ended by signal {-status}"

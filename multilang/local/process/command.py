@@ -1,0 +1,70 @@
+"""How the processes of a topology's tasks are started."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import site
+import sys
+import sysconfig
+from typing import TYPE_CHECKING
+
+from multilang.local.errors import LocalClusterError
+from multilang.topology.shell import ShellComponent
+
+if TYPE_CHECKING:
+    from multilang.topology.model import ComponentSpec, Topology
+
+# Written beside the pickle, in a folder that nobody else may enter; a task's process imports it as any topology.
+_LAUNCHER = """\
+import os
+import pickle
+
+with open(os.path.join(os.path.dirname(__file__), "topology.pickle"), "rb") as file:
+    topology = pickle.load(file)
+"""
+
+
+class Commands:
+    """The command line of each component of ``topology``. ``folder``: a private one, for a topology without a name."""
+
+    def __init__(self, topology: Topology, folder: str) -> None:
+        python = [id for id, spec in topology.components.items() if not isinstance(spec.component, ShellComponent)]
+        self._origin = (topology.origin or _pickled(topology, folder)) if python else ""
+
+    def of(self, spec: ComponentSpec) -> list[str]:
+        """The program and its arguments."""
+        if isinstance(spec.component, ShellComponent):
+            return spec.component.command
+        return [sys.executable, "-m", "multilang.component", self._origin]
+
+
+def environment() -> dict[str, str]:
+    """The children's environment: ours, and modules are found where they are found here."""
+    python = sysconfig.get_paths()
+    usual = {python["purelib"], python["platlib"], *site.getsitepackages(), site.getusersitepackages()}
+    own = [
+        path
+        for path in sys.path
+        if os.path.isabs(path) and os.path.isdir(path) and path not in usual and not path.startswith(python["stdlib"])
+    ]
+    known = os.environ.get("PYTHONPATH", "")
+    own += [path for path in known.split(os.pathsep) if path and path not in own]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(own)} if own else dict(os.environ)
+
+
+def _pickled(topology: Topology, folder: str) -> str:
+    """The origin of a topology that has no name in any module: a file of ours that gives it back."""
+    try:
+        data = pickle.dumps(topology)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise LocalClusterError(
+            f"topology {topology.name!r} can't be given to its tasks' processes: it has no name in a module that they "
+            f"could import, and it can't be pickled ({error}). Assign it to a name in a module, outside of any function "
+            '(topology = builder.build(...)), or run it with LocalCluster(mode="inprocess")'
+        ) from None
+    launcher = os.path.join(folder, "launcher.py")
+    for path, content in ((os.path.join(folder, "topology.pickle"), data), (launcher, _LAUNCHER.encode())):
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+    return f"{launcher}:topology"

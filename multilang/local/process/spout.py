@@ -1,0 +1,196 @@
+"""Plays Storm's ShellSpout for one task: synchronous, one command at a time, each answered by a sync."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from multilang.local.counters import SAMPLE_EVERY
+from multilang.local.pending import RotatingMap
+from multilang.local.process.task import ProcessTask
+from multilang.protocol import Emit, Sync
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.local.plan import TaskPlan
+    from multilang.local.process.topology import ProcessTopology
+
+IDLE_NEXTS = 5  # empty nexts in a row, until a spout that can't tell counts as exhausted
+_LONGEST_IDLE_SECS = 0.016
+_EXHAUSTED_IDLE_SECS = 0.05  # between nexts of a spout that says that nothing more will come
+
+
+class SpoutTask(ProcessTask):
+    """``pending``: root id -> (message id, when it was emitted); ``commands``: what it is told when it is free."""
+
+    kind = "spout"
+
+    def __init__(self, host: ProcessTopology, plan: TaskPlan) -> None:
+        super().__init__(host, plan)
+        self.pending: RotatingMap[tuple[Any, float]] = RotatingMap(2)
+        self.max_pending = plan.settings.max_spout_pending or float("inf")
+        self.commands: deque[tuple[str, Any]] = deque()
+        self.halted_by = 0  # full queues downstream: while there are any, no next
+        self.exhausted: bool | None = None  # what the last sync of a next said
+        self.idle = 0  # empty nexts in a row, since the last time that it was told something
+        self._next_at = 0.0
+        self._emitted_before = 0
+        self._until_sample = 1
+
+    # ---- what it is told ----
+
+    def tell(self, command: str, id: Any = None) -> None:
+        """Queue ack, fail, activate or deactivate."""
+        self.commands.append((command, id))
+        self.host.dirty.add(self)
+
+    def flush(self) -> None:
+        """When it is free, give it its next command, or ask it for a tuple."""
+        if self.ready and self.conn.command is None:
+            self._command()
+        super().flush()
+
+    def _command(self) -> None:
+        conn = self.conn
+        if self.commands:
+            command, id = self.commands.popleft()
+            self.idle = 0
+            self.exhausted = None  # what it is told may change it
+            self._next_at = 0.0
+            if command == "ack":
+                conn.ack(id)
+            elif command == "fail":
+                conn.fail(id)
+            elif command == "activate":
+                conn.activate()
+            else:
+                conn.deactivate()
+        elif self.host.active and not self.halted_by and len(self.pending) < self.max_pending:
+            if self.host.now >= self._next_at:
+                self._emitted_before = self.stats.emitted
+                conn.next()
+            else:
+                return
+        else:
+            return
+        self.heard_at = self.host.now
+
+    @property
+    def wakes_at(self) -> float:
+        """When it is to be asked again, after an empty next; infinity when that is not what it waits for."""
+        if not self.ready or self.conn.command is not None or not self.host.active or self.halted_by:
+            return float("inf")
+        return self._next_at if len(self.pending) < self.max_pending else float("inf")
+
+    def started(self) -> None:
+        self.commands.clear()
+        self.idle = 0
+        self.exhausted = None
+        if self.host.active:
+            self.tell("activate")
+
+    def look_after(self) -> None:
+        """Each second: a child that leaves a command unanswered for too long is taken for dead."""
+        if self.child is None or self._dying or self.blocked_by:
+            return
+        silence = self.host.now - self.heard_at
+        if silence > self.plan.settings.subprocess_timeout_secs and (self.conn.command is not None or not self.ready):
+            self.child.kill()
+            what = f"the command {self.conn.command!r}" if self.ready else "the handshake"
+            self.died(f"it did not answer {what} for {silence:.0f} s (topology.subprocess.timeout.secs)")
+
+    # ---- what it says ----
+
+    def handle(self, message: Any) -> None:
+        kind = type(message)
+        if kind is Emit:
+            self._emit(message)
+        elif kind is Sync:
+            self._synced(message)
+        else:
+            self.handle_any(message)
+
+    def _emit(self, emit: Emit) -> None:
+        self.worked = True
+        route, targets = self.route(emit)
+        id = emit.id
+        if id is None:
+            self.deliver(emit, route, targets, None)
+            return
+        host = self.host
+        if not host.ackers:
+            self.deliver(emit, route, targets, None)
+            self.stats.acked += 1
+            self.tell("ack", id)
+            return
+        getrandbits = host.getrandbits
+        root = getrandbits(64)
+        total = 0
+
+        def roots() -> tuple[int, int]:
+            nonlocal total
+            edge = getrandbits(64)
+            total ^= edge
+            return root, edge
+
+        self._until_sample -= 1
+        if not self._until_sample:
+            self._until_sample = SAMPLE_EVERY
+        self.pending.newest[root] = (id, host.now if self._until_sample == SAMPLE_EVERY else 0.0)
+        self.deliver(emit, route, targets, roots)
+        host.init_root(root, total, self.plan.id)
+
+    def _synced(self, sync: Sync) -> None:
+        self.worked = True
+        if sync.exhausted is not None:
+            self.exhausted = sync.exhausted
+        if self.stats.emitted != self._emitted_before:
+            self.idle = 0
+            self._next_at = 0.0
+        else:
+            self.idle += 1
+            pause = min(self.plan.settings.idle_sleep_secs * 2 ** min(self.idle - 1, 10), _LONGEST_IDLE_SECS)
+            self._next_at = self.host.now + (_EXHAUSTED_IDLE_SECS if self.exhausted else pause)
+        self.host.dirty.add(self)
+
+    # ---- what became of its tuples ----
+
+    def settled(self, root: int, ok: bool) -> None:
+        """From an acker. A root that is no longer pending timed out before, or its child died."""
+        entry = self.pending.remove(root)
+        if entry is not None:
+            self._tell_of(entry, ok)
+
+    def expire(self) -> None:
+        """``topology.message.timeout.secs`` have passed: fail what is older."""
+        for entry in self.pending.rotate().values():
+            self._tell_of(entry, False)
+
+    def _tell_of(self, entry: tuple[Any, float], ok: bool) -> None:
+        id, emitted_at = entry
+        if ok:
+            self.stats.acked += 1
+            if emitted_at:
+                self.stats.complete.add(self.host.now - emitted_at)
+        else:
+            self.stats.failed += 1
+        self.tell("ack" if ok else "fail", id)
+
+    def lose(self) -> None:
+        self.pending.clear()  # "Spout task dies: source must replay"
+        self.commands.clear()
+
+    def waiting_for(self) -> str:
+        """What is still to come of it, in words; empty when there is nothing."""
+        if len(self.pending):
+            return f"{self.plan}: {len(self.pending)} tuples neither acked nor failed"
+        if not self.ready:
+            return f"{self.plan}: its process is being started"
+        if self.commands or (self.conn.command not in (None, "next")):
+            return f"{self.plan}: still to be told of {len(self.commands) + 1} tuples"
+        if not self.host.active or self.exhausted:
+            return ""
+        if self.exhausted is False:
+            return f"{self.plan}: not exhausted, as it says itself"
+        return "" if self.idle >= IDLE_NEXTS else f"{self.plan}: not exhausted, it still emits"

@@ -1,0 +1,284 @@
+"""What playing a ShellSpout and playing a ShellBolt have in common: one child after the other, and the wire to it."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from multilang.local.errors import TaskStartError
+from multilang.local.process.child import Child, how_it_ended
+from multilang.protocol import Emit, Error, Log, Metrics, Pid, RemoteProtocolError
+from multilang.protocol.parent import ParentConnection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from multilang.local.plan import Route, TaskPlan
+    from multilang.local.process.topology import ProcessTopology
+    from multilang.protocol.messages import Message
+
+START_ATTEMPTS = 5  # deaths in a row before it did anything
+_FIRST_DELAY_SECS = 0.05
+_LONGEST_DELAY_SECS = 10.0
+_LONG_ENOUGH_SECS = 20.0  # a life that counts as a start that worked, even when nothing came to be done
+_REAP_SECS = 0.5  # that a child has to exit after its output ended
+
+
+class ProcessTask(ABC):
+    """One task. ``child`` is None between a death and the next start; ``ready``: the handshake was answered."""
+
+    kind: Any = ""
+
+    def __init__(self, host: ProcessTopology, plan: TaskPlan) -> None:
+        self.host = host
+        self.plan = plan
+        self.stats = host.stats[plan.id]
+        self.routes = plan.routes
+        self.child: Child | None = None
+        self.conn = ParentConnection(self.kind)
+        self.ready = False
+        self.worked = False  # this child did something beyond the handshake
+        self.deaths = 0  # in a row, of children that never did
+        self.started_at = 0.0
+        self.heard_at = 0.0
+        self.blocked_by = 0  # full queues downstream: while there are any, its output is not read
+        self._reading = False
+        self._dying = False
+        self._reason = ""
+        self._logger = logging.getLogger(plan.component)
+
+    # ---- a child's life ----
+
+    def start(self) -> None:
+        """Start a child and shake hands."""
+        host = self.host
+        if host.ending:
+            return
+        command = host.commands.of(self.plan.spec)
+        try:
+            self.child = Child(command, host.env)
+        except OSError as error:
+            host.fail(TaskStartError(f"{self.plan}: the command {command!r} can't be started: {error}"))
+            return
+        self.conn = ParentConnection(self.kind, max_buffer=host.max_buffer)
+        self.ready = self.worked = self._dying = False
+        self.started_at = self.heard_at = host.now
+        self.conn.setup(self.plan.conf, host.pid_dir, self.plan.context)
+        host.watch(self.child.error, self._read_error)
+        self._set_reading(not self.blocked_by)
+        self.flush()
+
+    def died(self, reason: str) -> None:
+        """The child broke the protocol, ended, or must be taken for dead."""
+        child = self.child
+        if child is None or self._dying:
+            return
+        self._dying = True
+        self.ready = False
+        self._reason = reason
+        self._set_reading(False)
+        self.host.unwatch_writing(child.input)
+        child.close_input()
+        self._reap(child, self.host.now + _REAP_SECS)
+
+    def _reap(self, child: Child, deadline: float) -> None:
+        """Wait, without blocking, for the child's exit; then say what happened and start another."""
+        status = child.poll()
+        if status is None:
+            if self.host.now >= deadline:
+                child.kill()
+            self.host.timers.after(0.01, lambda: self._reap(child, deadline))
+            return
+        self._read_error()
+        tail = child.error_tail
+        if child.error >= 0:
+            self.host.unwatch(child.error)
+        child.close()
+        self.child = None
+        if self.host.ending:
+            return
+        reason = self._reason or f"the process {how_it_ended(status)}"
+        if self._reason and status:
+            reason = f"{reason} (the process {how_it_ended(status)})"
+        if tail:
+            reason = f"{reason}; the end of its stderr:\n{tail}"
+        self.host.report(self.plan, reason, fatal=True)
+        self.lose()
+        self._again(status, reason)
+
+    def _again(self, status: int, reason: str) -> None:
+        """Start the next child: at once after a life that did something, else after a growing delay, up to a limit."""
+        if self.worked or self.host.now - self.started_at > _LONG_ENOUGH_SECS:
+            self.deaths = 0
+        elif status == -9 and not self._reason:
+            self.deaths = max(self.deaths, 1)  # somebody killed it, which says nothing of whether it can start
+        else:
+            self.deaths += 1
+        if self.deaths >= START_ATTEMPTS:
+            command = " ".join(self.host.commands.of(self.plan.spec))
+            self.host.fail(
+                TaskStartError(f"{self.plan} died {self.deaths} times at its start ({command}); the last time {reason}")
+            )
+            return
+        self.stats.restarts += 1
+        delay = min(_FIRST_DELAY_SECS * 2**self.deaths, _LONGEST_DELAY_SECS) if self.deaths else 0.0
+        self.host.timers.after(delay, self.start)
+
+    @abstractmethod
+    def lose(self) -> None:
+        """Forget what died with the child; it times out, and is replayed."""
+
+    def end(self) -> None:
+        """The topology ends: SIGTERM, and the end of its input."""
+        if self.child is not None and not self._dying:
+            self.child.terminate()
+            self.child.close_input()
+
+    # ---- its pipes ----
+
+    def flush(self) -> None:
+        """Write what was said, as far as its pipe takes it; the rest when it takes more."""
+        child = self.child
+        if child is None or self._dying:
+            return
+        try:
+            if child.write(self.conn.data_to_send()):
+                self.host.unwatch_writing(child.input)
+            else:
+                self.host.watch_writing(child.input, self.flush)
+        except OSError:
+            self.host.unwatch_writing(child.input)
+            self.died("")
+
+    def block(self, by: int) -> None:
+        """A queue downstream became full (1), or no longer is (-1)."""
+        self.blocked_by += by
+        if self.child is not None and not self._dying:
+            if not self.blocked_by:
+                self.heard_at = self.host.now  # nobody listened meanwhile
+            self._set_reading(not self.blocked_by)
+
+    def _set_reading(self, reading: bool) -> None:
+        if reading != self._reading and self.child is not None:
+            self._reading = reading
+            if reading:
+                self.host.watch(self.child.output, self.read)
+            else:
+                self.host.unwatch(self.child.output)
+
+    def read(self) -> None:
+        """The child's output is there to be read."""
+        child = self.child
+        if child is None or self._dying:
+            return
+        data = child.read()
+        if data is None:
+            return
+        self.heard_at = self.host.now
+        try:
+            messages: Sequence[Message] = self.conn.receive_data(data)
+        except RemoteProtocolError as error:
+            self._handle_all(error.events)  # type: ignore[arg-type]
+            self.died(str(error))
+            return
+        if not data:
+            self.died("")
+            return
+        self._handle_all(messages)
+
+    def _handle_all(self, messages: Sequence[Message]) -> None:
+        try:
+            for message in messages:
+                self.handle(message)
+        except RemoteProtocolError as error:
+            self.died(str(error))
+
+    @abstractmethod
+    def handle(self, message: Any) -> None:
+        """One message of the child. Raises RemoteProtocolError for what ends it."""
+
+    def handle_any(self, message: Message) -> None:
+        """The messages that a spout and a bolt have in common."""
+        if isinstance(message, Log):
+            self.host.log(self.plan, message.message, message.level)
+        elif isinstance(message, Error):
+            self.host.report(self.plan, message.message)
+        elif isinstance(message, Metrics):
+            self.host.metric(self.plan, message.name, message.params)
+        elif isinstance(message, Pid):
+            self.ready = True
+            self.started()
+
+    @abstractmethod
+    def started(self) -> None:
+        """The handshake was answered."""
+
+    @abstractmethod
+    def look_after(self) -> None:
+        """Called each second: is the child alive?"""
+
+    def _read_error(self) -> None:
+        child = self.child
+        if child is None or child.error < 0:
+            return
+        fd = child.error
+        lines = child.read_error()
+        if child.error < 0:
+            self.host.unwatch(fd)
+        for line in lines or ():
+            self._logger.warning("stderr: %s", line, extra={"task": self.plan.id})
+
+    # ---- its emits ----
+
+    def route(self, emit: Emit) -> tuple[Route, Sequence[int]]:
+        """The stream and the tasks of an emit. Raises RemoteProtocolError for one that Storm halts the worker on."""
+        route = self.routes.get(emit.stream)
+        if route is None:
+            known = ", ".join(map(repr, self.routes)) or "none"
+            raise RemoteProtocolError(
+                f"an emit on stream {emit.stream!r}, which {self.plan.component!r} does not declare (declared: {known})"
+            )
+        values = emit.values
+        if len(values) != len(route.fields):
+            raise RemoteProtocolError(
+                f"an emit of {len(values)} values on stream {emit.stream!r}, which has {len(route.fields)} fields: "
+                f"{', '.join(route.fields)}"
+            )
+        if emit.task is None:
+            if route.direct is not None:
+                raise RemoteProtocolError(
+                    f"an emit without a task on stream {emit.stream!r}, which is subscribed by direct grouping"
+                )
+            return route, () if route.choose is None else route.choose(values)
+        if route.direct is not None and emit.task in route.direct:
+            return route, (emit.task,)
+        target = self.host.plan.tasks.get(emit.task)
+        if target is not None and any(
+            input_.component == self.plan.component and input_.stream == emit.stream for input_ in target.spec.inputs
+        ):
+            raise RemoteProtocolError(
+                f"a direct emit on stream {emit.stream!r} to task {emit.task} of {target.component!r}, "
+                "which does not subscribe to it by direct grouping"
+            )
+        return route, ()  # to a task that does not subscribe at all: dropped, as Storm does
+
+    def deliver(
+        self, emit: Emit, route: Route, targets: Sequence[int], roots: Callable[[], tuple[Any, int]] | None
+    ) -> None:
+        """Queue the tuple for its targets, and answer with their ids where they are wanted."""
+        stats = self.stats
+        stats.emitted += 1
+        if route.captured is not None:
+            self.host.capture(route, emit.values)
+        if targets:
+            stats.transferred += len(targets)
+            bolts = self.host.bolts
+            text = self.host.dumps(emit.values)
+            for task in targets:
+                root, edge = (0, 0) if roots is None else roots()
+                bolts[task].put(route.origin, text, root, edge)
+        if emit.need_task_ids:
+            self.conn.task_ids(targets)
+            self.host.dirty.add(self)

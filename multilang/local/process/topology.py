@@ -1,0 +1,367 @@
+"""A topology whose tasks are child processes, all served by one thread."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import tempfile
+import threading
+import time
+from collections import deque
+from itertools import count
+from typing import TYPE_CHECKING
+
+from multilang.local.acker import Acker
+from multilang.local.clock import Timers
+from multilang.local.errors import LocalClusterError, NotDrainedError
+from multilang.local.plan import cyclic_components, reaches
+from multilang.local.process.bolt import BoltTask
+from multilang.local.process.command import Commands, environment
+from multilang.local.process.spout import SpoutTask
+from multilang.local.topology import LocalTopology, TaskInfo, listed
+from multilang.local.tuples import LocalTuple
+from multilang.protocol.codec import dumps
+from multilang.protocol.framing import DEFAULT_MAX_BUFFER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+    from typing import Any
+
+    from multilang.local.clock import Clock
+    from multilang.local.plan import Plan, Route, TaskPlan
+    from multilang.local.process.task import ProcessTask
+    from multilang.local.topology import Capture, Until
+
+GRACE_SECS = 5.0  # between SIGTERM and SIGKILL: what a component's close() may take
+_DEACTIVATE_SECS = 1.0  # that a spout has to answer its last command and deactivate
+_LOOK_SECS = 1.0  # "at most one a second": heartbeats
+_POLL_SECS = 0.02  # how often a condition of the caller's is looked at
+
+
+class ProcessTopology(LocalTopology):
+    """Runs from its submission on, in a thread of its own, which alone touches the tasks."""
+
+    def __init__(self, plan: Plan, clock: Clock, capture: Capture, rng: Random) -> None:
+        super().__init__(plan, clock, capture)
+        self.getrandbits = rng.getrandbits
+        self.dumps = dumps
+        self.new_id = count(1)
+        self.max_buffer = int(plan.conf.get("multilang.buffer.max.bytes") or DEFAULT_MAX_BUFFER)
+        self.active = True
+        self.ending = False
+        self.killed = False
+        self.now = clock.now()
+        self.timers = Timers(clock)
+        self.dirty: set[ProcessTask] = set()  # tasks that have something to be said or asked
+        self._done: deque[tuple[int, int, bool]] = deque()
+        self.ackers = [Acker(self._done.append) for _ in plan.ackers]
+        self._failure: LocalClusterError | None = None
+        self._drained = False
+        self._changed = threading.Condition()
+        self._orders: deque[Callable[[], object]] = deque()  # from other threads
+        self._selector = selectors.DefaultSelector()
+        self._writing: set[int] = set()
+        self._wake_up, self._waker = os.pipe()
+        os.set_blocking(self._wake_up, False)
+        os.set_blocking(self._waker, False)
+        self._selector.register(self._wake_up, selectors.EVENT_READ, self._woken)
+        self._folder = tempfile.mkdtemp(prefix="multilang-")  # mode 0700
+        self.pid_dir = os.path.join(self._folder, "pids")
+        os.mkdir(self.pid_dir)
+        self.env = environment()
+        try:
+            self.commands = Commands(plan.topology, self._folder)
+        except BaseException:
+            self._release()
+            raise
+        self.bolts: dict[int, BoltTask] = {}
+        self.spouts: dict[int, SpoutTask] = {}
+        for id, task in plan.tasks.items():
+            if task.spec.kind == "bolt":
+                self.bolts[id] = BoltTask(self, task)
+            else:
+                self.spouts[id] = SpoutTask(self, task)
+        self._all: list[ProcessTask] = [*self.bolts.values(), *self.spouts.values()]
+        self._connect()
+        self._start_timers()
+        self._thread = threading.Thread(target=self._serve, name=f"multilang {plan.name}", daemon=True)
+        self._thread.start()
+
+    def _connect(self) -> None:
+        """Who is made to wait by a full queue: whoever writes to it, unless its own tuples might come back to it (each
+        would wait for the other); and every spout upstream, which gets no next.
+        """
+        specs = self.plan.topology.components
+        cyclic = cyclic_components(specs.values())
+        for bolt in self.bolts.values():
+            sources = {input_.component for input_ in bolt.plan.spec.inputs}
+            for task in self._all:
+                component = task.plan.component
+                if component in sources and not (
+                    component in cyclic and reaches(specs, bolt.plan.component, component)
+                ):
+                    bolt.upstream.append(task)
+            bolt.spouts_upstream = [
+                spout for spout in self.spouts.values() if reaches(specs, spout.plan.component, bolt.plan.component)
+            ]
+
+    def _start_timers(self) -> None:
+        settings = self.plan.settings
+        if settings.message_timeouts:
+            for acker in self.ackers:
+                self.timers.every(settings.message_timeout_secs, acker.rotate)
+            for spout in self.spouts.values():
+                self.timers.every(spout.plan.settings.message_timeout_secs, spout.expire)
+        for task in self._all:
+            self.timers.every(_LOOK_SECS, task.look_after)
+        for bolt in self.bolts.values():
+            if bolt.plan.settings.tick_secs:
+                self.timers.every(bolt.plan.settings.tick_secs, bolt.tick)
+
+    # ---- what to do with it, from any thread ----
+
+    def wait(self, until: Until = "drained", timeout: float | None = None) -> None:
+        end = None if timeout is None else time.monotonic() + timeout
+        if until == "drained":
+            self._order(self._undrain)
+            met = self._wait_for(lambda: self._drained, end)
+        elif callable(until):
+            while not (met := bool(until(self))):
+                left = _POLL_SECS if end is None else min(_POLL_SECS, end - time.monotonic())
+                if left <= 0:
+                    break
+                self._wait_for(lambda: False, time.monotonic() + left)
+        else:
+            raise ValueError(f'wait(until={until!r}): use "drained" or a function of the topology')
+        if not met:
+            what = "is not drained" if until == "drained" else "did not come to what was waited for"
+            raise NotDrainedError(f"topology {self.name!r} {what} after {timeout} s:", listed(self.waiting_for))
+
+    def run_for(self, secs: float) -> None:
+        self._wait_for(lambda: False, time.monotonic() + secs)
+
+    def activate(self) -> None:
+        self._order(lambda: self._set_active(True))
+
+    def deactivate(self) -> None:
+        self._order(lambda: self._set_active(False))
+
+    def kill(self, wait_secs: float = 0) -> None:
+        if self.killed:
+            return
+        try:
+            if self._failure is None and self._thread.is_alive():
+                self.deactivate()
+                if wait_secs:
+                    self._order(self._undrain)
+                    self._wait_for(lambda: self._drained, time.monotonic() + wait_secs)
+        finally:
+            self._order(self._end)
+            self._thread.join()
+            self.killed = True
+
+    def _wait_for(self, condition: Callable[[], bool], end: float | None) -> bool:
+        """Wait for ``condition``, which the thread announces, at most until ``end``; raises what the thread failed by."""
+        if self.killed:
+            raise LocalClusterError(f"topology {self.name!r} was killed; submit it again")
+        with self._changed:
+            while not condition():
+                if self._failure is not None:
+                    raise self._failure
+                left = None if end is None else end - time.monotonic()
+                if left is not None and left <= 0:
+                    return False
+                self._changed.wait(left)
+        return True
+
+    def _order(self, call: Callable[[], object]) -> None:
+        self._orders.append(call)
+        self._drained = False
+        try:
+            os.write(self._waker, b"x")
+        except (BlockingIOError, OSError):
+            pass  # it is awake already, or has ended
+
+    # ---- what there is to see ----
+
+    @property
+    def tasks(self) -> list[TaskInfo]:
+        infos = []
+        for id, plan in self.plan.tasks.items():
+            task: ProcessTask = self.bolts[id] if id in self.bolts else self.spouts[id]
+            child = task.child
+            pid = None if child is None else child.pid
+            infos.append(TaskInfo(id, plan.component, plan.spec.kind, task.ready, self.stats[id].restarts, pid))
+        return infos
+
+    @property
+    def waiting_for(self) -> list[str]:
+        lines = [spout.waiting_for() for spout in list(self.spouts.values())]
+        # A tuple that its bolt forgot times out in its spout; when nothing times out, it counts for ever.
+        settings = self.plan.settings
+        stale = self.now - 2 * settings.message_timeout_secs if settings.message_timeouts else 0.0
+        lines += [bolt.waiting_for(stale) for bolt in list(self.bolts.values())]
+        return [line for line in lines if line]
+
+    def _count(self) -> None:
+        for spout in self.spouts.values():
+            spout.stats.pending = len(spout.pending)
+
+    # ---- for the tasks, in the thread ----
+
+    def init_root(self, root: int, value: int, task: int) -> None:
+        """Tell the root's acker of a new spout tuple."""
+        self.ackers[root % len(self.ackers)].init(root, value, task)
+
+    def ack_root(self, root: int, value: int) -> None:
+        """Tell the root's acker of an acked tuple."""
+        self.ackers[root % len(self.ackers)].ack(root, value)
+
+    def fail_root(self, root: int) -> None:
+        """Tell the root's acker of a failed tuple."""
+        self.ackers[root % len(self.ackers)].fail(root)
+
+    def capture(self, route: Route, values: list[Any]) -> None:
+        """Keep a copy of an emitted tuple."""
+        if route.captured is not None:
+            route.captured(LocalTuple(values, route.stream, route.origin))
+
+    def log(self, plan: TaskPlan, message: str, level: int) -> None:
+        """A child's log command."""
+        self._log(plan, message, level)
+
+    def report(self, plan: TaskPlan, message: str, fatal: bool = False) -> None:
+        """A child's error command, or its death."""
+        self._error(plan, message, fatal)
+
+    def metric(self, plan: TaskPlan, name: str, params: Any) -> None:
+        """A child's metrics command."""
+        self._metric(plan, name, params)
+
+    def fail(self, error: LocalClusterError) -> None:
+        """The topology can't go on: ``wait`` raises this, and everything ends."""
+        with self._changed:
+            if self._failure is None:
+                self._failure = error
+            self._changed.notify_all()
+        self._end()
+
+    def watch(self, fd: int, call: Callable[[], object]) -> None:
+        """Call when there is something to read."""
+        self._selector.register(fd, selectors.EVENT_READ, call)
+
+    def unwatch(self, fd: int) -> None:
+        """No longer."""
+        try:
+            self._selector.unregister(fd)
+        except (KeyError, ValueError):
+            pass  # it was not watched
+
+    def watch_writing(self, fd: int, call: Callable[[], object]) -> None:
+        """Call when it takes more."""
+        if fd not in self._writing:
+            self._writing.add(fd)
+            self._selector.register(fd, selectors.EVENT_WRITE, call)
+
+    def unwatch_writing(self, fd: int) -> None:
+        """No longer."""
+        if fd in self._writing:
+            self._writing.discard(fd)
+            self.unwatch(fd)
+
+    # ---- the thread ----
+
+    def _serve(self) -> None:
+        try:
+            for task in self._all:
+                task.start()
+            while not (self.ending and all(task.child is None for task in self._all)):
+                self._turn()
+        except Exception as error:  # a fault of ours must not leave the caller waiting
+            with self._changed:
+                self._failure = LocalClusterError(f"the embedded cluster failed: {error!r}")
+                self._failure.__cause__ = error
+            raise
+        finally:
+            for task in self._all:
+                if task.child is not None:
+                    task.child.kill()
+                    task.child.close()
+            self._release()
+            with self._changed:
+                self._changed.notify_all()
+
+    def _turn(self) -> None:
+        """Serve every pipe that is ready, once."""
+        for key, _ in self._selector.select(self._idle_secs()):
+            key.data()
+        self.now = now = self.clock.now()
+        if now >= self.timers.next_due:
+            self.timers.run_due(now)
+        while self._orders:
+            self._orders.popleft()()
+        done = self._done
+        while done:
+            task, root, ok = done.popleft()
+            self.spouts[task].settled(root, ok)
+        dirty = self.dirty
+        while dirty:
+            dirty.pop().flush()
+        for spout in self.spouts.values():
+            if spout.wakes_at <= now:
+                spout.flush()
+
+    def _idle_secs(self) -> float:
+        due = min([self.timers.next_due, *(spout.wakes_at for spout in self.spouts.values())])
+        if self._done or self.dirty:
+            return 0.0
+        if not self._drained and not self.ending and not self.waiting_for:
+            with self._changed:
+                self._drained = True
+                self._changed.notify_all()
+        return max(due - self.clock.now(), 0.0)
+
+    def _undrain(self) -> None:
+        self._drained = False
+
+    def _set_active(self, active: bool) -> None:
+        if self.active != active and not self.ending:
+            self.active = active
+            for spout in self.spouts.values():
+                if spout.ready:
+                    spout.tell("activate" if active else "deactivate")
+
+    def _end(self) -> None:
+        """Let the spouts hear of their deactivation, then SIGTERM; SIGKILL for who is not gone after a grace."""
+        if self.ending:
+            return
+        self.ending = True
+        self._end_when_told(self.clock.now() + _DEACTIVATE_SECS)
+
+    def _end_when_told(self, deadline: float) -> None:
+        busy = [spout for spout in self.spouts.values() if spout.ready and (spout.commands or spout.conn.command)]
+        if busy and self.clock.now() < deadline and self._failure is None:
+            self.timers.after(0.005, lambda: self._end_when_told(deadline))
+            return
+        for task in self._all:
+            task.end()
+        self.timers.after(GRACE_SECS, self._kill_all)
+
+    def _kill_all(self) -> None:
+        for task in self._all:
+            if task.child is not None:
+                task.child.kill()
+
+    def _woken(self) -> None:
+        try:
+            os.read(self._wake_up, 4096)
+        except BlockingIOError:
+            pass
+
+    def _release(self) -> None:
+        self._selector.close()
+        os.close(self._wake_up)
+        os.close(self._waker)
+        shutil.rmtree(self._folder, ignore_errors=True)
