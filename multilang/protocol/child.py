@@ -15,11 +15,12 @@ No I/O here: the caller feeds what it read and writes what ``data_to_send`` retu
 
 from __future__ import annotations
 
+from _thread import RLock
 from collections import deque  # ujson has loaded it already
 
 from multilang.protocol.codec import dumps, encode_id, encode_values, loads, reason_against
-from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError, UnserializableValue, shortened
-from multilang.protocol.framing import DEFAULT_MAX_BUFFER, FrameReader
+from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError, UnserializableValue, shortened, shown
+from multilang.protocol.framing import DEFAULT_MAX_BUFFER, BrokenReader, FrameReader
 from multilang.protocol.messages import (
     DEFAULT_STREAM,
     HEARTBEAT_STREAM,
@@ -73,26 +74,34 @@ class ChildConnection:
         self.commands_owed = 0  # commands that a spout has received and not answered with sync
         self.schema: Schema = {}
         self._frames = FrameReader(max_buffer)
-        self._ready = False
+        self._ready = False  # the handshake has come
+        self._answered = False  # and has its answer
+        self._commanded = False  # commands come: this is a spout
         self._out: list[str] = []
         self.write: Callable[[str], None] = self._out.append
         """Where messages go: the buffer of ``data_to_send``, unless the owner puts something in its place."""
         self._awaited: deque[Any] = deque()  # tokens of the emits whose task ids are to come, in order
-        self._silent_emits = 0  # emits that asked for no task ids
+        self._in_order = RLock()  # between threads: tokens stand in the order in which their emits are written
+        self.silent_emits = 0  # emits that asked for no task ids
         self._ask = '"need_task_ids":false,'  # empty for a parent that does not know it and sends them always
         self._task_offset = DIRECT_TASK_OFFSET
         self._task_component: dict[int, str] | None = None
         self._direct_streams: dict[str, dict[str, Any]] = {}
         self._streams: dict[str | None, OutStream] = {}
         self._streams_known = False
-        # The last single anchor and the beginnings of messages made for it, by stream; one attribute, so that
+        # For fast_emit: per stream that is declared and not direct, the number of its fields (-1: not known) and the
+        # beginning of its messages; and the last single anchor with the text that says it, in one attribute, so that
         # threads that emit at the same time never see the one with the other's.
-        self._last: tuple[Tuple | None, dict[str, str]] = (None, {})
+        self.plain: dict[str | None, tuple[int, str]] = {}
+        self.last: tuple[Tuple | None, str] = (None, "")
 
     # ---- what comes in ----
 
     def receive_data(self, data: bytes) -> list[Message]:
-        """The events in ``data`` (b"" at the end of input). Raises RemoteProtocolError, its ``events`` those before."""
+        """The events in ``data`` (b"": the end of input).
+
+        Raises RemoteProtocolError, its ``events`` those before what broke the protocol; from then on there are no more.
+        """
         if not data:
             self._frames.close()
             return []
@@ -108,6 +117,7 @@ class ChildConnection:
         except RemoteProtocolError as error:
             failure = error
         if failure is not None:
+            self._frames = BrokenReader(failure)
             failure.events = list(events)
             raise failure
         return events
@@ -118,8 +128,11 @@ class ChildConnection:
         if not self._ready:
             if not frames:
                 return
+            limit = self._frames.max_buffer
             events.append(self._read_setup(frames[0]))
             frames = frames[1:]
+            if self._frames.max_buffer != limit:  # the conf's bound holds from here on, for what is read already, too
+                frames = self._bounded(frames, events)
         for frame in frames:
             try:
                 message = loads(frame)
@@ -160,10 +173,17 @@ class ChildConnection:
             else:
                 raise _broken("a message", f"is {type(message).__name__}, neither an object nor an array", frame)
 
+    def _bounded(self, frames: list[bytes], events: list[Message]) -> list[bytes]:
+        try:
+            return self._frames.feed(self._frames.take_back(frames))
+        except RemoteProtocolError as error:
+            self._read(error.events, events)  # type: ignore[arg-type]
+            raise
+
     def _read_command(self, message: dict[str, Any], frame: bytes) -> Message:
         command = message.get("command")
         if type(command) is not str:
-            what = "lacks 'command' and 'tuple'" if command is None else f"has command {command!r}, not a string"
+            what = "lacks 'command' and 'tuple'" if command is None else f"has command {shown(command)}, not a string"
             raise _broken("a message", what, frame)
         event: Message
         if command in _COMMANDS:
@@ -175,24 +195,25 @@ class ChildConnection:
         else:
             raise _broken(
                 "a command",
-                f"{command!r} is unknown; Storm has next, ack, fail, activate and deactivate",
+                f"{shown(command)} is unknown; Storm has next, ack, fail, activate and deactivate",
                 frame,
             )
         self.commands_owed += 1
+        self._commanded = True
         return event
 
     def _read_task_ids(self, message: list[Any], frame: bytes) -> TaskIds | None:
         for task in message:
             if type(task) is not int:
-                raise _broken("a list of task ids", f"holds {task!r}, not an integer", frame)
+                raise _broken("a list of task ids", f"holds {shown(task)}, not an integer", frame)
         awaited = self._awaited
         if not awaited:
-            if not self._silent_emits:
+            if not self.silent_emits:
                 raise _broken("a list of task ids", "answers no emit", frame)
             # The parent does not know need_task_ids: from now on each emit that is not direct has its list.
-            self._ask = ""
-            awaited.extend([None] * self._silent_emits)
-            self._silent_emits = 0
+            self._ask_always()
+            awaited.extend([None] * self.silent_emits)
+            self.silent_emits = 0
         token = awaited.popleft()
         return None if token is None else TaskIds(message, token)
 
@@ -205,7 +226,7 @@ class ChildConnection:
             raise _broken("the handshake", f"is {type(message).__name__}, not an object", frame)
         for key, kind in (("conf", dict), ("pidDir", str), ("context", dict)):
             if type(message.get(key)) is not kind:
-                found = f"is {message[key]!r}" if key in message else "is missing"
+                found = f"is {shown(message[key])}" if key in message else "is missing"
                 raise _broken("the handshake", f"{key!r} {found}, where {_name(kind)} is due", frame)
         context = message["context"]
         _check_context(context, frame)
@@ -230,8 +251,10 @@ class ChildConnection:
             self._direct_streams[name] = targets.get(name) or {}
         if DEFAULT_STREAM in self._streams:
             self._streams[None] = self._streams[DEFAULT_STREAM]
+        for stream, out in self._streams.items():
+            self._make_plain(stream, out)
         if "componentid" not in context:
-            self._ask = ""  # before 0.10: ask always, so that every list has its emit
+            self._ask_always()  # before 0.10 it is not sure that need_task_ids is known: so that every list has its emit
         if conf.get("multilang.direct.task.plain") or conf.get("multilang.parent") == "local":
             self._task_offset = 0
         limit = conf.get("multilang.buffer.max.bytes")
@@ -247,7 +270,8 @@ class ChildConnection:
         n = len(out)
         if not n:
             return b""
-        data = "".join(out[:n]).encode()
+        # Inside a JSON string the replacement of a lone surrogate (in an id that came in, say) is its escape.
+        data = "".join(out[:n]).encode("utf-8", "backslashreplace")
         del out[:n]
         return data
 
@@ -255,12 +279,20 @@ class ChildConnection:
         """Answer the handshake."""
         if not self._ready:
             raise LocalProtocolError("the pid answers the handshake, which has not come yet")
+        if self._answered:
+            raise LocalProtocolError("the handshake has been answered; Storm takes a second pid for a broken command")
+        self._answered = True
         self.write(f'{{"pid":{pid}}}\nend\n')
 
     def sync(self, exhausted: bool | None = None) -> None:
         """A spout: the last command is done. A bolt: alive."""
         if self.commands_owed:
             self.commands_owed -= 1
+        elif self._commanded:
+            raise LocalProtocolError(
+                f"component {self.component!r}: no command waits for a sync; a second one would end the next command "
+                "before it is done"
+            )
         if exhausted is None:
             self.write(_SYNC)
         else:
@@ -272,7 +304,7 @@ class ChildConnection:
             tup = self._finishable(tup, "ack")
         tup.unfinished = False
         self.unfinished.pop(tup.id, None)
-        self.write(f'{{"command":"ack","id":{dumps(tup.id)}}}\nend\n')
+        self.write(f'{{"command":"ack","id":{_quoted(tup.id)}}}\nend\n')
 
     def fail(self, tup: Tuple | str) -> None:
         """This input failed: the spout's tuple is to be replayed."""
@@ -280,7 +312,7 @@ class ChildConnection:
             tup = self._finishable(tup, "fail")
         tup.unfinished = False
         self.unfinished.pop(tup.id, None)
-        self.write(f'{{"command":"fail","id":{dumps(tup.id)}}}\nend\n')
+        self.write(f'{{"command":"fail","id":{_quoted(tup.id)}}}\nend\n')
 
     def emit(
         self,
@@ -300,11 +332,12 @@ class ChildConnection:
         head = self._head(out, anchors)
         if direct_task is None:
             if token is None and self._ask:
-                self._silent_emits += 1
+                self.silent_emits += 1
                 self.write(head + self._ask + '"tuple":' + text + "}\nend\n")
             else:
-                self._awaited.append(token)
-                self.write(head + '"tuple":' + text + "}\nend\n")
+                with self._in_order:
+                    self._awaited.append(token)
+                    self.write(head + '"tuple":' + text + "}\nend\n")
         else:
             self.write(f'{head}"task":{direct_task + self._task_offset},"tuple":{text}}}\nend\n')
 
@@ -324,11 +357,12 @@ class ChildConnection:
         for values in rows:
             text = self._encode(out, values)
             if self._ask:
-                self._silent_emits += 1
+                self.silent_emits += 1
                 self.write(head + self._ask + '"tuple":' + text + "}\nend\n")
             else:
-                self._awaited.append(None)
-                self.write(head + '"tuple":' + text + "}\nend\n")
+                with self._in_order:
+                    self._awaited.append(None)
+                    self.write(head + '"tuple":' + text + "}\nend\n")
 
     def emit_from_spout(
         self,
@@ -348,26 +382,34 @@ class ChildConnection:
         head = '{"command":"emit",' + out.part
         if tup_id is not None:
             head += f'"id":{encode_id(tup_id)},'
-        if direct_task is None:
-            if token is None and self._ask:
-                self._silent_emits += 1
-                head += self._ask
-            else:
-                self._awaited.append(token)
-        else:
+        if direct_task is not None:
             head += f'"task":{direct_task + self._task_offset},'
+        elif token is None and self._ask:
+            self.silent_emits += 1
+            head += self._ask
+        else:
+            with self._in_order:
+                self._awaited.append(token)
+                self.write(head + '"tuple":' + text + "}\nend\n")
+            return
         self.write(head + '"tuple":' + text + "}\nend\n")
 
     def log(self, message: str, level: int = 2) -> None:
         """A line for the worker's log; level 0 trace, 1 debug, 2 info, 3 warn, 4 error."""
+        if not self._ready:
+            raise self._too_early("a log")
         self.write(f'{{"command":"log","msg":{_text(message)},"level":{level}}}\nend\n')
 
     def error(self, message: str) -> None:
         """An error for the worker's log and Storm's UI."""
+        if not self._ready:
+            raise self._too_early("an error")
         self.write(f'{{"command":"error","msg":{_text(message)}}}\nend\n')
 
     def metrics(self, name: str, params: Any) -> None:
         """A value for a metric that the Java side registered; Storm halts the worker on an unknown name."""
+        if not self._ready:
+            raise self._too_early("a metric")
         reason = reason_against(params)
         if reason is not None:
             raise UnserializableValue(f"the metric {name!r}: {reason}")
@@ -375,9 +417,12 @@ class ChildConnection:
 
     # ---- the checks behind it ----
 
+    def _too_early(self, what: str) -> LocalProtocolError:
+        return LocalProtocolError(f"{what} comes after the handshake: Storm would take it for the pid")
+
     def _encode(self, out: OutStream, values: Sequence[Any]) -> str:
         # A wrong number of values passes Storm in silence and breaks whoever reads the field.
-        if out.arity != -1 and type(values) in (list, tuple) and len(values) != out.arity:
+        if out.arity != -1 and isinstance(values, (list, tuple)) and len(values) != out.arity:
             raise LocalProtocolError(
                 f"component {self.component!r} emits {len(values)} values on stream {out.name!r}, which declares "
                 f"{out.arity}: {', '.join(out.fields or ())}"
@@ -393,30 +438,31 @@ class ChildConnection:
                 f"component {self.component!r}, stream {out.name!r}{at}: {error.reason}", error.index
             ) from None
 
+    def anchor_text(self, tup: Tuple | str) -> str:
+        """What a message that is anchored to ``tup`` alone, and asks for no task ids, says before its values."""
+        if not isinstance(tup, Tuple) or not tup.unfinished:
+            tup = self._finishable(tup, "anchor")
+        text = f'"anchors":[{_quoted(tup.id)}],"need_task_ids":false,"tuple":'
+        self.last = (tup, text)
+        return text
+
     def _head(self, out: OutStream, anchors: Sequence[Tuple | str] | None) -> str:
         """The beginning of an emit's message: everything but need_task_ids, task and the values."""
+        if anchors is None:
+            return '{"command":"emit",' + out.part
+        if not isinstance(anchors, (list, tuple)):
+            raise LocalProtocolError(
+                f"component {self.component!r}: anchors is a list of tuples, not {type(anchors).__name__}; "
+                "write anchors=[tup]"
+            )
         if not anchors:
             return '{"command":"emit",' + out.part
-        last, heads = self._last
-        first = anchors[0]
-        if first is last and len(anchors) == 1 and last.unfinished:
-            head = heads.get(out.name)
-            if head is not None:
-                return head
-        if isinstance(anchors, str | Tuple):
-            raise LocalProtocolError(f"component {self.component!r}: anchors is a list of tuples; write anchors=[tup]")
         ids = []
         for anchor in anchors:
             if not isinstance(anchor, Tuple) or not anchor.unfinished:
                 anchor = self._finishable(anchor, "anchor")
-            ids.append(dumps(anchor.id))
-        head = '{"command":"emit",' + out.part + '"anchors":[' + ",".join(ids) + "],"
-        if len(ids) == 1 and isinstance(first, Tuple):
-            if first is not last:
-                heads = {}
-                self._last = (first, heads)
-            heads[out.name] = head
-        return head
+            ids.append(_quoted(anchor.id))
+        return '{"command":"emit",' + out.part + '"anchors":[' + ",".join(ids) + "],"
 
     def _finishable(self, tup: Tuple | str, what: str) -> Tuple:
         """The received tuple that ``tup`` (itself or its id) stands for, when ``what`` may still be done to it."""
@@ -440,6 +486,8 @@ class ChildConnection:
             raise LocalProtocolError(
                 f"component {self.component!r}: stream is a name, not {type(stream).__name__} ({stream!r})"
             )
+        if not self._ready:
+            raise self._too_early("an emit")
         if self._streams_known:
             known = ", ".join(repr(s) for s in self._streams if s is not None) or "none"
             raise LocalProtocolError(
@@ -447,7 +495,16 @@ class ChildConnection:
                 "add it to output_fields or output_streams"
             )
         self._streams[stream] = found = OutStream(name, None, None)
+        self._make_plain(stream, found)
         return found
+
+    def _make_plain(self, stream: str | None, out: OutStream) -> None:
+        if not out.direct and self._ask:
+            self.plain[stream] = (out.arity, '{"command":"emit",' + out.part)
+
+    def _ask_always(self) -> None:
+        self._ask = ""
+        self.plain.clear()
 
     def _check_direct(self, out: OutStream, task: int | None) -> None:
         if task is None:
@@ -472,6 +529,11 @@ class ChildConnection:
             )
 
 
+def _quoted(id: str) -> str:
+    """An id as a JSON string; Storm's are digits with a sign."""
+    return f'"{id}"' if id.lstrip("-").isalnum() else dumps(id)
+
+
 def _text(text: object) -> str:
     """Free text as a JSON string; what has no UTF-8 form is shown escaped, since a log line must not be lost."""
     return dumps(str(text).encode("utf-8", "backslashreplace").decode())
@@ -490,14 +552,19 @@ def _wrong_tuple(message: dict[str, Any], frame: bytes) -> RemoteProtocolError:
     wrong = [key for key, kind in kinds.items() if type(message[key]) is not kind]
     key = wrong[0] if wrong else "comp"
     due = _name(kinds[key]) if wrong else "a string or null"
-    return _broken("a tuple", f"has {key!r} {shortened(dumps(message[key]), 60)}, where {due} is due", frame)
+    return _broken("a tuple", f"has {key!r} {shown(message[key])}, where {due} is due", frame)
+
+
+def _is_task(key: str) -> bool:
+    digits = key[1:] if key[:1] == "-" else key
+    return digits.isascii() and digits.isdigit() and len(digits) < 20
 
 
 def _check_context(context: dict[str, Any], frame: bytes) -> None:
     if type(context.get("taskid")) is not int:
         raise _broken("the handshake", "lacks context['taskid'], an integer", frame)
     tasks = context.get("task->component")
-    if type(tasks) is not dict or not all(k.lstrip("-").isdigit() and type(v) is str for k, v in tasks.items()):
+    if type(tasks) is not dict or not all(_is_task(k) and type(v) is str for k, v in tasks.items()):
         raise _broken(
             "the handshake", "lacks context['task->component'], an object of task ids and component ids", frame
         )
@@ -521,5 +588,5 @@ _NESTED: dict[str, tuple[int, type]] = {
 def _nested(value: object, levels: tuple[int, type]) -> bool:
     depth, kind = levels
     if depth == 0:
-        return type(value) is kind
+        return type(value) is kind and (kind is dict or all(type(name) is str for name in value))  # type: ignore[attr-defined]
     return type(value) is dict and all(_nested(v, (depth - 1, kind)) for v in value.values())

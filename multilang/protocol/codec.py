@@ -21,16 +21,19 @@ MAX_DEPTH = 300  # Storm's json-smart refuses beyond 400; the rest is the messag
 MIN_INT = -(2**63)
 MAX_INT = 2**63 - 1
 
-_FREE = frozenset((str, float, bool, type(None)))  # ujson itself refuses NaN, infinities and lone surrogates in these
+_FREE = frozenset((str, float, bool, type(None)))  # ujson itself refuses NaN and infinities in these
 _SCALARS = _FREE | {int}
 
 loads = ujson.loads
-_ujson_dumps = ujson.dumps
+dumps_by_position = ujson.dumps
 
 
 def dumps(value: object) -> str:
-    """``value`` as JSON text: UTF-8 unescaped, one line, NaN and lone surrogates refused (ValueError, OverflowError)."""
-    return _ujson_dumps(value, False, False, False, False, 0, False)
+    """``value`` as JSON text on one line, nothing escaped that need not be.
+
+    OverflowError, TypeError or ValueError for NaN, infinities and what JSON does not have; a lone surrogate stays one.
+    """
+    return dumps_by_position(value, False, False, False, False, 0, False)
 
 
 def encode_values(values: Sequence[Any]) -> str:
@@ -41,7 +44,10 @@ def encode_values(values: Sequence[Any]) -> str:
     kind = type(values)
     if (kind is list or kind is tuple) and _FREE.issuperset(map(type, values)):
         try:
-            return _ujson_dumps(values, False, False, False, False, 0, False)
+            text = dumps_by_position(values, False, False, False, False, 0, False)
+            if not text.isascii():
+                text.encode()  # a lone surrogate has no UTF-8 form; Storm would make it a "?"
+            return text
         except (OverflowError, ValueError):
             pass  # said with its position below
     _check(values)

@@ -37,8 +37,22 @@ class RemoteProtocolError(ProtocolError):
 
 def shortened(data: bytes | str, limit: int = 200) -> str:
     """The bytes of a message for an error text: at most about ``limit`` characters, both ends kept."""
-    text = data.decode("utf-8", "backslashreplace") if isinstance(data, bytes | bytearray) else data
-    if len(text) > limit:
-        half = limit // 2
-        text = f"{text[:half]}…{text[-half:]} ({len(text)} characters)"
-    return repr(text)
+    half = limit // 2
+    if isinstance(data, bytes):
+        if len(data) > 4 * limit:  # no need to decode megabytes for their ends
+            head = data[:limit].decode("utf-8", "backslashreplace")
+            tail = data[-limit:].decode("utf-8", "backslashreplace")
+            return repr(f"{head[:half]}…{tail[-half:]} ({len(data)} bytes)")
+        data = data.decode("utf-8", "backslashreplace")
+    if len(data) > limit:
+        data = f"{data[:half]}…{data[-half:]} ({len(data)} characters)"
+    return repr(data)
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """A value that came in, for an error text; of values that Python itself can't show, the type."""
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # nested too deeply; an integer of more than 4300 digits
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= limit else f"{text[: limit // 2]}…{text[-limit // 2 :]}"

@@ -1,7 +1,8 @@
 """Messages out of bytes: JSON text that may span lines, ended by a line ``end`` alone.
 
 "All JSON inputs and outputs are terminated by a single line containing "end". Note that this delimiter is not itself
-JSON encoded." As Storm does, white space after ``end`` (a CR, say) is passed over.
+JSON encoded." Storm reads lines with Java's ``readLine`` and compares with ``end``: a CR before the line feed is part of
+the line's end, while ``end`` with a blank behind it ends nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from multilang.protocol.errors import RemoteProtocolError, shortened
 DEFAULT_MAX_BUFFER = 256 * 1024 * 1024  # bytes; the bound keeps a peer that never says "end" from filling the memory
 
 _END = b"\nend\n"
+_END_CRLF = b"\nend\r\n"
 _START_OF_END = b"\nend"
+_ALMOST_ENDED = (b"\nend\r", b"\nend", b"\nen", b"\ne", b"\n")
 
 
 class FrameReader:
@@ -30,7 +33,8 @@ class FrameReader:
         is in the error's ``events``.
         """
         if self._held:
-            if _START_OF_END not in self._tail + data:
+            seam = self._tail + data
+            if _END not in seam and _END_CRLF not in seam:
                 self._hold(data)
                 return []
             data = b"".join(self._held) + data
@@ -44,7 +48,7 @@ class FrameReader:
         if len(data) > self.max_buffer:
             for i, frame in enumerate(frames):
                 if len(frame) > self.max_buffer:
-                    raise self._too_large(len(frame), frame, frames[:i])
+                    raise self._too_large(frame, frames[:i])
         if rest:
             try:
                 self._hold(rest)
@@ -52,6 +56,12 @@ class FrameReader:
                 error.events = list(frames)
                 raise
         return frames
+
+    def take_back(self, frames: list[bytes]) -> bytes:
+        """The bytes of ``frames``, which were the last that ``feed`` returned, and of what is held: to feed them again."""
+        data = b"".join([frame + _END for frame in frames] + self._held)
+        self._reset()
+        return data
 
     def close(self) -> None:
         """The stream ended. Raises RemoteProtocolError when it ended inside a message."""
@@ -63,41 +73,58 @@ class FrameReader:
             )
 
     def _hold(self, data: bytes) -> None:
-        last_line = data[data.rfind(b"\n") + 1 :] if _START_OF_END in b"\n" + data else b""
-        if last_line[:3] == b"end" and not last_line[3:].strip():
-            self._tail = _START_OF_END  # an end that lacks only its line feed: look again with whatever comes next
-        else:
-            self._tail = (self._tail + data)[-4:]
+        self._tail = (self._tail + data)[-len(_START_OF_END) - 1 :]
         self._held.append(data)
         self._size += len(data)
         if self._size > self.max_buffer:
             text = b"".join(self._held)
-            self._reset()
-            raise self._too_large(len(text), text, [])
+            for ending in _ALMOST_ENDED:  # bytes that may turn out to be the closing line, and do not count
+                if text.endswith(ending):
+                    text = text[: -len(ending)]
+                    break
+            if len(text) > self.max_buffer:
+                self._reset()
+                raise self._too_large(text, [])
 
     def _reset(self) -> None:
         self._held = []
         self._size = 0
         self._tail = b"\n"
 
-    def _too_large(self, size: int, text: bytes, frames: list[bytes]) -> RemoteProtocolError:
+    def _too_large(self, text: bytes, frames: list[bytes]) -> RemoteProtocolError:
+        start = text[: min(self.max_buffer, 200)]  # the same text, however much of the message was there already
         error = RemoteProtocolError(
-            f"a message of {size} bytes and more is larger than the limit of {self.max_buffer} bytes "
-            f"(multilang.buffer.max.bytes), or its closing line 'end' is missing: {shortened(text[:400])}"
+            f"a message is larger than the limit of {self.max_buffer} bytes (multilang.buffer.max.bytes), or its closing "
+            f"line 'end' is missing; it begins {shortened(start)}"
         )
         error.events = list(frames)
         return error
 
 
+class BrokenReader(FrameReader):
+    """Takes the reader's place once the peer has broken the protocol: the conversation can't go on."""
+
+    def __init__(self, error: RemoteProtocolError) -> None:
+        super().__init__()
+        self._text = str(error)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Raises the same error again."""
+        raise RemoteProtocolError(self._text)
+
+    def close(self) -> None:
+        """Nothing is waited for any more."""
+
+
 def _split_lines(data: bytes) -> tuple[list[bytes], bytes]:
-    """The same cut line by line, for an ``end`` with white space behind it and for empty messages."""
+    """The same cut line by line, for CRLF and for empty messages."""
     frames: list[bytes] = []
     start = at = 0
     while True:
         stop = data.find(b"\n", at)
         if stop < 0:
             return frames, data[start:]
-        if data.startswith(b"end", at) and data[at:stop].rstrip() == b"end":
+        if data.startswith(b"end", at) and data[at:stop] in (b"end", b"end\r"):
             frames.append(data[start : max(start, at - 1)])
             start = stop + 1
         at = stop + 1
