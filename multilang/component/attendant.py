@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from multilang.component.base import Component
+    from multilang.component.collector import Collector
     from multilang.component.output import Output
     from multilang.component.stdio import Stdio
     from multilang.protocol import ChildConnection
@@ -35,13 +36,14 @@ INFO, WARN = 2, 3
 
 
 class Attendant:
-    """See the module. ``busy`` is set by the main thread: what user code works on, or None."""
+    """See the module. ``busy`` is set by the main thread: what user code works on, unless it is the collector's current tuple."""
 
     def __init__(self, stdio: Stdio, connection: ChildConnection, output: Output, spout: bool) -> None:
         self.busy: object | None = None
         self.waiting = False  # user code waits for task ids: not its fault when that takes long
         self.deadline = 300.0
         self.component: Component | None = None
+        self.collector: Collector | None = None
         self.on_look: Callable[[], None] = lambda: None  # called at each look
         self.parked = False
         self._stdio = stdio
@@ -109,7 +111,7 @@ class Attendant:
             self._park_if_idle()
 
     def _look_after(self, now: float) -> None:
-        busy = self.busy
+        busy = self._working_on()
         if busy is not self._seen or self.waiting:
             self._seen, self._since = busy, now
         if busy is None:
@@ -131,12 +133,16 @@ class Attendant:
             for stray in self._stray.values():
                 stray.waiting = 0
 
+    def _working_on(self) -> object | None:
+        current = None if self.collector is None else self.collector.current
+        return self.busy if current is None else current
+
     def _park_if_idle(self) -> None:
         work = self._ending_at is not None or any(stray.held for stray in self._stray.values())
         if self._idle_looks > _IDLE_LOOKS and not work and (self.component is None or self.component._metrics is None):
             self._idle_looks = 0
             self.parked = True
-            if self.busy is not None:  # it began at this very moment, and did not see that it has to wake us
+            if self._working_on() is not None:  # it began at this very moment, and did not see that it has to wake us
                 self.parked = False
 
     def _sign_of_life(self) -> None:

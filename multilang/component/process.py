@@ -104,7 +104,7 @@ class Task:
     def _start(self, find: Callable[[Context], Component]) -> None:
         from multilang.component.runner import start_bolt, start_spout
         from multilang.component.spout import Spout
-        from multilang.component.wire import WireBoltCollector, WireSpoutCollector, handle_bolt, handle_spout
+        from multilang.component.wire import WireBoltCollector, WireSpoutCollector, spout_commands
 
         attendant = self._attendant
         attendant.busy = "the start of the component"
@@ -118,12 +118,11 @@ class Task:
             spouts = WireSpoutCollector(wire)
             self._set(component, spouts)
             runner = start_spout(component, spouts, self._conf, self._context)
-            wire.handle = handle_spout(wire, runner, spouts, self._conf.get("multilang.parent") == "local")
+            wire.on_command = spout_commands(wire, runner, spouts, self._conf.get("multilang.parent") == "local")
         else:
             bolts = WireBoltCollector(wire)
             self._set(component, bolts)
-            execute = start_bolt(component, bolts, self._conf, self._context)  # type: ignore[arg-type]
-            wire.handle = handle_bolt(wire, execute)
+            wire.on_tuple = start_bolt(component, bolts, self._conf, self._context)  # type: ignore[arg-type]
 
     def _set(self, component: Component, collector: Collector) -> None:
         self._component = component
@@ -135,6 +134,7 @@ class Task:
                 collector.attach_logging()
 
         self._attendant.on_look = look
+        self._attendant.collector = collector
         look()
 
     def _start_attendant(self) -> Attendant:

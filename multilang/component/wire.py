@@ -9,6 +9,7 @@ from time import monotonic, sleep
 
 from multilang.component.collector import BoltCollector, SpoutCollector
 from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError
+from multilang.protocol.fast import fast_emit
 from multilang.protocol.messages import Ack, Activate, Deactivate, Fail, Heartbeat, Next, TaskIds, Tuple
 
 TYPE_CHECKING = False
@@ -55,68 +56,82 @@ class Wire:
         self.connection = connection
         self.output = output
         self.attendant: Attendant | None = None
-        self.handle: Callable[[Any], None] = lambda _: None
+        self.on_tuple: Callable[[Tuple], None] = _not_a_bolt
+        self.on_command: Callable[[Message], None] = _not_a_spout
         self.log_level = 20  # of Python's logging: info
         self._fd = fd
         self._backlog: deque[Message] = deque()
         self._unread = 0  # bytes that the backlog was made of
         self._failure: RemoteProtocolError | None = None
         self._ended = False
-        self._started = False  # the handshake is answered
         self._main = get_ident()
         self._buffer = connection.write
 
-    def read(self) -> None:
-        """Wait for input and put its events into the backlog. Raises EndOfInput at its end."""
+    def read(self) -> list[Message]:
+        """Wait for input and return its events. Raises EndOfInput at its end."""
         if self._failure is not None:
             raise self._failure
         if self._ended:
             raise EndOfInput
         data = os.read(self._fd, _READ)
-        self._unread += len(data)
-        try:
-            events = self.connection.receive_data(data)
-        except RemoteProtocolError as error:
-            self._failure = error
-            events = error.events  # type: ignore[assignment]
-            if not data:
-                raise
         if not data:
             self._ended = True
+            self.connection.receive_data(data)
             raise EndOfInput
-        for event in events:
-            if type(event) is Heartbeat and self._started:
-                self.connection.sync()  # at once, before the tuples that came with it
-            else:
-                self._backlog.append(event)
+        self._unread += len(data)
+        try:
+            return self.connection.receive_data(data)
+        except RemoteProtocolError as error:
+            self._failure = error  # raised when what came before it was handled
+            return error.events  # type: ignore[return-value]
 
     def next_event(self) -> Message:
         """The next event, in order; for the handshake, before ``loop``."""
         while not self._backlog:
-            self.read()
+            self._backlog.extend(self.read())
         return self._backlog.popleft()
 
     def loop(self) -> None:
         """Handle events until the input ends."""
-        self._started = True
         backlog = self._backlog
-        handle = self.handle
+        on_tuple = self.on_tuple
         connection = self.connection
+        attendant = self.attendant
+        assert attendant is not None
+        events: list[Message] = []
         while True:
-            while backlog:
-                handle(backlog.popleft())
+            for event in events:
+                if type(event) is Tuple:
+                    on_tuple(event)
+                else:
+                    self._handle(event)
+            while backlog:  # read while user code waited, or while the pipe was full
+                self._handle(backlog.popleft())
             self._unread = 0
             self.flush()
             if self.output.closed:
                 raise EndOfInput
+            events = []
             if backlog:
-                continue  # read while the pipe was full
+                continue
             # While this thread waits, other threads' messages are sent at once.
             connection.write = self._send_now
             try:
-                self.read()
+                events = self.read()
             finally:
                 connection.write = self._buffer
+            if attendant.parked and (len(events) > 1 or type(events[0]) is not Heartbeat):
+                attendant.wake()
+
+    def _handle(self, event: Message) -> None:
+        if type(event) is Tuple:
+            self.on_tuple(event)
+        elif type(event) is Heartbeat:
+            self.connection.sync()
+        elif type(event) is TaskIds:
+            deliver(event)
+        else:
+            self.on_command(event)
 
     def _send_now(self, text: str) -> None:
         self._buffer(text)
@@ -137,7 +152,7 @@ class Wire:
             for fd, _ in poll.poll():
                 if fd == self._fd:
                     try:
-                        self.read()
+                        self._backlog.extend(self.read())
                     except EndOfInput:
                         pass  # what was read before is still handled
                     except RemoteProtocolError as error:
@@ -171,15 +186,13 @@ class Wire:
                 if self.output.closed:
                     raise EndOfInput
                 if not self._backlog:
-                    self.read()
+                    self._backlog.extend(self.read())
                 while self._backlog and wait.tasks is None:
                     event = self._backlog.popleft()
-                    if type(event) is TaskIds:
-                        deliver(event)
-                    elif type(event) is Tuple:
+                    if type(event) is Tuple:
                         later.append(event)
                     else:
-                        self.handle(event)
+                        self._handle(event)
         finally:
             self._backlog.extendleft(reversed(later))
             if attendant is not None:
@@ -246,8 +259,11 @@ class WireBoltCollector(_WireCollector, BoltCollector):
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire)
-        self._emit = wire.connection.emit
-        self.ack = wire.connection.ack  # type: ignore[method-assign]  # one call less per tuple
+        connection = wire.connection
+        # The three that are called for every tuple, each without a call in between.
+        self.ack = connection.ack  # type: ignore[method-assign]
+        self.emit_anchored = fast_emit(connection, self.emit, self)  # type: ignore[method-assign]
+        self.emit = fast_emit(connection, self.emit)  # type: ignore[method-assign]
 
     def emit(
         self,
@@ -259,31 +275,15 @@ class WireBoltCollector(_WireCollector, BoltCollector):
         on_task_ids: Callable[[list[int]], None] | None = None,
     ) -> list[int] | None:
         """See BoltCollector."""
+        emit = self._connection.emit
         if need_task_ids or on_task_ids is not None:
             return self._asked(
-                lambda token: self._emit(values, stream, anchors, direct_task, token),
+                lambda token: emit(values, stream, anchors, direct_task, token),
                 direct_task,
                 need_task_ids,
                 on_task_ids,
             )
-        self._emit(values, stream, anchors, direct_task)
-        return None
-
-    def emit_anchored(
-        self,
-        values: Sequence[Any],
-        stream: str | None = None,
-        anchors: Sequence[Tuple | str] | None = None,
-        direct_task: int | None = None,
-        need_task_ids: bool = False,
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int] | None:
-        """See BoltCollector."""
-        if anchors is None:
-            anchors = self.anchors
-        if need_task_ids or on_task_ids is not None:
-            return self.emit(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
-        self._emit(values, stream, anchors, direct_task)
+        emit(values, stream, anchors, direct_task)
         return None
 
     def emit_many(
@@ -334,32 +334,18 @@ class WireSpoutCollector(_WireCollector, SpoutCollector):
         return None
 
 
-def handle_bolt(wire: Wire, execute: Callable[[Tuple], None]) -> Callable[[Any], None]:
-    """What a bolt does with an event."""
-    attendant = wire.attendant
-    assert attendant is not None
-
-    def handle(event: Message) -> None:
-        if type(event) is Tuple:
-            attendant.busy = event
-            if attendant.parked:
-                attendant.wake()
-            execute(event)
-            attendant.busy = None
-        elif type(event) is TaskIds:
-            deliver(event)
-        elif type(event) is Heartbeat:
-            wire.connection.sync()
-        else:
-            raise RemoteProtocolError(f"a bolt was sent {event!r}, which is for spouts")
-
-    return handle
+def _not_a_bolt(tup: Tuple) -> None:
+    raise RemoteProtocolError(f"a spout was sent {tup!r}, which is for bolts")
 
 
-def handle_spout(
+def _not_a_spout(command: Message) -> None:
+    raise RemoteProtocolError(f"a bolt was sent {command!r}, which is for spouts")
+
+
+def spout_commands(
     wire: Wire, runner: SpoutRunner, collector: WireSpoutCollector, local_parent: bool
-) -> Callable[[Any], None]:
-    """What a spout does with an event: each command is answered by one sync."""
+) -> Callable[[Message], None]:
+    """What a spout does with a command: each is answered by one sync."""
     attendant = wire.attendant
     assert attendant is not None
     connection = wire.connection
@@ -368,14 +354,7 @@ def handle_spout(
     def handle(event: Message) -> None:
         nonlocal idle
         kind = type(event)
-        if kind is TaskIds:
-            deliver(event)  # type: ignore[arg-type]
-            return
-        if kind is Tuple or kind is Heartbeat:
-            raise RemoteProtocolError(f"a spout was sent {event!r}, which is for bolts")
         outer, attendant.busy = attendant.busy, event
-        if attendant.parked:
-            attendant.wake()
         exhausted = None
         if kind is Next:
             before = collector.emitted

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from multilang.protocol.child import ChildConnection
 from multilang.protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError, UnserializableValue
+from multilang.protocol.fast import fast_emit
 from multilang.protocol.messages import (
     Ack,
     Activate,
@@ -54,6 +55,7 @@ __all__ = [
     "TaskIds",
     "Tuple",
     "UnserializableValue",
+    "fast_emit",
 ]
 
 

@@ -1,0 +1,74 @@
+"""The common emit of a bolt as one function.
+
+Nearly all of what a bolt says is: plain values, a declared stream that is not direct, one anchor, no task ids wanted.
+For that the message is the values between two texts that are made once per stream and per anchor. Whatever else is
+asked for, and every error, is the slow path's (``otherwise``), which checks everything and says what is wrong.
+"""
+
+from __future__ import annotations
+
+from multilang.protocol.codec import MAX_INT, MIN_INT, dumps_by_position
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Protocol
+
+    from multilang.protocol.child import ChildConnection
+    from multilang.protocol.messages import Tuple
+
+    class HasAnchors(Protocol):
+        anchors: Sequence[Tuple]
+
+
+_FREE = frozenset((float, bool, type(None)))  # with str and int: the scalars of JSON, exactly
+_NOT_PLAIN = (-2, "")
+
+
+def fast_emit(
+    connection: ChildConnection, otherwise: Callable[..., Any], default: HasAnchors | None = None
+) -> Callable[..., Any]:
+    """``emit`` with the signature of Bolt.emit; without ``anchors`` it takes those of ``default`` when given."""
+    plain = connection.plain
+    dumps = dumps_by_position
+
+    def emit(
+        values: Sequence[Any],
+        stream: str | None = None,
+        anchors: Sequence[Tuple | str] | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> Any:
+        if anchors is None and default is not None:
+            anchors = default.anchors
+        if (
+            anchors
+            and direct_task is None
+            and on_task_ids is None
+            and not need_task_ids
+            and type(values) is list
+            and len(anchors) == 1
+        ):
+            arity, text = plain.get(stream, _NOT_PLAIN)
+            if len(values) == arity or arity == -1:
+                for value in values:
+                    kind = type(value)
+                    if kind is not str and kind not in _FREE and (kind is not int or not MIN_INT <= value <= MAX_INT):
+                        break
+                else:
+                    tup = anchors[0]
+                    anchor, anchor_text = connection.last
+                    if tup is not anchor or not anchor.unfinished:
+                        anchor_text = connection.anchor_text(tup)
+                    try:
+                        row = dumps(values, False, False, False, False, 0, False)
+                    except (OverflowError, ValueError):
+                        pass  # NaN, an infinity or a lone surrogate: said with its position by the slow path
+                    else:
+                        connection.silent_emits += 1
+                        connection.write(f"{text}{anchor_text}{row}}}\nend\n")
+                        return None
+        return otherwise(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
+
+    return emit
