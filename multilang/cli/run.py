@@ -133,7 +133,7 @@ class _Run:
             except (ConfigError, TopologyError) as error:
                 raise click.UsageError(str(error)) from error
             except TaskStartError as error:
-                end, problem, status = "not-started", str(error), exits.NEVER_STARTED
+                end, problem, status = "not-started", _with_last_report(error, run), exits.NEVER_STARTED
             except LocalClusterError as error:
                 problem = str(error)
             took = (run.clock.now() - run.started) if run is not None else time.monotonic() - start
@@ -143,7 +143,7 @@ class _Run:
                     self._ranking.add(tup.values)
             seed = cluster.seed if self._mode == "simulated" else None
         outcome = Outcome(self._topology.name, self._mode, seed, end, status, took, counters, 0, top, problem=problem)
-        outcome.lost = sum(getattr(each, "lost", 0) for each in counters.values())
+        outcome.lost = sum(each.lost for each in counters.values())
         too_late = drained and end == "time"
         if too_late:
             outcome.problem = f"not everything was processed in {seconds:g} s"
@@ -171,6 +171,12 @@ class _Run:
                 return self._stop.end
             if now() >= deadline:
                 return "time"
+
+
+def _with_last_report(error: TaskStartError, run: LocalTopology | None) -> str:
+    """The error, and what a component reported before it, which is what a person wants to know first."""
+    reported = [each.message for each in run.errors if not each.fatal] if run is not None else []
+    return f"{error}\n{reported[-1].rstrip()}" if reported else str(error)
 
 
 def _check_mode(topology: Topology, mode: str) -> None:

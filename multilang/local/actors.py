@@ -146,6 +146,8 @@ class ActorTopology(LocalTopology):
                     raise TaskStartError(f"{actor.plan} can't be started: {message}") from error
 
     def _start_spout(self, actor: SpoutActor, component: Any) -> None:
+        for tup_id, _ in actor.pending.values():
+            actor.stats.lost_ids.add(tup_id)
         actor.pending.clear()  # "Spout task dies: source must replay"
         actor.idle = 0
         collector = LocalSpoutCollector(actor.plan, self.links, actor.stats, actor.pending, component.ack)
@@ -197,11 +199,13 @@ class ActorTopology(LocalTopology):
         try:
             if ok:
                 actor.stats.acked += 1
+                actor.stats.lost_ids.discard(tup_id)
                 if emitted_at:
                     actor.stats.complete.add(self.clock.now() - emitted_at)
                 actor.runner.ack(tup_id)
             else:
                 actor.stats.failed += 1
+                actor.stats.lost_ids.add(tup_id)
                 actor.runner.fail(tup_id)
         except Exception as error:  # noqa: BLE001  # user code
             self.died(actor, error, None, f"in {'ack' if ok else 'fail'} of {tup_id!r}")

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+MAX_LOST = 100_000  # message ids kept of those that failed; what fails beyond that is only counted
 SAMPLE_EVERY = 20  # Storm's topology.stats.sample.rate, 0.05: only latencies are sampled here, counts are exact
 
 
@@ -18,7 +19,8 @@ class Counters:
 
     ``emitted``: calls of emit; ``transferred``: deliveries that came of them; ``executed``: tuples processed by a bolt,
     ticks included; ``acked``, ``failed``: by a bolt, its inputs; of a spout, its reliable tuples; ``pending``: a spout's
-    tuples neither acked nor failed yet; ``unfinished``: a bolt's inputs neither acked nor failed yet; ``errors``:
+    tuples neither acked nor failed yet; ``lost``: a spout's message ids that failed, or died with its task, and were not
+    acked since (what a replay saves is not among them); ``unfinished``: a bolt's inputs neither acked nor failed yet; ``errors``:
     reported or fatal ones; ``restarts``: tasks started again. Latencies are milliseconds, averages of a sample (None:
     no sample): ``execute_latency_ms`` in a bolt's process(), ``process_latency_ms`` from a tuple's delivery to its ack
     (known with child processes only), ``complete_latency_ms`` from a spout's emit to the ack of the whole tuple tree.
@@ -33,6 +35,7 @@ class Counters:
     acked: int = 0
     failed: int = 0
     pending: int = 0
+    lost: int = 0
     unfinished: int = 0
     errors: int = 0
     restarts: int = 0
@@ -60,6 +63,31 @@ class Average:
         self.total += secs
 
 
+class Lost:
+    """The message ids of a spout's tuples that failed and were not acked since."""
+
+    __slots__ = ("_ids", "_more")
+
+    def __init__(self) -> None:
+        self._ids: set[Any] = set()
+        self._more = 0
+
+    def add(self, tup_id: Any) -> None:
+        """This one failed."""
+        if len(self._ids) < MAX_LOST:
+            self._ids.add(tup_id)
+        elif tup_id not in self._ids:
+            self._more += 1
+
+    def discard(self, tup_id: Any) -> None:
+        """This one was acked after all."""
+        if self._ids:
+            self._ids.discard(tup_id)
+
+    def __len__(self) -> int:
+        return len(self._ids) + self._more
+
+
 class TaskStats:
     """One task's counts, plain attributes that the hot path adds to."""
 
@@ -72,6 +100,7 @@ class TaskStats:
         "executed",
         "failed",
         "lost",
+        "lost_ids",
         "pending",
         "process",
         "received",
@@ -88,6 +117,7 @@ class TaskStats:
         self.failed = 0
         self.lost = 0  # died with the task: neither acked nor failed by it, and never will be
         self.pending = 0
+        self.lost_ids = Lost()  # of a spout
         self.errors = 0
         self.restarts = 0
         self.execute = Average()
@@ -121,6 +151,7 @@ def summed(component: str, kind: str, tasks: Iterable[TaskStats]) -> Counters:
         acked=total("acked"),
         failed=total("failed"),
         pending=total("pending"),
+        lost=sum(len(each.lost_ids) for each in stats),
         unfinished=total("unfinished") if kind == "bolt" else 0,
         errors=total("errors"),
         restarts=total("restarts"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Value = TypeVar("Value")
 
@@ -48,6 +51,11 @@ class RotatingMap(Generic[Value]):
         self.newest = {}
         self._buckets.insert(0, self.newest)
         return expired
+
+    def values(self) -> Iterator[Value]:
+        """All values, the newest bucket's first."""
+        for bucket in self._buckets:
+            yield from bucket.values()
 
     def clear(self) -> None:
         """Drop everything, as when the task that held it died."""

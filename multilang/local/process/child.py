@@ -21,7 +21,13 @@ class Child:
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(env), bufsize=0
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(env),
+            bufsize=0,
+            start_new_session=True,  # a terminal's Ctrl-C is for the cluster, which then ends its tasks in order
         )
         process = self._process
         assert process.stdin is not None

@@ -171,13 +171,17 @@ class SpoutTask(ProcessTask):
         id, emitted_at = entry
         if ok:
             self.stats.acked += 1
+            self.stats.lost_ids.discard(id)
             if emitted_at:
                 self.stats.complete.add(self.host.now - emitted_at)
         else:
             self.stats.failed += 1
+            self.stats.lost_ids.add(id)
         self.tell("ack" if ok else "fail", id)
 
     def lose(self) -> None:
+        for id, _ in self.pending.values():
+            self.stats.lost_ids.add(id)
         self.pending.clear()  # "Spout task dies: source must replay"
         self.commands.clear()
 
