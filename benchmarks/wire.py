@@ -74,7 +74,8 @@ def chunk(work: str, task_ids: bool) -> bytes:
 
 
 def tuple_id(n: int) -> str:
-    return str(8_000_000_000_000_000_000 + n)
+    """Of 19 characters always, so that the parent can put others in its place; half of Storm's ids are negative."""
+    return str(8_000_000_000_000_000_000 + n) if n % 2 == 0 else str(-800_000_000_000_000_000 - n)
 
 
 def turn(work: str) -> bytes:

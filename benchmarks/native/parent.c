@@ -15,7 +15,7 @@
  * pin=1 keeps parent and child on one CPU: a conversation then costs no wake-up of another one, which on a virtual machine
  * takes longer than a turn and hides what the child does in it.
  *
- * A tuple's id is 19 digits after "id":" in a chunk; each repetition of the chunk gets ids of its own.
+ * A tuple's id is 19 characters after "id":" in a chunk; each repetition of the chunk gets ids of its own.
  * CPU time is the child's process clock (nanoseconds, all of its threads), read after the handshake and the lead and again
  * when the last expected answer is here; utime, stime and maxrss are wait4's, of the whole life of the child.
  * One JSON object is printed. Times are in nanoseconds, memory in KiB. Exit status 1: the child did not do what it should.
@@ -151,8 +151,9 @@ static void converse(Bytes b, int kind, long long until) {
 
 static void new_ids(Bytes chunk, size_t *offsets, size_t n, long long *next) {
   for (size_t i = 0; i < n; i++) {
-    char digits[20];
-    snprintf(digits, sizeof digits, "%019lld", 1000000000000000000LL + (*next)++);
+    char digits[24];
+    /* Half of Storm's ids are negative. */
+    snprintf(digits, sizeof digits, i % 2 ? "-1%017lld" : "1%018lld", (*next)++);
     memcpy(chunk.data + offsets[i], digits, 19);
   }
 }
