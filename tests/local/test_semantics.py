@@ -1,0 +1,199 @@
+"""What holds in every mode: the same topologies, the same outcomes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from multilang.local import LocalCluster, NotDrainedError
+from multilang.topology.javahash import task_index
+from tests.local import topologies
+
+pytestmark = pytest.mark.parametrize("mode", ["inprocess", "process"])
+QUICK = {"topology.message.timeout.secs": 0.4}
+
+
+def values(run, component, stream="default"):
+    return [tup.values for tup in run.captured(component, stream)]
+
+
+def final_counts(run):
+    counts: Counter[str] = Counter()
+    for word, count in values(run, "count"):
+        counts[word] = max(counts[word], count)
+    return counts
+
+
+def test_word_count_counts_every_word_and_acks_every_sentence(run_topology, mode):
+    run = run_topology(topologies.word_count, mode, capture=["count"])
+    expected = Counter(word for n in range(200) for word in topologies.SENTENCES[n % 5].split())
+    assert final_counts(run) == expected
+    sentences, split, count = (run.counters[name] for name in ("sentences", "split", "count"))
+    assert (sentences.emitted, sentences.acked, sentences.failed, sentences.pending) == (200, 200, 0, 0)
+    assert (split.executed, split.acked, split.unfinished) == (200, 200, 0)
+    assert count.executed == split.emitted == split.transferred == sum(expected.values())
+    assert sentences.complete_latency_ms is not None
+    assert run.errors == []
+
+
+def test_a_word_is_counted_where_storm_would_count_it(run_topology, mode):
+    run = run_topology(topologies.word_count, mode, capture=["count"])
+    tasks = [task.id for task in run.tasks if task.component == "count"]
+    placed = {tup["word"]: tup.task for tup in run.captured("count")}
+    assert placed == {word: tasks[task_index([word], 3)] for word in placed}
+
+
+def test_tasks_are_numbered_as_storm_numbers_them(run_topology, mode):
+    run = run_topology(topologies.word_count, mode)
+    assert [(task.id, task.component) for task in run.tasks] == [
+        (2, "count"),
+        (3, "count"),
+        (4, "count"),
+        (5, "sentences"),
+        (6, "split"),
+        (7, "split"),
+    ]
+
+
+@pytest.mark.parametrize("ackers", [1, 3])
+def test_failed_tuples_are_replayed_until_they_pass(run_topology, mode, ackers):
+    run = run_topology(topologies.fails_twice, mode, capture=["failstwice"], conf={"topology.acker.executors": ackers})
+    assert sorted(values(run, "failstwice")) == [[n] for n in range(100)]
+    assert run.counters["numbers"].failed == 200
+    assert run.counters["numbers"].acked == 100
+
+
+def test_forgotten_tuples_time_out_and_are_replayed(run_topology, mode):
+    run = run_topology(topologies.forgets_once, mode, capture=["forgetsonce"], conf={**QUICK, "test.numbers": 10})
+    assert sorted(values(run, "forgetsonce")) == [[n] for n in range(10)]
+    assert run.counters["numbers"].failed == 10
+    assert run.counters["forgetsonce"].unfinished == 10
+
+
+def test_without_timeouts_a_forgotten_tuple_stays_pending_and_the_wait_says_where(mode):
+    with LocalCluster(mode, conf={"topology.enable.message.timeouts": False, "test.numbers": 3}) as cluster:
+        run = cluster.submit(topologies.forgets_once)
+        run.wait(lambda run: run.counters["numbers"].pending == 3, timeout=30)
+        with pytest.raises(NotDrainedError, match=r"spout 'numbers' \(task 3\): 3 tuples neither acked nor failed"):
+            run.wait(timeout=0.3)
+
+
+def test_a_task_that_dies_is_started_again_and_what_it_held_is_replayed(run_topology, mode, tmp_path):
+    conf = {**QUICK, "test.deaths": str(tmp_path / "deaths"), "topology.max.spout.pending": 10}
+    run = run_topology(topologies.dies_once, mode, capture=["dieson"], conf=conf)
+    assert {n for (n,) in values(run, "dieson")} == set(range(100))
+    assert run.counters["dieson"].restarts == 1
+    fatal = [error for error in run.errors if error.fatal]
+    assert len(fatal) == 1
+    assert fatal[0].component == "dieson"
+    assert any("seven is too much" in error.message for error in run.errors)
+
+
+@pytest.mark.parametrize(
+    ("fault", "complaint"),
+    [
+        ("undeclared stream", "emits on stream 'nowhere', which it does not declare"),
+        ("wrong number of values", "emits 3 values on stream 'default', which declares 1: n"),
+        ("double ack", "can't be acked: it was acked or failed before"),
+        ("anchor after ack", "can't be used as an anchor: it was acked or failed before"),
+        ("direct to a shuffled stream", "takes stream 'default' by SHUFFLE grouping"),
+        ("not a number", "field 'n'): nan has no JSON form"),
+        ("ack of a stranger", "tuple '4711' can't be acked"),
+    ],
+)
+def test_misuse_is_refused_with_the_same_words_and_ends_the_task(run_topology, mode, tmp_path, fault, complaint):
+    conf = {**QUICK, "test.fault": fault, "test.deaths": str(tmp_path / "deaths"), "test.numbers": 5}
+    run = run_topology(topologies.misbehaving, mode, capture=["last"], conf=conf)
+    assert any(complaint in error.message for error in run.errors), run.errors
+    assert run.counters["misbehaves"].restarts == 1
+    assert {n for n, _ in values(run, "last")} | {0} == set(range(5))
+    assert run.counters["numbers"].acked == 5
+
+
+def test_a_tuple_anchored_to_two_completes_both(run_topology, mode):
+    run = run_topology(topologies.pairs, mode, capture=["pairs"])
+    assert sorted(n for pair in values(run, "pairs") for n in pair) == list(range(100))
+    assert (run.counters["numbers"].acked, run.counters["numbers"].failed) == (100, 0)
+
+
+def test_unanchored_tuples_are_waited_for_too(run_topology, mode):
+    run = run_topology(topologies.unreliable, mode, capture=["pass"])
+    assert [n for n, _ in values(run, "pass")] == list(range(50))
+    assert (run.counters["unreliable"].acked, run.counters["unreliable"].pending) == (0, 0)
+
+
+def test_without_ackers_a_tuple_is_acked_as_soon_as_it_is_emitted(run_topology, mode):
+    run = run_topology(topologies.fails_twice, mode, conf={"topology.acker.executors": 0})
+    assert (run.counters["numbers"].acked, run.counters["numbers"].failed) == (100, 0)
+    assert run.counters["failstwice"].failed == 100
+    assert min(task.id for task in run.tasks) == 1  # no acker has a task id
+
+
+def test_direct_emits_reach_the_task_they_name_and_task_ids_are_told(run_topology, mode):
+    run = run_topology(topologies.routed, mode, capture=["mark", ("routes", "told")])
+    marks = [task.id for task in run.tasks if task.component == "mark"]
+    marked = Counter(map(tuple, values(run, "mark")))
+    shuffled = Counter((n, tasks[0]) for n, tasks in values(run, "routes", "told"))
+    assert {len(tasks) for _, tasks in values(run, "routes", "told")} == {1}
+    assert marked - shuffled == Counter((n, marks[n % 3]) for n in range(100))
+    assert run.counters["numbers"].acked == 100
+
+
+def test_task_ids_come_to_a_callback_after_the_emit(run_topology, mode):
+    run = run_topology(topologies.called_back, mode, capture=["pass", ("callsback", "told")])
+    told = [(n, task) for n, tasks in values(run, "callsback", "told") for task in tasks]
+    assert sorted(told) == sorted(map(tuple, values(run, "pass")))
+    assert (len(told), run.counters["numbers"].acked) == (100, 100)
+
+
+def test_a_cycle_runs_to_its_end(run_topology, mode):
+    run = run_topology(topologies.cycle, mode, capture=["down"], conf={"test.numbers": 60})
+    assert values(run, "down") == [[0]] * 60
+    assert run.counters["down"].executed == 60 * 61 / 2
+    assert run.counters["numbers"].acked == 60
+
+
+def test_all_and_global_groupings_with_several_spouts(run_topology, mode):
+    run = run_topology(topologies.fan, mode, capture=["everywhere", "first"])
+    tasks = [task.id for task in run.tasks if task.component == "everywhere"]
+    first = min(task.id for task in run.tasks if task.component == "first")
+    expected = Counter({(n, task): 2 + (n < 50) for n in range(100) for task in tasks})
+    assert Counter(map(tuple, values(run, "everywhere"))) == expected
+    assert {task for _, task in values(run, "first")} == {first}
+    assert run.counters["one"].acked == 200
+
+
+def test_max_spout_pending_bounds_what_is_under_way(mode):
+    conf = {"topology.max.spout.pending": 4, "topology.enable.message.timeouts": False}
+    with LocalCluster(mode, conf=conf) as cluster:
+        run = cluster.submit(topologies.forgets_once)
+        run.wait(lambda run: run.counters["numbers"].pending == 4, timeout=30)
+        run.run_for(0.2)
+        assert run.counters["numbers"].emitted == 4
+
+
+def test_ticks_come_and_what_waits_for_them_is_waited_for(run_topology, mode):
+    run = run_topology(topologies.batches, mode, capture=["batches"], conf={"test.numbers": 25})
+    assert sum(size for (size,) in values(run, "batches")) == 25
+    assert run.counters["numbers"].acked == 25
+
+
+def test_a_deactivated_topology_emits_no_more_until_it_is_activated(mode):
+    with LocalCluster(mode, conf={"test.numbers": 10**9, "topology.max.spout.pending": 100}) as cluster:
+        run = cluster.submit(topologies.passing)
+        run.wait(lambda run: run.counters["numbers"].acked > 50, timeout=30)
+        run.deactivate()
+        run.wait(timeout=30)
+        emitted = run.counters["numbers"].emitted
+        assert run.counters["numbers"].acked == emitted
+        run.run_for(0.2)
+        assert run.counters["numbers"].emitted == emitted
+        run.activate()
+        run.wait(lambda run: run.counters["numbers"].acked > emitted, timeout=30)
+
+
+def test_a_stream_that_is_not_captured_is_named_with_what_to_write(run_topology, mode):
+    run = run_topology(topologies.unreliable, mode)
+    with pytest.raises(KeyError, match="submit with capture="):
+        run.captured("pass")

@@ -1,0 +1,333 @@
+"""The topologies of these tests, at module level, where a task's process can import them."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from multilang.component import BasicBolt, BatchingBolt, Bolt, FailedException, ReliableSpout, Spout, Stream
+from multilang.topology import TopologyBuilder
+
+SENTENCES = [
+    "the cow jumped over the moon",
+    "an apple a day keeps the doctor away",
+    "four score and seven years ago",
+    "snow white and the seven dwarfs",
+    "i am at two with nature",
+]
+
+
+class Sentences(ReliableSpout):
+    output_fields = ["sentence"]
+    max_replays = None
+
+    def initialize(self, conf, context):
+        self.total = conf.get("test.sentences", 200)
+        self.n = 0
+
+    def next_tuple(self):
+        if self.n < self.total:
+            self.emit([SENTENCES[self.n % len(SENTENCES)]], tup_id=self.n)
+            self.n += 1
+
+    def exhausted(self):
+        return self.n >= self.total
+
+
+class Numbers(ReliableSpout):
+    """0, 1, 2 … up to conf test.numbers, each emitted as [n, task]."""
+
+    output_fields = ["n", "from"]
+    max_replays = None
+
+    def initialize(self, conf, context):
+        self.total = conf.get("test.numbers", 100)
+        self.n = 0
+
+    def next_tuple(self):
+        if self.n < self.total:
+            self.n += 1
+            self.emit([self.n - 1, self.context.task], tup_id=self.n - 1)
+
+    def exhausted(self):
+        return self.n >= self.total
+
+
+class Unreliable(Spout):
+    """Numbers without message ids, and no word on when they end."""
+
+    output_fields = ["n"]
+
+    def initialize(self, conf, context):
+        self.n = 0
+
+    def next_tuple(self):
+        if self.n < 50:
+            self.n += 1
+            self.emit([self.n - 1])
+
+
+class Split(BasicBolt):
+    output_fields = ["word"]
+
+    def process(self, tup):
+        for word in tup["sentence"].split():
+            self.emit([word])
+
+
+class Count(BasicBolt):
+    output_fields = ["word", "count"]
+
+    def initialize(self, conf, context):
+        self.counts = {}
+
+    def process(self, tup):
+        word = tup["word"]
+        self.counts[word] = self.counts.get(word, 0) + 1
+        self.emit([word, self.counts[word]])
+
+
+class Pass(BasicBolt):
+    """What came, and which task it came to."""
+
+    output_fields = ["n", "task"]
+
+    def process(self, tup):
+        self.emit([tup["n"], self.context.task])
+
+
+class FailsTwice(BasicBolt):
+    """Fails each number until its third time."""
+
+    output_fields = ["n"]
+
+    def initialize(self, conf, context):
+        self.seen = {}
+
+    def process(self, tup):
+        n = tup["n"]
+        self.seen[n] = self.seen.get(n, 0) + 1
+        if self.seen[n] < 3:
+            raise FailedException(f"{n} for the {self.seen[n]}. time")
+        self.emit([n])
+
+
+class ForgetsOnce(Bolt):
+    """Neither acks nor fails a number the first time."""
+
+    output_fields = ["n"]
+
+    def initialize(self, conf, context):
+        self.seen = set()
+
+    def process(self, tup):
+        if tup["n"] in self.seen:
+            self.emit([tup["n"]], anchors=[tup])
+            self.ack(tup)
+        self.seen.add(tup["n"])
+
+
+class DiesOn(Bolt):
+    """Dies of number 7, as often as the file of conf test.deaths has no line for it yet."""
+
+    output_fields = ["n"]
+
+    def process(self, tup):
+        if tup["n"] == 7 and not os.path.exists(self.conf["test.deaths"]):
+            with open(self.conf["test.deaths"], "w") as file:
+                file.write("once\n")
+            raise RuntimeError("seven is too much")
+        self.emit([tup["n"]], anchors=[tup])
+        self.ack(tup)
+
+
+class Pairs(Bolt):
+    """Joins each two tuples into one, anchored to both."""
+
+    output_fields = ["a", "b"]
+
+    def initialize(self, conf, context):
+        self.held = None
+
+    def process(self, tup):
+        if self.held is None:
+            self.held = tup
+            return
+        first, self.held = self.held, None
+        self.emit([first["n"], tup["n"]], anchors=[first, tup])
+        self.ack(first)
+        self.ack(tup)
+
+
+class Routes(BasicBolt):
+    """Sends each number directly to a task of "mark", by its value, and says to whom a shuffled one went."""
+
+    output_streams = {"routed": Stream(["n"], direct=True), "default": ["n"], "told": ["n", "tasks"]}
+
+    def initialize(self, conf, context):
+        self.targets = context.tasks("mark")
+
+    def process(self, tup):
+        n = tup["n"]
+        self.emit([n], stream="routed", direct_task=self.targets[n % len(self.targets)])
+        asked = self.emit([n], need_task_ids=True)
+        self.emit([n, asked], stream="told")
+
+
+class CallsBack(Bolt):
+    """Asks for task ids without waiting, and acks when it has them."""
+
+    output_fields = ["n"]
+    output_streams = {"told": ["n", "tasks"]}
+
+    def process(self, tup):
+        def told(tasks):
+            assert after == [True]  # never before emit has returned
+            self.emit([tup["n"], tasks], stream="told", anchors=[tup])
+            self.ack(tup)
+
+        after = []
+        self.emit([tup["n"]], anchors=[tup], on_task_ids=told)
+        after.append(True)
+
+
+class CountsDown(BasicBolt):
+    """A cycle: each number comes back, one less, until it is 0."""
+
+    output_fields = ["n"]
+    output_streams = {"again": ["n"]}
+
+    def process(self, tup):
+        n = tup["n"]
+        if n:
+            self.emit([n - 1], stream="again")
+        else:
+            self.emit([n])
+
+
+class Batches(BatchingBolt):
+    output_fields = ["size"]
+    component_conf = {"topology.tick.tuple.freq.secs": 0.2}
+
+    def process_batch(self, key, tups):
+        self.emit([len(tups)])
+
+
+class Slow(BasicBolt):
+    output_fields = ["n"]
+
+    def process(self, tup):
+        time.sleep(self.conf.get("test.slow.secs", 0.001))
+        self.emit([tup["n"]])
+
+
+class Misbehaves(Bolt):
+    """Does what conf test.fault says to its first tuple; a process started later behaves."""
+
+    output_fields = ["n"]
+
+    def process(self, tup):
+        fault = self.conf["test.fault"]
+        mark = self.conf["test.deaths"]
+        if not os.path.exists(mark):
+            with open(mark, "w") as file:
+                file.write(fault)
+            if fault == "undeclared stream":
+                self.emit([1], stream="nowhere", anchors=[tup])
+            elif fault == "wrong number of values":
+                self.emit([1, 2, 3], anchors=[tup])
+            elif fault == "double ack":
+                self.ack(tup)
+                self.ack(tup)
+            elif fault == "anchor after ack":
+                self.ack(tup)
+                self.emit([tup["n"]], anchors=[tup])
+            elif fault == "direct to a shuffled stream":
+                self.emit([tup["n"]], anchors=[tup], direct_task=self.context.tasks("last")[0])
+            elif fault == "not a number":
+                self.emit([float("nan")], anchors=[tup])
+            elif fault == "ack of a stranger":
+                self.ack("4711")
+        if tup.unfinished:
+            self.emit([tup["n"]], anchors=[tup])
+            self.ack(tup)
+
+
+
+
+def _chain(name, spout, *bolts, parallelism=1):
+    """spout -> first -> second … by shuffle, components named after their classes in small letters."""
+    builder = TopologyBuilder()
+    source = spout.__name__.lower()
+    builder.set_spout(source, spout)
+    for bolt in bolts:
+        id = bolt.__name__.lower()
+        builder.set_bolt(id, bolt, parallelism=parallelism).shuffle_grouping(source)
+        source = id
+    return builder.build(name)
+
+
+def _word_count():
+    builder = TopologyBuilder()
+    builder.set_spout("sentences", Sentences)
+    builder.set_bolt("split", Split, parallelism=2).shuffle_grouping("sentences")
+    builder.set_bolt("count", Count, parallelism=3).fields_grouping("split", "word")
+    return builder.build("word-count")
+
+
+def _routed():
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers)
+    builder.set_bolt("routes", Routes).shuffle_grouping("numbers")
+    builder.set_bolt("mark", Pass, parallelism=3).direct_grouping("routes", stream="routed").shuffle_grouping("routes")
+    return builder.build("routed")
+
+
+def _called_back():
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers)
+    builder.set_bolt("callsback", CallsBack).shuffle_grouping("numbers")
+    builder.set_bolt("pass", Pass, parallelism=2).shuffle_grouping("callsback")
+    return builder.build("called-back")
+
+
+def _cycle():
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers)
+    down = builder.set_bolt("down", CountsDown, parallelism=2)
+    down.shuffle_grouping("numbers").shuffle_grouping("down", stream="again")
+    return builder.build("cycle")
+
+
+def _fan():
+    builder = TopologyBuilder()
+    builder.set_spout("one", Numbers, parallelism=2)
+    builder.set_spout("two", Unreliable)
+    everywhere = builder.set_bolt("everywhere", Pass, parallelism=3)
+    everywhere.all_grouping("one").all_grouping("two")
+    builder.set_bolt("first", Pass, parallelism=2).global_grouping("one")
+    return builder.build("fan")
+
+
+def _misbehaving():
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers)
+    builder.set_bolt("misbehaves", Misbehaves).shuffle_grouping("numbers")
+    builder.set_bolt("last", Pass).shuffle_grouping("misbehaves")
+    return builder.build("misbehaving")
+
+
+word_count = _word_count()
+passing = _chain("passing", Numbers, Pass)
+fails_twice = _chain("fails-twice", Numbers, FailsTwice)
+forgets_once = _chain("forgets-once", Numbers, ForgetsOnce)
+dies_once = _chain("dies-once", Numbers, DiesOn)
+pairs = _chain("pairs", Numbers, Pairs)
+unreliable = _chain("unreliable", Unreliable, Pass)
+batches = _chain("batches", Numbers, Batches)
+slow = _chain("slow", Numbers, Pass, Slow)
+routed = _routed()
+called_back = _called_back()
+cycle = _cycle()
+fan = _fan()
+misbehaving = _misbehaving()
