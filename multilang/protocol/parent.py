@@ -1,15 +1,20 @@
 """Storm's end of the conversation: what ShellSpout and ShellBolt say, and what they check of a component's answers.
 
-Stricter than Storm where Storm lets a fault pass in silence (an undeclared number of values is the topology's to judge,
-but a list where an object is due, an integer id or a second sync is refused here), and as strict where Storm halts the
-worker: an id acked or failed twice, an anchor that is finished, a spout that acks. No I/O.
+As strict as Storm where Storm halts the worker: an id acked or failed twice, an anchor that is finished, a spout that
+acks. ``strict`` refuses what Storm passes over in silence, too, since there something is lost: a second sync, an unknown
+command of a bolt, NaN, a lone surrogate, text behind the JSON. What only the topology knows (streams, their number of
+values, tasks, registered metrics) is judged by whoever owns the connection. No I/O.
+
+ujson reads a little more than JSON: ``-`` is 0, ``01`` is 1, ``1.`` is 1.0, and strings may hold raw control characters.
+Storm's json-smart, in the permissive mode that Storm uses, reads more than that; nothing is lost, so it is let be.
 """
 
 from __future__ import annotations
 
-from multilang.protocol.codec import dumps, loads
-from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError, shortened
-from multilang.protocol.framing import DEFAULT_MAX_BUFFER, FrameReader
+from multilang.protocol.codec import dumps, loads, reason_against
+from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError, UnserializableValue, shortened, shown
+from multilang.protocol.faults import fault, first_object
+from multilang.protocol.framing import DEFAULT_MAX_BUFFER, BrokenReader, FrameReader
 from multilang.protocol.messages import (
     DEFAULT_STREAM,
     ERROR,
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
 _TASK_MASK = 0xFFFFFFFF  # Storm narrows the task of a direct emit to 32 bits
+_UNKNOWN_PID = 0
 
 
 class ParentConnection:
@@ -72,7 +78,7 @@ class ParentConnection:
 
     def data_to_send(self) -> bytes:
         """Everything said since the last call, as bytes."""
-        data = "".join(self._out).encode()
+        data = "".join(self._out).encode("utf-8", "backslashreplace")  # a lone surrogate becomes its JSON escape
         self._out.clear()
         return data
 
@@ -80,6 +86,11 @@ class ParentConnection:
         """The handshake."""
         if self._set_up:
             raise LocalProtocolError("the handshake was sent before")
+        for what, part in (("conf", conf), ("context", context)):
+            for key, value in part.items():
+                reason = reason_against(key) or reason_against(value)
+                if reason is not None:
+                    raise UnserializableValue(f"the handshake's {what}, key {key!r}: {reason}")
         self._set_up = True
         self._out.append(dumps({"pidDir": pid_dir, "conf": conf, "context": context}) + "\nend\n")
 
@@ -97,29 +108,39 @@ class ParentConnection:
 
     def ack(self, id: Any) -> None:
         """Tell the spout that the tuple of this message id was fully processed."""
-        self._command("ack", f'{{"command":"ack","id":{dumps(id)}}}\nend\n')
+        self._command("ack", f'{{"command":"ack","id":{_id(id)}}}\nend\n')
 
     def fail(self, id: Any) -> None:
         """Tell the spout that the tuple of this message id failed."""
-        self._command("fail", f'{{"command":"fail","id":{dumps(id)}}}\nend\n')
+        self._command("fail", f'{{"command":"fail","id":{_id(id)}}}\nend\n')
 
     def tuple(self, id: str, component: str | None, stream: str, task: int, values: Sequence[Any]) -> None:
-        """Give the bolt a tuple."""
-        self.tuple_text(id, component, stream, task, dumps(values))
+        """Give the bolt a tuple. Raises UnserializableValue, and sends nothing, for values that JSON does not have."""
+        try:
+            text = dumps(values)
+        except (OverflowError, TypeError, ValueError):
+            for index, value in enumerate(values):
+                reason = reason_against(value)
+                if reason is not None:
+                    raise UnserializableValue(reason, index) from None
+            raise
+        self.tuple_text(id, component, stream, task, text)
 
     def tuple_text(self, id: str, component: str | None, stream: str, task: int, values: str) -> None:
         """The same with the values as JSON text already, for a tuple that goes to several tasks."""
         self._only("bolt", "a tuple")
+        if id in self.unfinished:
+            raise LocalProtocolError(f"the bolt has a tuple with the id {id!r} already")
         self.unfinished.add(id)
         self._out.append(
-            f'{{"id":"{id}","comp":{dumps(component)},"stream":{dumps(stream)},"task":{task},"tuple":{values}}}\nend\n'
+            f'{{"id":{dumps(id)},"comp":{dumps(component)},"stream":{dumps(stream)},"task":{task},"tuple":{values}}}\nend\n'
         )
 
     def heartbeat(self, id: str) -> None:
         """Ask the bolt for a sign of life."""
         self._only("bolt", "a heartbeat")
         self._out.append(
-            f'{{"id":"{id}","comp":null,"stream":"{HEARTBEAT_STREAM}","task":{SYSTEM_TASK},"tuple":[]}}\nend\n'
+            f'{{"id":{dumps(id)},"comp":null,"stream":"{HEARTBEAT_STREAM}","task":{SYSTEM_TASK},"tuple":[]}}\nend\n'
         )
 
     def task_ids(self, tasks: Sequence[int]) -> None:
@@ -147,7 +168,8 @@ class ParentConnection:
     def receive_data(self, data: bytes) -> list[Message]:
         """The child's messages in ``data`` (b"": it closed its output).
 
-        Raises RemoteProtocolError for what breaks the protocol; its ``events`` are the messages before it.
+        Raises RemoteProtocolError for what breaks the protocol; its ``events`` are the messages before it, and from
+        then on there are no more.
         """
         if not data:
             self._frames.close()
@@ -161,33 +183,42 @@ class ParentConnection:
             failure = error
         try:
             for frame in frames:
-                events.append(self._read(frame))  # noqa: PERF401 - what came before a broken one is kept
+                message = self._read(frame)
+                if message is not None:
+                    events.append(message)
         except RemoteProtocolError as error:
             failure = error
         if failure is not None:
+            self._frames = BrokenReader(failure)
             failure.events = list(events)
             raise failure
         return events
 
-    def _read(self, frame: bytes) -> Message:
+    def _read(self, frame: bytes) -> Message | None:
         try:
             message = loads(frame)
         except ValueError as error:
-            what = "is empty" if not frame.strip() else f"is not JSON ({error})"
-            raise _broken("a message", f"{what}; nothing but the protocol may be written to stdout", frame) from None
+            if self.strict:
+                raise _not_json(frame, error) from None
+            try:
+                message = first_object(frame)  # Storm drops what follows it
+            except ValueError:
+                raise _not_json(frame, error) from None
         if type(message) is not dict:
             raise _broken("a message", f"is {type(message).__name__}, not an object", frame)
         if self.pid is None:
             return self._read_pid(message, frame)
         command = message.get("command")
         if type(command) is not str:
-            what = "lacks 'command'" if command is None else f"has command {command!r}, not a string"
+            what = "lacks 'command'" if command is None else f"has command {shown(command)}, not a string"
             raise _broken("a message", what, frame)
         reader = self._readers.get(command)
         if reader is None:
+            if self.kind == "bolt" and not self.strict:
+                return None  # passed over by Storm, too
             raise _broken(
                 "a message",
-                f"has command {command!r}; a {self.kind} may send {', '.join(sorted(self._readers))}",
+                f"has command {shown(command)}; a {self.kind} may send {', '.join(sorted(self._readers))}",
                 frame,
             )
         return reader(message, frame)
@@ -196,8 +227,10 @@ class ParentConnection:
         pid = message.get("pid")
         if not self._set_up:
             raise _broken("a message", "came before the handshake", frame)
+        if "pid" not in message and not self.strict:
+            pid = _UNKNOWN_PID
         if type(pid) is not int or pid < 0:
-            found = f"has 'pid' {pid!r}" if "pid" in message else "lacks 'pid'"
+            found = f"has 'pid' {shown(pid)}" if "pid" in message else "lacks 'pid'"
             raise _broken("the answer to the handshake", f"{found}, where an integer is due", frame)
         self.pid = pid
         return Pid(pid)
@@ -205,50 +238,65 @@ class ParentConnection:
     def _read_emit(self, message: dict[str, Any], frame: bytes) -> Emit:
         values = message.get("tuple")
         if type(values) is not list:
-            found = f"has 'tuple' {shortened(dumps(values), 60)}" if "tuple" in message else "lacks 'tuple'"
+            found = f"has 'tuple' {shown(values)}" if "tuple" in message else "lacks 'tuple'"
             raise _broken("an emit", f"{found}, where an array is due", frame)
         stream = message.get("stream")
         if stream is None or stream == "":  # "Leave this empty to emit to default stream."
             stream = DEFAULT_STREAM
         elif type(stream) is not str:
-            raise _broken("an emit", f"has 'stream' {stream!r}, where a string is due", frame)
+            raise _broken("an emit", f"has 'stream' {shown(stream)}, where a string is due", frame)
         task = message.get("task")
         if task is not None:
             if type(task) is not int or task < 0:
-                raise _broken("an emit", f"has 'task' {task!r}, where a task id is due", frame)
+                raise _broken("an emit", f"has 'task' {shown(task)}, where a task id is due", frame)
             task &= _TASK_MASK
+        # Emits are many: only values that may change on their way are looked at one by one.
+        for value in values:
+            kind = type(value)
+            if kind is not int and (kind is not str or not value.isascii()):
+                self._check_values(values, frame)
+                break
         need = message.get("need_task_ids", True)
         if need is None:
             need = True
         elif type(need) is not bool:
-            raise _broken("an emit", f"has 'need_task_ids' {need!r}, where true or false is due", frame)
+            raise _broken("an emit", f"has 'need_task_ids' {shown(need)}, where true or false is due", frame)
         if task is not None:
             need = False  # "If not doing an emit direct, you will … receive the task ids"
         if self.kind == "bolt":
             anchors = message.get("anchors")
-            if anchors is None:
-                anchors = ()
-            else:
-                anchors = self._read_anchors(anchors, frame)
+            anchors = () if anchors is None else self._read_anchors(anchors, frame)
             emit = Emit(values, stream, None, anchors, task, need)
         else:
-            if self.command is None and self.strict:
-                raise _broken("an emit", "came after the spout's sync, with no command to answer", frame)
-            emit = Emit(values, stream, message.get("id"), (), task, need)
+            emit = self._spout_emit(values, stream, message.get("id"), task, need, frame)
         if need:
             self.task_ids_due += 1
         return emit
+
+    def _check_values(self, values: list[Any], frame: bytes) -> None:
+        for index, value in enumerate(values):
+            what = fault(value, 2, self.strict)
+            if what is not None:
+                raise _broken("an emit", f"has a 'tuple' whose value {index} {what}", frame)
+
+    def _spout_emit(self, values: list[Any], stream: str, id: Any, task: int | None, need: bool, frame: bytes) -> Emit:
+        if self.command is None and self.strict:
+            raise _broken("an emit", "came after the spout's sync, with no command to answer", frame)
+        what = None if type(id) is int else fault(id, 1, self.strict)
+        if what is not None:
+            raise _broken("an emit", f"has an 'id' that {what}", frame)
+        return Emit(values, stream, id, (), task, need)
 
     def _read_anchors(self, anchors: object, frame: bytes) -> list[str]:
         if type(anchors) is str and not self.strict:
             anchors = [anchors]  # Storm takes a single id, too
         if type(anchors) is not list:
-            raise _broken("an emit", f"has 'anchors' {shortened(dumps(anchors), 60)}, where an array is due", frame)
+            raise _broken("an emit", f"has 'anchors' {shown(anchors)}, where an array is due", frame)
         for anchor in anchors:
             if type(anchor) is not str:
-                raise _broken("an emit", f"has the anchor {anchor!r}, where a string is due", frame)
+                raise _broken("an emit", f"has the anchor {shown(anchor)}, where a string is due", frame)
             if anchor not in self.unfinished:
-                raise _broken("an emit", f"is anchored to {anchor!r}, which is finished or was never sent", frame)
+                raise _broken("an emit", f"is anchored to {shown(anchor)}, which is finished or was never sent", frame)
         return anchors
 
     def _read_ack(self, message: dict[str, Any], frame: bytes) -> Ack:
@@ -260,13 +308,13 @@ class ParentConnection:
     def _finished(self, message: dict[str, Any], command: str, frame: bytes) -> str:
         id = message.get("id")
         if type(id) is not str:
-            found = f"has 'id' {id!r}" if "id" in message else "lacks 'id'"
+            found = f"has 'id' {shown(id)}" if "id" in message else "lacks 'id'"
             raise _broken(f"the command {command!r}", f"{found}, where the tuple's id, a string, is due", frame)
         try:
             self.unfinished.remove(id)
         except KeyError:
             raise _broken(
-                f"the command {command!r}", f"names {id!r}, which was acked or failed before or never sent", frame
+                f"the command {command!r}", f"names {shown(id)}, which was acked or failed before or never sent", frame
             ) from None
         return id
 
@@ -274,8 +322,8 @@ class ParentConnection:
         text = message.get("msg")
         if type(text) is not str:
             if self.strict and text is not None:
-                raise _broken("a log", f"has 'msg' {shortened(dumps(text), 60)}, where a string is due", frame)
-            text = "null" if text is None else dumps(text)
+                raise _broken("a log", f"has 'msg' {shown(text)}, where a string is due", frame)
+            text = "null" if text is None else shown(text, 1000)
         level = message.get("level", INFO)
         if type(level) is not int or not TRACE <= level <= ERROR:
             level = INFO  # as Storm does with a level that it does not know
@@ -283,13 +331,19 @@ class ParentConnection:
 
     def _read_error(self, message: dict[str, Any], frame: bytes) -> Error:
         text = message.get("msg")
-        return Error(text if type(text) is str else dumps(text))
+        if type(text) is not str:
+            text = "null" if text is None else shown(text, 1000)
+        return Error(text)
 
     def _read_metrics(self, message: dict[str, Any], frame: bytes) -> Metrics:
         name = message.get("name")
         if type(name) is not str or not name:
-            raise _broken("a metrics message", f"has 'name' {name!r}, where a string is due", frame)
-        return Metrics(name, message.get("params"))
+            raise _broken("a metrics message", f"has 'name' {shown(name)}, where a string is due", frame)
+        params = message.get("params")
+        what = fault(params, 1, self.strict)
+        if what is not None:
+            raise _broken("a metrics message", f"has 'params' that {what}", frame)
+        return Metrics(name, params)
 
     def _read_sync(self, message: dict[str, Any], frame: bytes) -> Sync:
         if self.kind == "spout":
@@ -298,6 +352,26 @@ class ParentConnection:
             self.command = None
         exhausted = message.get("exhausted")
         return Sync(exhausted if type(exhausted) is bool else None)
+
+
+def _id(id: object) -> str:
+    try:
+        return dumps(id)
+    except (OverflowError, TypeError, ValueError):
+        raise UnserializableValue(f"the message id {shown(id)}: {reason_against(id)}") from None
+
+
+def _not_json(frame: bytes, error: ValueError) -> RemoteProtocolError:
+    if not frame.strip():
+        return _broken("a message", "is empty; nothing but the protocol may be written to stdout", frame)
+    for line in frame.split(b"\n"):
+        if line[:3] == b"end" and not line.strip(b"end \t\r"):
+            return _broken(
+                "a message",
+                f"is followed by {line.decode()!r}: only a line 'end' alone ends it, or Storm reads on and drops the next",
+                frame,
+            )
+    return _broken("a message", f"is not JSON ({error}); nothing but the protocol may be written to stdout", frame)
 
 
 def _broken(what: str, how: str, frame: bytes) -> RemoteProtocolError:
