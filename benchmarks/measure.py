@@ -114,7 +114,8 @@ class Suite:
             def once(child: Child, _: int, work: str = work, amounts: dict[str, int] = amounts) -> None:
                 figures = self.conversation(child, work, amounts[child.name])
                 self.results.add("rate", work, child.name, figures["units"] / figures["cpu"] * 1e9)
-                self.results.add("latency", work, child.name, figures["p50"] / 1e3)
+                if work.startswith("spout"):
+                    self.results.add("latency", work, child.name, figures["p50"] / 1e3)
 
             self.interleaved(children, self.effort.rounds, once)
 

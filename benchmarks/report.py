@@ -46,8 +46,6 @@ def tables(results: Results) -> str:
     lines: list[str] = []
     for section, unit in UNITS.items():
         rows = [(work, child) for s, work, child in results.figures if s == section]
-        if section == "latency":
-            rows = [(work, child) for work, child in rows if work.startswith("spout")]
         if not rows:
             continue
         lines += ["", f"{section}: {unit}", f"  {'work':14} {'child':13} {'median':>12}   ours / child [min to max]"]
