@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from multilang.cli.exits import BROKE_OFF, FAILED_TUPLES, NEVER_STARTED
 from multilang.cli.view import components_table, top_table, work_done
 
 if TYPE_CHECKING:
@@ -72,16 +73,16 @@ def write_json(outcome: Outcome) -> None:
 
 def write_tables(outcome: Outcome, console: Console) -> None:
     """The tables, and what they come to."""
-    plain = not console.is_terminal
     if outcome.top is not None:
-        console.print(top_table(outcome.top, outcome.rows, plain=plain))
+        console.print(top_table(outcome.top, outcome.rows, console))
         console.print()
     rates = {id: work_done(each) / outcome.seconds for id, each in outcome.counters.items() if outcome.seconds > 0}
     if outcome.counters:
-        console.print(components_table(outcome.counters, rates, plain=plain))
+        console.print(components_table(outcome.counters, rates, console))
         console.print()
+    bad = outcome.status in (FAILED_TUPLES, NEVER_STARTED, BROKE_OFF)
     for line in summary(outcome):
-        console.print(line, style="" if plain or outcome.status == 0 else "bold red", soft_wrap=True)
+        console.print(line, style="bold red" if bad and console.is_terminal else "", soft_wrap=True)
 
 
 def summary(outcome: Outcome) -> Iterable[str]:

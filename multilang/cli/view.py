@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from multilang.local import Counters
 
 PLAIN_WIDTH = 200  # columns of output that goes to a file or a pipe: wide enough that no row is broken
+NARROW = 100  # columns of a terminal below which the table does without its less telling parts
 PLAIN_EVERY = 10.0  # seconds between two lines of progress where nothing can be drawn
 
 
@@ -32,21 +33,21 @@ def console(stream: Any) -> Console:
     return Console(file=stream, highlight=False, color_system=None, width=PLAIN_WIDTH)
 
 
-def components_table(
-    counters: Mapping[str, Counters], rates: Mapping[str, float], *, plain: bool, rate_title: str = "rate"
-) -> Table:
+def components_table(counters: Mapping[str, Counters], rates: Mapping[str, float], console: Console) -> Table:
     """One row per component. ``rates``: tuples per second, acked by a spout or processed by a bolt."""
-    table = Table(box=None, pad_edge=False, header_style="" if plain else "bold", padding=(0, 2, 0, 0))
+    plain, narrow = not console.is_terminal, console.width < NARROW
+    table = Table(box=None, pad_edge=False, header_style="" if plain else "bold", padding=(0, 2 - narrow, 0, 0))
     table.add_column("component", no_wrap=True)
-    table.add_column("kind")
-    for title in ("tasks", "emitted", "processed", "acked", "failed", "pending", "latency", rate_title):
+    if not narrow:
+        table.add_column("kind")
+    for title in ("tasks", "emitted", "processed", "acked", "failed", "pending", "latency", "rate"):
         table.add_column(title, justify="right", no_wrap=True)
     for id, each in counters.items():
         is_spout = each.kind == "spout"
         latency = each.complete_latency_ms if is_spout else (each.process_latency_ms or each.execute_latency_ms)
         table.add_row(
             id,
-            each.kind,
+            *([] if narrow else [each.kind]),
             str(each.tasks),
             f"{each.emitted:,}",
             "" if is_spout else f"{each.executed:,}",
@@ -59,9 +60,9 @@ def components_table(
     return table
 
 
-def top_table(top: Top, rows: Sequence[tuple[Any, Any]], *, plain: bool) -> Table:
+def top_table(top: Top, rows: Sequence[tuple[Any, Any]], console: Console) -> Table:
     """The ranked values of ``--top``."""
-    table = Table(box=None, pad_edge=False, header_style="" if plain else "bold", padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, header_style="bold" if console.is_terminal else "", padding=(0, 2, 0, 0))
     table.add_column(top.key, no_wrap=True)
     table.add_column(top.value or "tuples", justify="right", no_wrap=True)
     for key, value in rows:
@@ -153,7 +154,7 @@ class Progress:
     ) -> RenderableType:
         head = Text(f"{self._title}  {elapsed:.0f} s", style="bold")
         foot = Text(f"{note}  Ctrl-C ends it".strip(), style="dim")
-        return Group(head, components_table(counters, rates, plain=False), foot)
+        return Group(head, components_table(counters, rates, self._console), foot)
 
 
 def totals(counters: Mapping[str, Counters]) -> str:
