@@ -47,7 +47,13 @@ if TYPE_CHECKING:
 # this much more parses to a Long, and is narrowed back to 32 bits, on every version.
 DIRECT_TASK_OFFSET = 2**32
 
+# The kinds of a tuple's id, comp, stream, task and tuple; a heartbeat's comp is null.
+_TUPLE_KINDS = (str, str, str, int, list)
+_NULL_COMPONENT_KINDS = (str, type(None), str, int, list)
+
 _COMMANDS = {"next": Next, "activate": Activate, "deactivate": Deactivate}
+_ASK = '"need_task_ids":false,'
+_SILENT = _ASK.encode()  # can't stand in a value: there its quotes are escaped
 _SYNC = '{"command":"sync"}\nend\n'
 
 
@@ -83,7 +89,7 @@ class ChildConnection:
         self._awaited: deque[Any] = deque()  # tokens of the emits whose task ids are to come, in order
         self._in_order = RLock()  # between threads: tokens stand in the order in which their emits are written
         self.silent_emits = 0  # emits that asked for no task ids
-        self._ask = '"need_task_ids":false,'  # empty for a parent that does not know it and sends them always
+        self._ask = _ASK  # empty for a parent that does not know it and sends them always
         self._task_offset = DIRECT_TASK_OFFSET
         self._task_component: dict[int, str] | None = None
         self._direct_streams: dict[str, dict[str, Any]] = {}
@@ -93,6 +99,7 @@ class ChildConnection:
         # beginning of its messages; and the last single anchor with the text that says it, in one attribute, so that
         # threads that emit at the same time never see the one with the other's.
         self.plain: dict[str | None, tuple[int, str]] = {}
+        self._plain_ids = True  # no tuple id came with a character that JSON escapes; Storm's never do
         self.last: tuple[Tuple | None, str] = (None, "")
 
     # ---- what comes in ----
@@ -125,6 +132,7 @@ class ChildConnection:
     def _read(self, frames: list[bytes], events: list[Message]) -> None:
         schema = self.schema
         unfinished = self.unfinished
+        new = Tuple.__new__
         if not self._ready:
             if not frames:
                 return
@@ -141,28 +149,30 @@ class ChildConnection:
             if type(message) is dict:
                 if "tuple" in message:
                     try:
-                        id, component, stream, task, values = (
-                            message["id"],
-                            message["comp"],
-                            message["stream"],
-                            message["task"],
-                            message["tuple"],
-                        )
+                        id = message["id"]
+                        component = message["comp"]
+                        stream = message["stream"]
+                        task = message["task"]
+                        values = message["tuple"]
                     except KeyError as error:
                         raise _broken("a tuple", f"lacks {error}", frame) from None
-                    if (
-                        type(values) is not list
-                        or type(id) is not str
-                        or type(stream) is not str
-                        or type(task) is not int
-                        or (type(component) is not str and component is not None)
-                    ):
+                    kinds = (type(id), type(component), type(stream), type(task), type(values))
+                    if kinds != _TUPLE_KINDS and kinds != _NULL_COMPONENT_KINDS:
                         raise _wrong_tuple(message, frame)
                     if task == -1 and stream == HEARTBEAT_STREAM:
                         events.append(Heartbeat(id))
                         continue
-                    tup = Tuple(id, component, stream, task, values, schema, True)
+                    tup = new(Tuple)  # its fields set here: a call of __init__ costs as much as the rest together
+                    tup.id = id
+                    tup.component = component
+                    tup.stream = stream
+                    tup.task = task
+                    tup.values = values
+                    tup.schema = schema
+                    tup.unfinished = True
                     unfinished[id] = tup
+                    if b"\\" in frame and not id.lstrip("-").isalnum():
+                        self._plain_ids = False
                     events.append(tup)
                 else:
                     events.append(self._read_command(message, frame))
@@ -273,6 +283,7 @@ class ChildConnection:
         # Inside a JSON string the replacement of a lone surrogate (in an id that came in, say) is its escape.
         data = "".join(out[:n]).encode("utf-8", "backslashreplace")
         del out[:n]
+        self.silent_emits += data.count(_SILENT)  # counted here, at once, and not emit by emit
         return data
 
     def send_pid(self, pid: int) -> None:
@@ -300,11 +311,15 @@ class ChildConnection:
 
     def ack(self, tup: Tuple | str) -> None:
         """This input is done; once, and after everything anchored to it."""
-        if not isinstance(tup, Tuple) or not tup.unfinished:
+        if type(tup) is not Tuple or not tup.unfinished:
             tup = self._finishable(tup, "ack")
         tup.unfinished = False
-        self.unfinished.pop(tup.id, None)
-        self.write(f'{{"command":"ack","id":{_quoted(tup.id)}}}\nend\n')
+        id = tup.id
+        self.unfinished.pop(id, None)
+        if self._plain_ids:
+            self.write('{"command":"ack","id":"' + id + '"}\nend\n')
+        else:
+            self.write(f'{{"command":"ack","id":{dumps(id)}}}\nend\n')
 
     def fail(self, tup: Tuple | str) -> None:
         """This input failed: the spout's tuple is to be replayed."""
@@ -312,7 +327,7 @@ class ChildConnection:
             tup = self._finishable(tup, "fail")
         tup.unfinished = False
         self.unfinished.pop(tup.id, None)
-        self.write(f'{{"command":"fail","id":{_quoted(tup.id)}}}\nend\n')
+        self.write(f'{{"command":"fail","id":{dumps(tup.id)}}}\nend\n')
 
     def emit(
         self,
@@ -332,7 +347,6 @@ class ChildConnection:
         head = self._head(out, anchors)
         if direct_task is None:
             if token is None and self._ask:
-                self.silent_emits += 1
                 self.write(head + self._ask + '"tuple":' + text + "}\nend\n")
             else:
                 with self._in_order:
@@ -357,7 +371,6 @@ class ChildConnection:
         for values in rows:
             text = self._encode(out, values)
             if self._ask:
-                self.silent_emits += 1
                 self.write(head + self._ask + '"tuple":' + text + "}\nend\n")
             else:
                 with self._in_order:
@@ -385,7 +398,6 @@ class ChildConnection:
         if direct_task is not None:
             head += f'"task":{direct_task + self._task_offset},'
         elif token is None and self._ask:
-            self.silent_emits += 1
             head += self._ask
         else:
             with self._in_order:
@@ -440,9 +452,12 @@ class ChildConnection:
 
     def anchor_text(self, tup: Tuple | str) -> str:
         """What a message that is anchored to ``tup`` alone, and asks for no task ids, says before its values."""
-        if not isinstance(tup, Tuple) or not tup.unfinished:
+        if type(tup) is not Tuple or not tup.unfinished:
             tup = self._finishable(tup, "anchor")
-        text = f'"anchors":[{_quoted(tup.id)}],"need_task_ids":false,"tuple":'
+        if self._plain_ids:
+            text = '"anchors":["' + tup.id + '"],' + _ASK + '"tuple":'
+        else:
+            text = f'"anchors":[{dumps(tup.id)}],' + _ASK + '"tuple":'
         self.last = (tup, text)
         return text
 
@@ -461,7 +476,7 @@ class ChildConnection:
         for anchor in anchors:
             if not isinstance(anchor, Tuple) or not anchor.unfinished:
                 anchor = self._finishable(anchor, "anchor")
-            ids.append(_quoted(anchor.id))
+            ids.append(dumps(anchor.id))
         return '{"command":"emit",' + out.part + '"anchors":[' + ",".join(ids) + "],"
 
     def _finishable(self, tup: Tuple | str, what: str) -> Tuple:
@@ -527,11 +542,6 @@ class ChildConnection:
                 f"component {self.component!r} emits directly to task {task} of {target!r}, which takes stream "
                 f"{out.name!r} by {grouping.get('type')} grouping; subscribe with direct_grouping or emit without direct_task"
             )
-
-
-def _quoted(id: str) -> str:
-    """An id as a JSON string; Storm's are digits with a sign."""
-    return f'"{id}"' if id.lstrip("-").isalnum() else dumps(id)
 
 
 def _text(text: object) -> str:

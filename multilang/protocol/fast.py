@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Tuple
 
     class HasAnchors(Protocol):
+        """What has the anchors to use when none are given."""
+
         anchors: Sequence[Tuple]
 
 
@@ -66,7 +68,6 @@ def fast_emit(
                     except (OverflowError, ValueError):
                         pass  # NaN, an infinity or a lone surrogate: said with its position by the slow path
                     else:
-                        connection.silent_emits += 1
                         connection.write(f"{text}{anchor_text}{row}}}\nend\n")
                         return None
         return otherwise(values, stream, anchors, direct_task, need_task_ids, on_task_ids)

@@ -40,10 +40,9 @@ class FrameReader:
             data = b"".join(self._held) + data
             self._reset()
         # Where every line that begins with "end" is an exact one, a split is all there is to do.
-        if data.count(_START_OF_END) == data.count(_END) and data[:3] != b"end":
-            frames = data.split(_END)
-            rest = frames.pop()
-        else:
+        frames = data.split(_END)
+        rest = frames.pop()
+        if data.count(_START_OF_END) != len(frames) or data[:3] == b"end":
             frames, rest = _split_lines(data)
         if len(data) > self.max_buffer:
             for i, frame in enumerate(frames):
