@@ -18,8 +18,14 @@ REFUSALS = {
     "no module": (["show", "nosuchmodule"], "there is no module 'nosuchmodule'"),
     "no input file": (["run", SMALL, "--input", "nope.txt"], "nope.txt"),
     "conf without =": (["run", SMALL, "-c", "topology.workers"], "write for example topology.max.spout.pending=100"),
-    "conf of the wrong type": (["run", SMALL, "-c", "topology.max.spout.pending=many"], "topology.max.spout.pending is"),
-    "conf that can't be": (["run", SMALL, "-c", "topology.message.timeout.secs=0"], "topology.message.timeout.secs is 0"),
+    "conf of the wrong type": (
+        ["run", SMALL, "-c", "topology.max.spout.pending=many"],
+        "topology.max.spout.pending is",
+    ),
+    "conf that can't be": (
+        ["run", SMALL, "-c", "topology.message.timeout.secs=0"],
+        "topology.message.timeout.secs is 0",
+    ),
     "no mode": (["run", SMALL, "--mode", "cluster"], "'inprocess'"),
     "top without a field": (["run", SMALL, "--top", "remainder"], "write for example count:word:count"),
     "top of no component": (["run", SMALL, "--top", "remaider:number"], "did you mean 'remainder'?"),
