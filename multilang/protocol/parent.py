@@ -288,7 +288,7 @@ class ParentConnection:
         return Emit(values, stream, id, (), task, need)
 
     def _read_anchors(self, anchors: object, frame: bytes) -> list[str]:
-        if type(anchors) is str and not self.strict:
+        if type(anchors) is str:
             anchors = [anchors]  # Storm takes a single id, too
         if type(anchors) is not list:
             raise _broken("an emit", f"has 'anchors' {shown(anchors)}, where an array is due", frame)
