@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.protocol import ChildConnection
 
+_PIPE_SIZE = 256 * 1024  # bytes
+
 
 class Output:
     """The bytes of a connection on their way into a descriptor. Safe to call from several threads."""
@@ -27,6 +29,7 @@ class Output:
         self.closed = False  # the reader is gone
         if S_ISFIFO(os.fstat(fd).st_mode):
             os.set_blocking(fd, False)
+            _enlarge(fd)
 
     def flush_some(self) -> bool:
         """Write what the pipe takes now; True when nothing is left."""
@@ -54,3 +57,13 @@ class Output:
                 return True
             finally:
                 self.writing = False
+
+
+def _enlarge(fd: int) -> None:
+    """Let the pipe hold what comes of one full read, so that it is written with one call (Linux alone can)."""
+    try:
+        from fcntl import F_SETPIPE_SZ, fcntl
+
+        fcntl(fd, F_SETPIPE_SZ, _PIPE_SIZE)
+    except (ImportError, OSError):
+        pass  # another system, or the user's share of pipe memory is used up: it works as it is
