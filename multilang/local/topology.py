@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from multilang.local.tuples import LocalTuple
 
     Until: TypeAlias = "str | Callable[[LocalTopology], object]"
-    Capture: TypeAlias = "Iterable[str | tuple[str, str]]"
+    Keep: TypeAlias = Callable[[LocalTuple], object]
+    Capture: TypeAlias = "Iterable[str | tuple[str, str]] | Mapping[str | tuple[str, str], Keep]"
 
 MAX_ERRORS = 1000  # the oldest are dropped; the counters count them all
 
@@ -70,7 +72,8 @@ class LocalTopology(ABC):
         self._errors: deque[TaskError] = deque(maxlen=MAX_ERRORS)
         self._captured: dict[tuple[str, str], list[LocalTuple]] = {}
         for wanted in capture:
-            self._capture(*((wanted, None) if isinstance(wanted, str) else wanted))
+            keep = capture[wanted] if isinstance(capture, Mapping) else None
+            self._capture(*((wanted, None) if isinstance(wanted, str) else wanted), keep)
 
     # ---- what to do with it ----
 
@@ -141,15 +144,18 @@ class LocalTopology(ABC):
     def _count(self) -> None:
         """Bring ``stats`` up to date with what is counted elsewhere."""
 
-    def _capture(self, component: str, stream: str | None) -> None:
+    def _capture(self, component: str, stream: str | None, keep: Keep | None) -> None:
         spec = self.plan.topology[component]
         for name in spec.streams if stream is None else [stream]:
             if name not in spec.streams:
                 hint = did_you_mean(name, spec.streams)
                 raise KeyError(f"{component!r} declares no stream {name!r} that could be captured; {hint}")
-            append = self._captured.setdefault((component, name), []).append
+            if keep is None:
+                keep_here: Keep = self._captured.setdefault((component, name), []).append
+            else:
+                keep_here = keep
             for task in self.plan.tasks_of(component):
-                task.routes[name].captured = append
+                task.routes[name].captured = keep_here
 
     def _error(self, task: TaskPlan, message: str, fatal: bool = False) -> None:
         self.stats[task.id].errors += 1

@@ -253,8 +253,6 @@ class Misbehaves(Bolt):
             self.ack(tup)
 
 
-
-
 def _chain(name, spout, *bolts, parallelism=1):
     """spout -> first -> second … by shuffle, components named after their classes in small letters."""
     builder = TopologyBuilder()
@@ -331,3 +329,90 @@ called_back = _called_back()
 cycle = _cycle()
 fan = _fan()
 misbehaving = _misbehaving()
+
+
+class Endless(ReliableSpout):
+    """Numbers until the file of conf test.stop is there; the acked ones are written to that of test.acked."""
+
+    output_fields = ["n"]
+    max_replays = None
+
+    def initialize(self, conf, context):
+        self.n = 0
+        self.stop = conf["test.stop"]
+        self.file = open(conf["test.acked"], "a", buffering=1)  # noqa: SIM115
+
+    def next_tuple(self):
+        if not self.exhausted():
+            self.emit([self.n], tup_id=self.n)
+            self.n += 1
+
+    def acked(self, tup_id):
+        self.file.write(f"{tup_id}\n")
+
+    def exhausted(self):
+        return os.path.exists(self.stop)
+
+
+class Two(BasicBolt):
+    """Two tuples out of each."""
+
+    output_fields = ["n"]
+
+    def process(self, tup):
+        self.emit([tup["n"]])
+        self.emit([tup["n"]])
+
+
+class Big(ReliableSpout):
+    """A few very large tuples."""
+
+    output_fields = ["n"]
+
+    def initialize(self, conf, context):
+        self.left = 3
+
+    def next_tuple(self):
+        if self.left:
+            self.left -= 1
+            self.emit(["x" * 10_000_000], tup_id=self.left)
+
+    def exhausted(self):
+        return not self.left
+
+
+class Echo(BasicBolt):
+    output_fields = ["n"]
+
+    def process(self, tup):
+        self.emit([tup["n"]])
+
+
+class Length(BasicBolt):
+    output_fields = ["length"]
+
+    def process(self, tup):
+        self.emit([len(tup["n"])])
+
+
+class Flood(BasicBolt):
+    """Ten thousand tuples out of one, asking for the task ids of each."""
+
+    output_fields = ["n"]
+
+    def process(self, tup):
+        for i in range(10_000):
+            self.emit([i], on_task_ids=lambda _: None)
+
+
+class BadStart(BasicBolt):
+    output_fields = ["n"]
+
+    def initialize(self, conf, context):
+        raise OSError("the database is not there")
+
+
+endless = _chain("endless", Endless, Two, Pass, parallelism=2)
+big = _chain("big", Big, Echo, Length)
+flood = _chain("flood", Numbers, Flood, Pass)
+bad_start = _chain("bad-start", Numbers, BadStart)

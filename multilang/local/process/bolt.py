@@ -100,15 +100,14 @@ class BoltTask(ProcessTask):
 
     def look_after(self) -> None:
         """Each second: a heartbeat, and a child that says nothing for too long is taken for dead."""
-        if self.child is None or self._dying or self.blocked_by:
-            return
-        silence = self.host.now - self.heard_at
-        if silence > self.plan.settings.subprocess_timeout_secs:
-            self.child.kill()
-            self.died(f"heartbeat timeout: it said nothing for {silence:.0f} s (topology.subprocess.timeout.secs)")
-        elif self.ready:
+        super().look_after()
+        if self.ready and self._reading:
             self.conn.heartbeat(str(next(self.host.new_id)))
             self.flush()
+
+    @property
+    def due(self) -> str:
+        return "answer any heartbeat"
 
     # ---- its output ----
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Child:
         self.input, self.output, self.error = (file.fileno() for file in self._files)
         for fd in (self.input, self.output, self.error):
             os.set_blocking(fd, False)
-        self._unwritten = b""
+        self._unwritten: deque[memoryview] = deque()
         self._error_line = b""
         self._error_tail = b""
 
@@ -50,22 +51,25 @@ class Child:
 
     def write(self, data: bytes) -> bool:
         """Write, after what is left from before; whether all of it is written. Raises OSError when it reads no more."""
-        if self._unwritten:
-            data = self._unwritten + data if data else self._unwritten
-        if not data:
-            return True
+        waiting = self._unwritten
+        if data:
+            waiting.append(memoryview(data))  # a view: what is left of a large message is not copied at each write
         try:
-            written = os.write(self.input, data)
+            while waiting:
+                written = os.write(self.input, waiting[0])
+                if written < len(waiting[0]):
+                    waiting[0] = waiting[0][written:]
+                else:
+                    waiting.popleft()
         except BlockingIOError:
-            written = 0
-        self._unwritten = data[written:] if written < len(data) else b""
-        return not self._unwritten
+            pass  # the pipe is full
+        return not waiting
 
     def close_input(self) -> None:
         """Let it see the end of its input."""
         if self.input >= 0:
             self.input = -1
-            self._unwritten = b""
+            self._unwritten.clear()
             self._files[0].close()
 
     # ---- its output ----

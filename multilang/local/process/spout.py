@@ -90,15 +90,9 @@ class SpoutTask(ProcessTask):
         if self.host.active:
             self.tell("activate")
 
-    def look_after(self) -> None:
-        """Each second: a child that leaves a command unanswered for too long is taken for dead."""
-        if self.child is None or self._dying or self.blocked_by:
-            return
-        silence = self.host.now - self.heard_at
-        if silence > self.plan.settings.subprocess_timeout_secs and (self.conn.command is not None or not self.ready):
-            self.child.kill()
-            what = f"the command {self.conn.command!r}" if self.ready else "the handshake"
-            self.died(f"it did not answer {what} for {silence:.0f} s (topology.subprocess.timeout.secs)")
+    @property
+    def due(self) -> str:
+        return "" if self.conn.command is None else f"answer the command {self.conn.command!r}"
 
     # ---- what it says ----
 

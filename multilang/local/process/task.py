@@ -133,6 +133,8 @@ class ProcessTask(ABC):
     def end(self) -> None:
         """The topology ends: SIGTERM, and the end of its input."""
         if self.child is not None and not self._dying:
+            self.host.unwatch_writing(self.child.input)
+            self._set_reading(True)  # to see it end, whoever is still full downstream
             self.child.terminate()
             self.child.close_input()
 
@@ -141,7 +143,7 @@ class ProcessTask(ABC):
     def flush(self) -> None:
         """Write what was said, as far as its pipe takes it; the rest when it takes more."""
         child = self.child
-        if child is None or self._dying:
+        if child is None or self._dying or child.input < 0:
             return
         try:
             if child.write(self.conn.data_to_send()):
@@ -149,8 +151,13 @@ class ProcessTask(ABC):
             else:
                 self.host.watch_writing(child.input, self.flush)
         except OSError:
+            # It reads no more. Its last words, which say why, may still be in the other pipe.
             self.host.unwatch_writing(child.input)
-            self.died("")
+            child.close_input()
+            self._set_reading(True)
+            self.host.timers.after(
+                _REAP_SECS, lambda: self.died("it closed its input") if self.child is child else None
+            )
 
     def block(self, by: int) -> None:
         """A queue downstream became full (1), or no longer is (-1)."""
@@ -158,7 +165,7 @@ class ProcessTask(ABC):
         if self.child is not None and not self._dying:
             if not self.blocked_by:
                 self.heard_at = self.host.now  # nobody listened meanwhile
-            self._set_reading(not self.blocked_by)
+            self._set_reading(not self.blocked_by or self.host.ending)
 
     def _set_reading(self, reading: bool) -> None:
         if reading != self._reading and self.child is not None:
@@ -215,9 +222,25 @@ class ProcessTask(ABC):
     def started(self) -> None:
         """The handshake was answered."""
 
-    @abstractmethod
     def look_after(self) -> None:
         """Called each second: is the child alive?"""
+        child = self.child
+        if child is None or self._dying:
+            return
+        if not self._reading:
+            if child.poll() is not None:  # while its output is not read, nothing else would tell
+                self.died("")
+            return
+        silence = self.host.now - self.heard_at
+        due = self.due if self.ready else "answer the handshake"
+        if due and silence > self.plan.settings.subprocess_timeout_secs:
+            child.kill()
+            self.died(f"heartbeat timeout: it did not {due} for {silence:.0f} s (topology.subprocess.timeout.secs)")
+
+    @property
+    @abstractmethod
+    def due(self) -> str:
+        """What a child that is ready owes, "answer …"; empty when nothing."""
 
     def _read_error(self) -> None:
         child = self.child

@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from multilang.local import LocalCluster, LocalClusterError, TaskStartError
+from multilang.topology import ShellBolt, ShellSpout, TopologyBuilder
+from tests.local import topologies
+
+HERE = Path(__file__).parent
+SOAK = os.environ.get("MULTILANG_SOAK") == "full"
+QUICK = {"topology.message.timeout.secs": 0.5}
+
+
+def plain(*arguments: str) -> ShellBolt:
+    return ShellBolt([sys.executable, str(HERE / "plain_bolt.py"), *arguments], output_fields=["n", "task"])
+
+
+def with_bolt(bolt, spout=topologies.Numbers):
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", spout)
+    builder.set_bolt("bolt", bolt).shuffle_grouping("numbers")
+    return builder.build("plain")
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def eventually(condition, timeout=20.0):
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, "it did not come to that"
+        time.sleep(0.01)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("victims", [{"two", "pass"}, {"two", "pass", "endless"}], ids=["bolts", "all"])
+def test_every_tuple_is_acked_in_the_end_however_often_children_are_killed(tmp_path, victims):
+    kills = 50 if SOAK else 6
+    stop, acked = tmp_path / "stop", tmp_path / "acked"
+    rng = random.Random(4)
+    conf = {**QUICK, "test.stop": str(stop), "test.acked": str(acked), "topology.max.spout.pending": 50}
+    with LocalCluster("process", conf=conf) as cluster:
+        run = cluster.submit(topologies.endless, capture=["pass"])
+        run.wait(lambda run: run.counters["endless"].acked > 100, timeout=60)
+        for _ in range(kills):
+            run.run_for(rng.random() * 0.4)
+            pids = [task.pid for task in run.tasks if task.component in victims and task.alive and task.pid]
+            if pids:
+                os.kill(rng.choice(pids), signal.SIGKILL)
+        acked_then = run.counters["endless"].acked
+        run.wait(lambda run: run.counters["endless"].acked > acked_then + 100, timeout=60)
+        stop.touch()
+        run.wait(timeout=60)
+        counters = run.counters
+        passed = {tup["n"] for tup in run.captured("pass")}
+    done = [int(line) for line in acked.read_text().split()]
+    assert counters["two"].restarts + counters["pass"].restarts + counters["endless"].restarts > kills / 2
+    assert counters["endless"].pending == 0
+    if "endless" not in victims:
+        assert sorted(done) == list(range(counters["endless"].emitted - counters["endless"].failed))
+    assert set(done) == set(range(max(done) + 1))
+    assert passed >= set(done)
+
+
+def test_a_component_in_another_language_takes_part(run_topology, caplog):
+    with caplog.at_level(logging.INFO, "bolt"):
+        run = run_topology(with_bolt(plain()), "process", capture=["bolt"], conf={"test.numbers": 20})
+    assert [n for n, _ in (tup.values for tup in run.captured("bolt"))] == list(range(20))
+    assert run.counters["numbers"].acked == 20
+    assert "got [3, 3]" in caplog.text
+
+
+def test_a_spout_in_another_language_takes_part(run_topology):
+    spout = ShellSpout([sys.executable, str(HERE / "plain_spout.py")], output_fields=["n", "from"])
+    run = run_topology(with_bolt(topologies.FailsTwice, spout), "process", capture=["bolt"])
+    assert sorted(tup["n"] for tup in run.captured("bolt")) == list(range(10))
+    assert (run.counters["numbers"].acked, run.counters["numbers"].failed) == (10, 20)
+
+
+@pytest.mark.parametrize(
+    ("fault", "complaint"),
+    [
+        ("stray text", "nothing but the protocol may be written to stdout: 'hello"),
+        ("exit", "the process exited with status 3"),
+        ("undeclared stream", "an emit on stream 'nowhere', which 'bolt' does not declare"),
+        ("wrong number of values", "an emit of 4 values on stream 'default', which has 2 fields: n, task"),
+        ("double ack", "acked or failed before"),
+        ("half a message", "the stream ended inside a message"),
+        ("hang", "heartbeat timeout"),
+    ],
+)
+def test_a_child_that_breaks_the_protocol_is_reported_and_started_again(run_topology, tmp_path, fault, complaint):
+    conf = {**QUICK, "topology.subprocess.timeout.secs": 1, "test.numbers": 5}
+    topology = with_bolt(plain(fault, str(tmp_path / "mark")))
+    run = run_topology(topology, "process", capture=["bolt"], conf=conf)
+    assert [error.fatal for error in run.errors] == [True]
+    assert complaint in run.errors[0].message
+    assert run.errors[0].component == "bolt"
+    assert run.counters["bolt"].restarts == 1
+    assert {tup["n"] for tup in run.captured("bolt")} | {0} == set(range(5))
+    assert run.counters["numbers"].acked == 5
+
+
+def test_a_megabyte_of_stderr_holds_nobody_up(run_topology, tmp_path):
+    run = run_topology(with_bolt(plain("stderr", str(tmp_path / "mark"))), "process")
+    assert run.counters["numbers"].acked == 100
+    assert run.errors == []
+
+
+def test_a_child_that_never_starts_ends_the_wait_with_its_last_words():
+    with LocalCluster("process") as cluster:
+        run = cluster.submit(with_bolt(plain("never starts")))
+        with pytest.raises(
+            TaskStartError, match=r"bolt 'bolt' \(task 2\) died 5 times at its start(.|\n)*no such luck"
+        ):
+            run.wait(timeout=60)
+        with pytest.raises(TaskStartError):
+            run.wait(timeout=60)
+
+
+def test_a_component_that_can_not_be_initialized_ends_the_wait():
+    with LocalCluster("process") as cluster:
+        run = cluster.submit(topologies.bad_start)
+        with pytest.raises(TaskStartError, match="badstart"):
+            run.wait(timeout=60)
+        assert any("the database is not there" in error.message for error in run.errors)
+
+
+def test_a_command_that_does_not_exist_is_named():
+    with LocalCluster("process") as cluster:
+        run = cluster.submit(with_bolt(ShellBolt(["no-such-program", "-x"], output_fields=["n"])))
+        with pytest.raises(TaskStartError, match=r"\['no-such-program', '-x'\] can't be started"):
+            run.wait(timeout=60)
+
+
+def test_a_shell_component_needs_processes():
+    with LocalCluster("inprocess") as cluster, pytest.raises(LocalClusterError, match='mode="process"'):
+        cluster.submit(with_bolt(plain()))
+
+
+def test_a_topology_that_no_process_can_import_says_so():
+    class Local(topologies.Echo):
+        pass
+
+    with LocalCluster("process") as cluster, pytest.raises(LocalClusterError, match="Assign it to a name in a module"):
+        cluster.submit(with_bolt(Local))
+
+
+def test_a_slow_bolt_holds_up_those_who_feed_it_and_memory_stays_bounded():
+    conf = {"test.numbers": 10**9, "test.slow.secs": 0.01, "topology.message.timeout.secs": 600}
+    with LocalCluster("process", conf=conf) as cluster:
+        run = cluster.submit(topologies.slow)
+        run.wait(lambda run: run.counters["slow"].executed > 20, timeout=60)
+        seen = [0, 0]
+
+        def held_up(run):
+            seen.append(run.counters["numbers"].emitted)
+            return len(set(seen[-20:])) == 1
+
+        run.wait(held_up, timeout=60)
+        counters = run.counters
+        assert counters["numbers"].emitted - counters["slow"].executed < 20_000
+
+
+def test_tuples_of_ten_megabytes_go_both_ways(run_topology):
+    run = run_topology(topologies.big, "process", capture=["length"], timeout=120)
+    assert [tup["length"] for tup in run.captured("length")] == [10_000_000] * 3
+    assert run.counters["big"].acked == 3
+
+
+def test_ten_thousand_task_ids_that_nobody_reads_yet_block_nothing(run_topology):
+    run = run_topology(topologies.flood, "process", conf={"test.numbers": 2}, timeout=120)
+    assert run.counters["pass"].executed == 20_000
+    assert run.counters["numbers"].acked == 2
+
+
+def test_nothing_is_left_when_the_cluster_ends():
+    with LocalCluster("process") as cluster:
+        run = cluster.submit(topologies.word_count)
+        run.wait(timeout=60)
+        pids = [task.pid for task in run.tasks]
+        pid_dir = Path(run.pid_dir)
+        assert {int(file.name) for file in pid_dir.iterdir()} == set(pids)
+    assert not any(alive(pid) for pid in pids)
+    assert not pid_dir.parent.exists()
+
+
+def test_a_child_that_ignores_sigterm_is_killed_after_a_grace(monkeypatch):
+    from multilang.local.process import topology as process_topology
+
+    monkeypatch.setattr(process_topology, "GRACE_SECS", 0.3)
+    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)"
+    with LocalCluster("process") as cluster:
+        run = cluster.submit(with_bolt(ShellBolt([sys.executable, "-c", stubborn], output_fields=["n"])))
+        run.wait(lambda run: all(task.pid for task in run.tasks), timeout=30)
+        run.run_for(0.3)
+        pids = [task.pid for task in run.tasks]
+    assert not any(alive(pid) for pid in pids)
+
+
+def test_nothing_is_left_when_the_cluster_s_process_is_killed(tmp_path):
+    script = tmp_path / "runs.py"
+    script.write_text(
+        "from multilang.local import LocalCluster\n"
+        "from tests.local import topologies\n"
+        "cluster = LocalCluster('process', conf={'test.numbers': 10**9})\n"
+        "run = cluster.submit(topologies.passing)\n"
+        "run.wait(lambda run: run.counters['numbers'].acked > 10, timeout=60)\n"
+        "print(*[task.pid for task in run.tasks], flush=True)\n"
+        "run.wait()\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(HERE.parent.parent)}
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, env=env) as process:
+        assert process.stdout is not None
+        pids = [int(pid) for pid in process.stdout.readline().split()]
+        process.kill()
+    assert len(pids) == 2
+    eventually(lambda: not any(alive(pid) for pid in pids))
+
+
+def test_a_topology_without_a_name_in_any_module_is_given_by_a_private_file(run_topology):
+    run = run_topology(with_bolt(topologies.Pass), "process", capture=["bolt"])
+    assert run.counters["numbers"].acked == 100
+    folder = Path(run.pid_dir).parent
+    assert (folder.stat().st_mode & 0o777, (folder / "topology.pickle").stat().st_mode & 0o777) == (0o700, 0o600)
