@@ -10,11 +10,21 @@ from time import monotonic, sleep
 from multilang.component.collector import BoltCollector, SpoutCollector
 from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError
 from multilang.protocol.fast import fast_emit
-from multilang.protocol.messages import Ack, Activate, Deactivate, Fail, Heartbeat, Next, TaskIds, Tuple
+from multilang.protocol.messages import (
+    HEARTBEAT_STREAM,
+    Ack,
+    Activate,
+    Deactivate,
+    Fail,
+    Heartbeat,
+    Next,
+    TaskIds,
+    Tuple,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from multilang.component.attendant import Attendant
@@ -24,6 +34,8 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Message
 
 _READ = 65536  # bytes; more costs latency and spout rate (256 KiB: 1.5 times)
+HEARTBEAT = HEARTBEAT_STREAM.encode()
+_HEARTBEAT_SIZE = 200  # bytes; what is longer holds more than a heartbeat
 _PATIENCE = 10  # milliseconds that a full pipe is waited for before reading goes on meanwhile
 _MAX_BACKLOG = 64 * 1024 * 1024  # bytes read ahead while the parent does not read, before reading stops too
 _IDLE_SLEEPS = (
@@ -59,17 +71,17 @@ class Wire:
         self.attendant: Attendant | None = None
         self.on_tuple: Callable[[Tuple], None] = _not_a_bolt
         self.on_command: Callable[[Message], None] = _not_a_spout
-        self.log_level = 20  # of Python's logging: info
         self._fd = fd
-        self._backlog: deque[Message] = deque()
+        self._events: Iterator[Message] = iter(())  # what came last, decoded one by one
+        self._backlog: deque[Message] = deque()  # what came while user code waited, or while the pipe was full
         self._unread = 0  # bytes that the backlog was made of
         self._failure: RemoteProtocolError | None = None
         self._ended = False
         self._main = get_ident()
         self._buffer = connection.write
 
-    def read(self) -> list[Message]:
-        """Wait for input and return its events. Raises EndOfInput at its end."""
+    def read(self) -> bytes:
+        """Wait for input. Raises EndOfInput at its end."""
         if self._failure is not None:
             raise self._failure
         if self._ended:
@@ -80,16 +92,25 @@ class Wire:
             self.connection.receive_data(data)
             raise EndOfInput
         self._unread += len(data)
+        return data
+
+    def read_on(self) -> None:
+        """Read while user code waits, or while the pipe is full: what comes is kept for later, in order."""
+        self._keep(self._events)
+        if not self._backlog:
+            self._keep(self.connection.iter_data(self.read()))
+
+    def _keep(self, events: Iterator[Message]) -> None:
         try:
-            return self.connection.receive_data(data)
+            for event in events:
+                self._backlog.append(event)
         except RemoteProtocolError as error:
             self._failure = error  # raised when what came before it was handled
-            return error.events  # type: ignore[return-value]
 
     def next_event(self) -> Message:
         """The next event, in order; for the handshake, before ``loop``."""
         while not self._backlog:
-            self._backlog.extend(self.read())
+            self.read_on()
         return self._backlog.popleft()
 
     def loop(self) -> None:
@@ -99,30 +120,29 @@ class Wire:
         connection = self.connection
         attendant = self.attendant
         assert attendant is not None
-        events: list[Message] = []
         while True:
-            for event in events:
-                if type(event) is Tuple:
-                    on_tuple(event)
-                else:
-                    self._handle(event)
-            while backlog:  # read while user code waited, or while the pipe was full
+            while backlog:
                 self._handle(backlog.popleft())
             self._unread = 0
             self.flush()
             if self.output.closed:
                 raise EndOfInput
-            events = []
             if backlog:
                 continue
             # While this thread waits, other threads' messages are sent at once.
             connection.write = self._send_now
             try:
-                events = self.read()
+                data = self.read()
             finally:
                 connection.write = self._buffer
-            if attendant.parked and (len(events) > 1 or type(events[0]) is not Heartbeat):
+            if attendant.parked and (len(data) > _HEARTBEAT_SIZE or HEARTBEAT not in data):
                 attendant.wake()
+            self._events = connection.iter_data(data)
+            for event in self._events:
+                if type(event) is Tuple:
+                    on_tuple(event)
+                else:
+                    self._handle(event)
 
     def _handle(self, event: Message) -> None:
         if type(event) is Tuple:
@@ -130,9 +150,21 @@ class Wire:
         elif type(event) is Heartbeat:
             self.connection.sync()
         elif type(event) is TaskIds:
-            deliver(event)
+            self._deliver(event)
         else:
             self.on_command(event)
+
+    def _deliver(self, event: TaskIds) -> None:
+        """Give task ids to the emit that asked for them; its callback is user code and may be slow."""
+        token = event.token
+        if type(token) is _Wait:
+            token.tasks = event.tasks
+            return
+        attendant = self.attendant
+        assert attendant is not None
+        outer, attendant.busy = attendant.busy, event
+        token(event.tasks)
+        attendant.busy = outer
 
     def _send_now(self, text: str) -> None:
         self._buffer(text)
@@ -152,10 +184,12 @@ class Wire:
             if reading and not self._ended and self._failure is None and self._unread < _MAX_BACKLOG:
                 poll.register(self._fd, select.POLLIN)
             ready = poll.poll(_PATIENCE)
-            reading = not ready or reading  # a parent that does not read may be waiting for us to
+            if not ready and not reading:
+                reading = True  # a parent that does not read may be waiting for us to
+                self._keep(self._events)
             if any(fd == self._fd for fd, _ in ready):
                 try:
-                    self._backlog.extend(self.read())
+                    self._keep(self.connection.iter_data(self.read()))
                 except EndOfInput:
                     pass  # what was read before is still handled
                 except RemoteProtocolError as error:
@@ -189,7 +223,7 @@ class Wire:
                 if self.output.closed:
                     raise EndOfInput
                 if not self._backlog:
-                    self._backlog.extend(self.read())
+                    self.read_on()
                 while self._backlog and wait.tasks is None:
                     event = self._backlog.popleft()
                     if type(event) is Tuple:
@@ -201,15 +235,6 @@ class Wire:
             if attendant is not None:
                 attendant.waiting = False
         return wait.tasks
-
-
-def deliver(event: TaskIds) -> None:
-    """Give task ids to the emit that asked for them."""
-    token = event.token
-    if type(token) is _Wait:
-        token.tasks = event.tasks
-    else:
-        token(event.tasks)
 
 
 class _WireCollector:
@@ -230,12 +255,6 @@ class _WireCollector:
     def report_metric(self, name: str, params: Any) -> None:
         """See Collector."""
         self._connection.metrics(name, params)
-
-    def attach_logging(self) -> None:
-        """See Collector."""
-        from multilang.component.logs import install
-
-        install(self, self._wire.log_level)  # type: ignore[arg-type]
 
     def _asked(
         self, send: Callable[[Any], None], task: int | None, need: bool, callback: Callable[[list[int]], None] | None
@@ -325,6 +344,11 @@ class WireSpoutCollector(_WireCollector, SpoutCollector):
         on_task_ids: Callable[[list[int]], None] | None = None,
     ) -> list[int] | None:
         """See SpoutCollector."""
+        if not self._connection.commands_owed:
+            raise LocalProtocolError(
+                f"component {self._connection.component!r} emits while Storm does not listen to its spout; emit in "
+                "next_tuple, ack, fail, activate or deactivate (what other threads find is put into a queue for those)"
+            )
         self.emitted += 1
         if need_task_ids or on_task_ids is not None:
             return self._asked(

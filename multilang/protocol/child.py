@@ -38,7 +38,7 @@ from multilang.protocol.messages import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from multilang.protocol.messages import Schema
@@ -109,86 +109,90 @@ class ChildConnection:
 
         Raises RemoteProtocolError, its ``events`` those before what broke the protocol; from then on there are no more.
         """
+        events: list[Message] = []
+        try:
+            for event in self.iter_data(data):
+                events.append(event)  # noqa: PERF402 - what came before a broken one is kept
+        except RemoteProtocolError as error:
+            error.events = list(events)
+            raise
+        return events
+
+    def iter_data(self, data: bytes) -> Iterator[Message]:  # noqa: C901 - one loop, with no call per tuple
+        """The same one by one: each is decoded when it is asked for, and can be let go before the next.
+
+        All must be taken before the next data is given.
+        """
         if not data:
             self._frames.close()
-            return []
-        events: list[Message] = []
-        failure = None
+            return
+        schema = self.schema
+        unfinished = self.unfinished
+        new = Tuple.__new__
+        frames, failure = self._cut(data)
         try:
-            frames = self._frames.feed(data)
-        except RemoteProtocolError as error:
-            frames = error.events  # type: ignore[assignment]
-            failure = error
-        try:
-            self._read(frames, events)
+            if not self._ready:
+                if not frames:
+                    return
+                limit = self._frames.max_buffer
+                yield self._read_setup(frames[0])
+                frames = frames[1:]
+                if (
+                    self._frames.max_buffer != limit
+                ):  # the conf's bound holds from here on, for what is read already, too
+                    frames, failure = self._cut(self._frames.take_back(frames))
+            for frame in frames:
+                try:
+                    message = loads(frame)
+                except ValueError as error:
+                    raise _broken("a message", f"is not JSON ({error})", frame) from None
+                if type(message) is dict:
+                    if "tuple" in message:
+                        try:
+                            id = message["id"]
+                            component = message["comp"]
+                            stream = message["stream"]
+                            task = message["task"]
+                            values = message["tuple"]
+                        except KeyError as error:
+                            raise _broken("a tuple", f"lacks {error}", frame) from None
+                        kinds = (type(id), type(component), type(stream), type(task), type(values))
+                        if kinds != _TUPLE_KINDS and kinds != _NULL_COMPONENT_KINDS:
+                            raise _wrong_tuple(message, frame)
+                        if task == -1 and stream == HEARTBEAT_STREAM:
+                            yield Heartbeat(id)
+                            continue
+                        tup = new(Tuple)  # its fields set here: a call of __init__ costs as much as the rest together
+                        tup.id = id
+                        tup.component = component
+                        tup.stream = stream
+                        tup.task = task
+                        tup.values = values
+                        tup.schema = schema
+                        tup.unfinished = True
+                        unfinished[id] = tup
+                        if b"\\" in frame and not id.lstrip("-").isalnum():
+                            self._plain_ids = False
+                        yield tup
+                    else:
+                        yield self._read_command(message, frame)
+                elif type(message) is list:
+                    ids = self._read_task_ids(message, frame)
+                    if ids is not None:
+                        yield ids
+                else:
+                    raise _broken("a message", f"is {type(message).__name__}, neither an object nor an array", frame)
         except RemoteProtocolError as error:
             failure = error
         if failure is not None:
             self._frames = BrokenReader(failure)
-            failure.events = list(events)
             raise failure
-        return events
 
-    def _read(self, frames: list[bytes], events: list[Message]) -> None:
-        schema = self.schema
-        unfinished = self.unfinished
-        new = Tuple.__new__
-        if not self._ready:
-            if not frames:
-                return
-            limit = self._frames.max_buffer
-            events.append(self._read_setup(frames[0]))
-            frames = frames[1:]
-            if self._frames.max_buffer != limit:  # the conf's bound holds from here on, for what is read already, too
-                frames = self._bounded(frames, events)
-        for frame in frames:
-            try:
-                message = loads(frame)
-            except ValueError as error:
-                raise _broken("a message", f"is not JSON ({error})", frame) from None
-            if type(message) is dict:
-                if "tuple" in message:
-                    try:
-                        id = message["id"]
-                        component = message["comp"]
-                        stream = message["stream"]
-                        task = message["task"]
-                        values = message["tuple"]
-                    except KeyError as error:
-                        raise _broken("a tuple", f"lacks {error}", frame) from None
-                    kinds = (type(id), type(component), type(stream), type(task), type(values))
-                    if kinds != _TUPLE_KINDS and kinds != _NULL_COMPONENT_KINDS:
-                        raise _wrong_tuple(message, frame)
-                    if task == -1 and stream == HEARTBEAT_STREAM:
-                        events.append(Heartbeat(id))
-                        continue
-                    tup = new(Tuple)  # its fields set here: a call of __init__ costs as much as the rest together
-                    tup.id = id
-                    tup.component = component
-                    tup.stream = stream
-                    tup.task = task
-                    tup.values = values
-                    tup.schema = schema
-                    tup.unfinished = True
-                    unfinished[id] = tup
-                    if b"\\" in frame and not id.lstrip("-").isalnum():
-                        self._plain_ids = False
-                    events.append(tup)
-                else:
-                    events.append(self._read_command(message, frame))
-            elif type(message) is list:
-                ids = self._read_task_ids(message, frame)
-                if ids is not None:
-                    events.append(ids)
-            else:
-                raise _broken("a message", f"is {type(message).__name__}, neither an object nor an array", frame)
-
-    def _bounded(self, frames: list[bytes], events: list[Message]) -> list[bytes]:
+    def _cut(self, data: bytes) -> tuple[list[bytes], RemoteProtocolError | None]:
         try:
-            return self._frames.feed(self._frames.take_back(frames))
+            return self._frames.feed(data), None
         except RemoteProtocolError as error:
-            self._read(error.events, events)  # type: ignore[arg-type]
-            raise
+            return error.events, error  # type: ignore[return-value]
 
     def _read_command(self, message: dict[str, Any], frame: bytes) -> Message:
         command = message.get("command")
