@@ -10,9 +10,10 @@ import click
 from multilang.topology.errors import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from multilang.cli.arguments import Top
+    from multilang.protocol import Tuple
     from multilang.topology import Topology
 
 
@@ -35,8 +36,9 @@ class Ranking:
         self._value = None if top.value is None else stream.fields.index(top.value)
         self._seen: dict[Any, Any] = {}
 
-    def add(self, values: Sequence[Any]) -> None:
+    def add(self, tup: Tuple) -> None:
         """One tuple of the stream."""
+        values = tup.values
         key = values[self._key]
         if isinstance(key, list | dict):
             key = str(key)

@@ -123,8 +123,9 @@ class _Run:
         """Submit it and wait; what came of it. Raises click's usage errors for a conf that can't be."""
         start = time.monotonic()
         end, problem, status, run = "broke-off", None, exits.BROKE_OFF, None
-        top = self._ranking.top if self._ranking else None
-        capture = [] if top is None else [(top.component, top.stream)]
+        ranking = self._ranking
+        top = None if ranking is None else ranking.top
+        capture = {} if ranking is None else {(ranking.top.component, ranking.top.stream): ranking.add}
         with LocalCluster(mode=self._mode, seed=self._seed) as cluster:  # type: ignore[arg-type]
             try:
                 run = cluster.submit(self._topology, conf=self._conf, capture=capture)
@@ -138,9 +139,6 @@ class _Run:
                 problem = str(error)
             took = (run.clock.now() - run.started) if run is not None else time.monotonic() - start
             counters = run.counters if run is not None else {}
-            if run is not None and top is not None and self._ranking is not None:
-                for tup in run.captured(top.component, top.stream):
-                    self._ranking.add(tup.values)
             seed = cluster.seed if self._mode == "simulated" else None
         outcome = Outcome(self._topology.name, self._mode, seed, end, status, took, counters, 0, top, problem=problem)
         outcome.lost = sum(each.lost for each in counters.values())

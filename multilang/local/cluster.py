@@ -62,7 +62,8 @@ class LocalCluster:
         """Start a topology.
 
         ``conf`` is laid over the cluster's and the topology's own. ``capture``: the streams whose tuples are kept for
-        ``captured``, each a component (all of its streams) or a pair (component, stream).
+        ``captured``, each a component (all of its streams) or a pair (component, stream); or a dict of these and of
+        functions, each called with every tuple instead of keeping it (in the cluster's thread, with processes).
         """
         if self._closed:
             raise LocalClusterError("this LocalCluster is closed; make another")

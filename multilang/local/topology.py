@@ -73,7 +73,8 @@ class LocalTopology(ABC):
         self._captured: dict[tuple[str, str], list[LocalTuple]] = {}
         for wanted in capture:
             keep = capture[wanted] if isinstance(capture, Mapping) else None
-            self._capture(*((wanted, None) if isinstance(wanted, str) else wanted), keep)
+            component, stream = (wanted, None) if isinstance(wanted, str) else wanted
+            self._capture(component, stream, keep)
 
     # ---- what to do with it ----
 

@@ -1,0 +1,46 @@
+"""Tuples that are handed to a function instead of being kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from multilang import BasicBolt, LocalCluster, ReliableSpout, TopologyBuilder
+
+
+class Letters(ReliableSpout):
+    output_fields = ["letter"]
+
+    def initialize(self, conf, context):
+        super().initialize(conf, context)
+        self.left = list("edcba")
+
+    def next_tuple(self):
+        if self.left:
+            self.emit([self.left.pop()])
+
+    def exhausted(self):
+        return not self.left
+
+
+class Upper(BasicBolt):
+    output_fields = ["letter"]
+
+    def process(self, tup):
+        self.emit([tup["letter"].upper()])
+
+
+builder = TopologyBuilder()
+builder.set_spout("letters", Letters)
+builder.set_bolt("upper", Upper).shuffle_grouping("letters")
+topology = builder.build("letters")
+
+
+@pytest.mark.parametrize("mode", ["process", "inprocess", "simulated"])
+def test_a_function_gets_each_tuple_in_order_and_nothing_is_kept(mode):
+    got = []
+    with LocalCluster(mode) as cluster:
+        run = cluster.submit(topology, capture={("upper", "default"): lambda tup: got.append(tup["letter"])})
+        run.wait(timeout=60)
+        with pytest.raises(KeyError, match="not captured"):
+            run.captured("upper")
+    assert got == list("ABCDE")
