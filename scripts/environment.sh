@@ -42,6 +42,16 @@ find_python() {
         "or name one: MULTILANG_PYTHON=/path/to/python3 $0"
 }
 
+# Debian's packages, for whoever may install them.
+apt_install() {
+    say "Installing $* ..."
+    {
+        DEBIAN_FRONTEND=noninteractive apt-get update -q &&
+            DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
+    } </dev/null >>"$log" 2>&1
+}
+can_apt_install() { command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; }
+
 # Debian's python3 comes without ensurepip: its venv module then only says what to install.
 install_debian_venv() {
     local base=$1 package
@@ -49,15 +59,11 @@ install_debian_venv() {
     if ! command -v apt-get >/dev/null; then
         die "$base can't make virtual environments: its modules venv and ensurepip are missing." \
             "Install them (the package is often called python3-venv), or name another Python: MULTILANG_PYTHON=..."
-    elif [ "$(id -u)" != 0 ]; then
+    elif ! can_apt_install; then
         die "$base can't make virtual environments: its modules venv and ensurepip are missing." \
             "Install them:  sudo apt-get install $package"
     fi
-    say "Installing $package (Python's venv is missing) ..."
-    {
-        DEBIAN_FRONTEND=noninteractive apt-get update -q &&
-            DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$package"
-    } </dev/null >>"$log" 2>&1 || failed "apt-get could not install $package"
+    apt_install "$package" || failed "apt-get could not install $package"
 }
 
 failed() {
