@@ -256,7 +256,11 @@ class TestComponents:
         with refuses("bolt 'any' in its custom grouping of 'split': self.lock of Locked is a lock"):
             builder.build()
 
-    @pytest.mark.parametrize("thing", [len, lambda: 0, Split, [1, {"a": {2}}], b"x"], ids=["builtin", "lambda", "class", "containers", "bytes"])
+    @pytest.mark.parametrize(
+        "thing",
+        [len, lambda: 0, Split, [1, {"a": {2}}], b"x"],
+        ids=["builtin", "lambda", "class", "containers", "bytes"],
+    )
     def test_a_component_holds_whatever_can_be_copied(self, builder, thing):
         builder.set_bolt("holder", Holder(thing)).shuffle_grouping("split")
         spec = builder.build()["holder"]
