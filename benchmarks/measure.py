@@ -177,36 +177,26 @@ class Suite:
         return plain + self.right("filter", tuple(name for name in names if name not in PLAIN))
 
     def flat(self) -> None:
-        """CPU time per tuple and resident memory after 10^5, 10^6 (and 10^7) tuples: the largest over the smallest."""
+        """CPU time per tuple, and memory, of processes that handle 10^5, 10^6 (and 10^7) tuples: the most over the least."""
         if not self.only("ours"):
             return
         child = self.children["ours"]
-        costs: dict[int, list[float]] = {}
-        memory: list[float] = []
+        chunk = self.driver.chunk(child, "count")
         for _ in range(self.effort.flat_rounds):
+            costs, memory = [], []
             for tuples in self.effort.flat:
                 say(f"flat: {tuples}")
                 try:
-                    figures = self.driver.run(
-                        "stream",
-                        child,
-                        "count",
-                        **self.driver.chunk(child, "count"),
-                        repeats=tuples // 1000,
-                        timeout=900,
-                    )
+                    figures = self.driver.run("stream", child, "count", **chunk, repeats=tuples // 1000, timeout=900)
                 except WrongAnswer as error:
                     self.problem(error)
                     return
-                costs.setdefault(tuples, []).append(figures["cpu"] / tuples)
-                memory.append(figures["rss"] / figures["rss_before"])
-                self.results.add("flat ns", f"{tuples} tuples", "ours", figures["cpu"] / tuples)
+                costs.append(figures["cpu"] / tuples)
+                memory.append(figures["rss"])
+                self.results.add("flat ns", f"{tuples} tuples", "ours", costs[-1])
                 self.results.add("flat MiB", f"{tuples} tuples", "ours", figures["rss"] / 1024)
-        for n in range(self.effort.flat_rounds):
-            each = [values[n] for values in costs.values()]
-            self.results.add("flat", "cost", "ours", max(each) / min(each))
-        for growth in memory:
-            self.results.add("flat", "memory", "ours", growth)
+            self.results.add("flat", "cost", "ours", max(costs) / min(costs))
+            self.results.add("flat", "memory", "ours", max(memory) / min(memory))
 
     def cluster(self) -> None:
         """Word count on the embedded cluster: sentences per second, from the submission to the last ack."""

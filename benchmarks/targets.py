@@ -38,7 +38,7 @@ TARGETS = (
     Target("memory", "idle", "ujson", at_most=1.3),
     Target("start", "start", "import ujson", at_most=1.8),
     Target("flat", "cost", None, at_most=1.1),
-    Target("flat", "memory", None, at_most=1.02),
+    Target("flat", "memory", None, at_most=1.1),
     Target("cluster", "process", "storm", at_least=3),
     Target("cluster", "inprocess", None, at_least=25_000, aim=60_000),
 )
