@@ -9,10 +9,12 @@ from __future__ import annotations
 from multilang.local.cluster import LocalCluster
 from multilang.local.counters import Counters
 from multilang.local.errors import LocalClusterError, NotDrainedError, TaskStartError
+from multilang.local.faults import Faults
 from multilang.local.topology import LocalTopology, TaskError, TaskInfo
 
 __all__ = [
     "Counters",
+    "Faults",
     "LocalCluster",
     "LocalClusterError",
     "LocalTopology",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Literal
 
+    from multilang.local.faults import Faults
     from multilang.local.topology import Capture, LocalTopology
     from multilang.topology.model import Topology
 
@@ -40,14 +41,18 @@ class LocalCluster:
         mode: Literal["process", "inprocess", "simulated"] = "process",
         conf: Mapping[str, Any] | None = None,
         seed: int | None = None,
+        faults: Faults | None = None,
         *,
         fail_fast: bool = False,
     ) -> None:
         if mode not in MODES:
             raise ValueError(f"LocalCluster(mode={mode!r}): use one of {', '.join(map(repr, MODES))}")
+        if faults is not None and mode != "simulated":
+            raise ValueError(f'faults are for LocalCluster(mode="simulated"), not for mode={mode!r}')
         self.mode = mode
         self.conf = dict(conf or {})
         self.seed = Random().getrandbits(32) if seed is None else seed
+        self.faults = faults
         self.fail_fast = fail_fast
         self.topologies: dict[str, LocalTopology] = {}
         self._closed = False
@@ -83,6 +88,10 @@ class LocalCluster:
             from multilang.local.process.topology import ProcessTopology
 
             return ProcessTopology(plan, SystemClock(), capture, rng)
+        if self.mode == "simulated":
+            from multilang.local.simulated import SimulatedTopology
+
+            return SimulatedTopology(plan, capture, rng, self.seed, self.faults, self.fail_fast)
         from multilang.local.inprocess import InProcessTopology
 
         return InProcessTopology(plan, SystemClock(), capture, rng, self.fail_fast)

@@ -1,7 +1,7 @@
 """The pytest plugin, loaded by itself where this distribution is installed.
 
 Fixtures: ``run_bolt`` and ``run_spout`` (one component on given tuples, without a process), ``run_topology`` (a
-topology to its end, in any mode). Everything is imported when it is first used: pytest loads this in every project.
+topology to its end, in any mode), ``each_seed`` (a check of a simulated one, with many seeds). Everything is imported when it is first used: pytest loads this in every project.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any, Literal, Protocol
 
-    from multilang.local import LocalTopology
+    from multilang.local import Faults, LocalTopology
     from multilang.local.topology import Capture, Until
     from multilang.testing.bolts import BoltRun
     from multilang.testing.spouts import SpoutRun
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
             conf: Mapping[str, Any] | None = None,
             capture: Capture = (),
             until: Until = "drained",
-            timeout: float | None = 60,
+            timeout: float | None = None,
             seed: int | None = None,
+            faults: Faults | None = None,
             fail_fast: bool = False,
         ) -> LocalTopology: ...
 
@@ -55,7 +56,10 @@ def _run_spout() -> Callable[..., SpoutRun]:
 
 @pytest.fixture(name="run_topology")
 def _run_topology() -> Iterator[RunTopology]:
-    """``run_topology(topology, mode, capture=[...])``: the topology, run until it is drained; ended with the test."""
+    """``run_topology(topology, mode, capture=[...])``: the topology, run until it is drained; ended with the test.
+
+    ``timeout``: 60 seconds unless given; virtual ones, and a day, when simulated.
+    """
     from contextlib import ExitStack
 
     from multilang.local import LocalCluster
@@ -69,13 +73,22 @@ def _run_topology() -> Iterator[RunTopology]:
             conf: Mapping[str, Any] | None = None,
             capture: Capture = (),
             until: Until = "drained",
-            timeout: float | None = 60,
+            timeout: float | None = None,
             seed: int | None = None,
+            faults: Faults | None = None,
             fail_fast: bool = False,
         ) -> LocalTopology:
-            cluster = stack.enter_context(LocalCluster(mode, seed=seed, fail_fast=fail_fast))
+            cluster = stack.enter_context(LocalCluster(mode, seed=seed, faults=faults, fail_fast=fail_fast))
             run = cluster.submit(topology, conf=conf, capture=capture)
-            run.wait(until, timeout)
+            run.wait(until, 60 if timeout is None and mode != "simulated" else timeout)
             return run
 
         yield run
+
+
+@pytest.fixture(name="each_seed")
+def _each_seed() -> Callable[..., None]:
+    """``each_seed(check, seeds=100)``: ``check(seed)`` with many seeds; see multilang.testing.each_seed."""
+    from multilang.testing.seeds import each_seed
+
+    return each_seed

@@ -67,13 +67,14 @@ def test_every_tuple_is_acked_in_the_end_however_often_children_are_killed(tmp_p
         run.wait(timeout=60)
         counters = run.counters
         passed = {tup["n"] for tup in run.captured("pass")}
-    done = [int(line) for line in acked.read_text().split()]
+    lives = [[int(line) for line in life.split()] for life in acked.read_text().split("started")]
+    done = lives[-1]  # a spout that dies forgets what was under way: its source gives it again to the next
     assert counters["two"].restarts + counters["pass"].restarts + counters["endless"].restarts > kills / 2
     assert counters["endless"].pending == 0
     if "endless" not in victims:
         assert sorted(done) == list(range(counters["endless"].emitted - counters["endless"].failed))
-    assert set(done) == set(range(max(done) + 1))
-    assert passed >= set(done)
+    assert sorted(done) == list(range(max(done) + 1))
+    assert passed >= {number for life in lives for number in life}
 
 
 def test_a_component_in_another_language_takes_part(run_topology, caplog):
@@ -135,7 +136,7 @@ def test_a_child_that_never_starts_ends_the_wait_with_its_last_words():
 def test_a_component_that_can_not_be_initialized_ends_the_wait():
     with LocalCluster("process") as cluster:
         run = cluster.submit(topologies.bad_start)
-        with pytest.raises(TaskStartError, match="badstart"):
+        with pytest.raises(TaskStartError, match="the database is not there"):
             run.wait(timeout=60)
         assert any("the database is not there" in error.message for error in run.errors)
 

@@ -10,7 +10,7 @@ from multilang.local import LocalCluster, NotDrainedError
 from multilang.topology.javahash import task_index
 from tests.local import topologies
 
-pytestmark = pytest.mark.parametrize("mode", ["inprocess", "process"])
+pytestmark = pytest.mark.parametrize("mode", ["inprocess", "simulated", "process"])
 QUICK = {"topology.message.timeout.secs": 0.4}
 
 

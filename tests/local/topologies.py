@@ -341,6 +341,7 @@ class Endless(ReliableSpout):
         self.n = 0
         self.stop = conf["test.stop"]
         self.file = open(conf["test.acked"], "a", buffering=1)  # noqa: SIM115
+        self.file.write("started\n")
 
     def next_tuple(self):
         if not self.exhausted():

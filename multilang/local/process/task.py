@@ -47,6 +47,7 @@ class ProcessTask(ABC):
         self._reading = False
         self._dying = False
         self._reason = ""
+        self._complaint = ""  # the last error that this child reported
         self._logger = logging.getLogger(plan.component)
 
     # ---- a child's life ----
@@ -62,6 +63,7 @@ class ProcessTask(ABC):
         except OSError as error:
             host.fail(TaskStartError(f"{self.plan}: the command {command!r} can't be started: {error}"))
             return
+        self._complaint = ""
         self.conn = ParentConnection(self.kind, max_buffer=host.max_buffer)
         self.ready = self.worked = self._dying = False
         self.started_at = self.heard_at = host.now
@@ -118,8 +120,9 @@ class ProcessTask(ABC):
             self.deaths += 1
         if self.deaths >= START_ATTEMPTS:
             command = " ".join(self.host.commands.of(self.plan.spec))
+            why = f"{reason}; it had reported:\n{self._complaint}" if self._complaint else reason
             self.host.fail(
-                TaskStartError(f"{self.plan} died {self.deaths} times at its start ({command}); the last time {reason}")
+                TaskStartError(f"{self.plan} died {self.deaths} times at its start ({command}); the last time {why}")
             )
             return
         self.stats.restarts += 1
@@ -211,6 +214,7 @@ class ProcessTask(ABC):
         if isinstance(message, Log):
             self.host.log(self.plan, message.message, message.level)
         elif isinstance(message, Error):
+            self._complaint = message.message
             self.host.report(self.plan, message.message)
         elif isinstance(message, Metrics):
             self.host.metric(self.plan, message.name, message.params)

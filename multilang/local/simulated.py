@@ -1,0 +1,393 @@
+"""A topology on a virtual clock: what happens next is drawn from a seed, and so is what goes wrong.
+
+Every message (a tuple, a word to an acker or from it) takes a random time, but those of one task to another keep their
+order, as everywhere. The same seed gives the same run, event by event; hours of timeouts pass in no time.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from functools import partial
+from typing import TYPE_CHECKING
+
+from multilang.component.reliable import ReliableSpout
+from multilang.local.acker import Acker
+from multilang.local.actors import ActorTopology, BoltActor, Later, SpoutActor
+from multilang.local.clock import VirtualClock
+from multilang.local.collector import Links
+from multilang.local.counters import SAMPLE_EVERY
+from multilang.local.errors import LocalClusterError, NotDrainedError
+from multilang.local.faults import NO_FAULTS
+from multilang.local.topology import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+    from typing import Any
+
+    from multilang.local.faults import Faults
+    from multilang.local.plan import Plan
+    from multilang.local.topology import Capture, Until
+    from multilang.local.tuples import LocalTuple
+
+LONGEST_SECS = 24 * 3600.0  # virtual ones, for a wait without timeout: a day that does not drain is a hang
+MAX_UNDER_WAY = 1000  # messages; above that, spouts are not asked
+_TRIP_SECS = 0.002  # a message takes up to that
+_SHORTEST_PAUSE_SECS = 0.001
+
+
+class Event:
+    """One thing that happened: ``at`` (virtual seconds), ``what``, to which ``task``, and its ``detail``."""
+
+    __slots__ = ("at", "detail", "task", "what")
+
+    def __init__(self, at: float, what: str, task: int, detail: object) -> None:
+        self.at = at
+        self.what = what
+        self.task = task
+        self.detail = detail
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Event) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash((self.at, self.what, self.task))
+
+    def __str__(self) -> str:
+        return f"{self.at:.6f} {self.what} task {self.task}: {self.detail}"
+
+    __repr__ = __str__
+
+
+class _AckerTask:
+    """An acker, which may die."""
+
+    __slots__ = ("acker", "down_until", "id")
+
+    def __init__(self, id: int, acker: Acker) -> None:
+        self.id = id
+        self.acker = acker
+        self.down_until = 0.0
+
+
+class SimulatedTopology(ActorTopology):
+    """Runs while ``wait`` or ``run_for`` is called; their seconds are virtual. ``log``: everything that happened."""
+
+    def __init__(
+        self, plan: Plan, capture: Capture, rng: Random, seed: int, faults: Faults | None, fail_fast: bool
+    ) -> None:
+        self.seed = seed
+        self.log: list[Event] = []
+        self.faults = faults or NO_FAULTS
+        self.faults_so_far = 0
+        self.virtual = VirtualClock()
+        self._order = random.Random(rng.getrandbits(64))
+        self._chance = random.Random(rng.getrandbits(64))
+        self._users = random.Random(rng.getrandbits(64)).getstate()  # of the module ``random``, while components run
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._serial = 0
+        self._under_way = 0
+        self._last_due: dict[tuple[int, int], float] = {}
+        self._settled: list[tuple[int, int, bool]] = []
+        self._ackers = [_AckerTask(id, Acker(self._settled.append)) for id in plan.ackers]
+        self._down_until: dict[int, float] = {}
+        self._asked: set[int] = set()  # spouts whose next ``next`` is in the heap
+        super().__init__(plan, self.virtual, capture, rng, fail_fast)
+        self.receivers.update({id: id for id in self.bolts})
+        for actor in self.actors:
+            self.start(actor)
+            self._send(actor.plan.id)
+        self._start_timers()
+        for spout in self.spouts.values():
+            self._ask_soon(spout)
+
+    def _links(self) -> Links:
+        out = self.out
+        with_ackers = bool(self._ackers)
+
+        def init(root: int, value: int, task: int) -> None:
+            out.append((None, ("init", root, value, task)))
+
+        def ack(root: int, value: int) -> None:
+            out.append((None, ("ack", root, value)))
+
+        def fail(root: int) -> None:
+            out.append((None, ("fail", root)))
+
+        return Links(
+            out=out,
+            receivers=self.receivers,
+            init=init if with_ackers else None,
+            ack=ack,
+            fail=fail,
+            later=Later,
+            named=self.named,
+            getrandbits=self._rng.getrandbits,
+            now=self.virtual.now,
+            log=self._log,
+            report=self._error,
+            metric=self._metric,
+        )
+
+    def _start_spout(self, actor: SpoutActor, component: Any) -> None:
+        if isinstance(component, ReliableSpout):
+            component.clock = self.virtual.now  # type: ignore[method-assign]
+        super()._start_spout(actor, component)
+
+    # ---- what to do with it ----
+
+    def wait(self, until: Until = "drained", timeout: float | None = None) -> None:
+        secs = LONGEST_SECS if timeout is None else timeout
+        if until == "drained":
+            met = self._loop(self._is_drained, secs)
+        elif callable(until):
+            met = self._loop(lambda: until(self), secs)
+        else:
+            raise ValueError(f'wait(until={until!r}): use "drained" or a function of the topology')
+        if not met:
+            what = "is not drained" if until == "drained" else "did not come to what was waited for"
+            raise NotDrainedError(
+                f"topology {self.name!r} (seed {self.seed}) {what} after {secs:.0f} virtual seconds:",
+                listed(self.waiting_for),
+            )
+
+    def run_for(self, secs: float) -> None:
+        self._loop(lambda: False, secs)
+
+    def activate(self) -> None:
+        if not self.active:
+            self.active = True
+            for spout in self.spouts.values():
+                self._work(spout, spout.runner.activate, "activate", None)
+                self._ask_soon(spout)
+
+    def deactivate(self) -> None:
+        if self.active:
+            self.active = False
+            for spout in self.spouts.values():
+                self._work(spout, spout.runner.deactivate, "deactivate", None)
+
+    def kill(self, wait_secs: float = 0) -> None:
+        if self.killed:
+            return
+        try:
+            self.deactivate()
+            if wait_secs:
+                self._loop(self._is_drained, wait_secs)
+        finally:
+            self.killed = True
+            self.close()
+
+    @property
+    def waiting_for(self) -> list[str]:
+        lines = [*self._open_spouts(), *self._held_for_ticks()]
+        return [*lines, f"{self._under_way} messages under way"] if self._under_way else lines
+
+    def _is_drained(self) -> bool:
+        return not self._under_way and not self.waiting_for
+
+    # ---- the loop ----
+
+    def _loop(self, stop: Callable[[], object], secs: float) -> bool:
+        if self.killed:
+            raise LocalClusterError(f"topology {self.name!r} was killed; submit it again")
+        end = self.virtual.now() + secs
+        heap = self._heap
+        others = random.getstate()
+        random.setstate(self._users)
+        try:
+            while not stop():
+                if not heap or heap[0][0] > end:
+                    self.virtual.move_to(end)
+                    return False
+                due, _, call = heapq.heappop(heap)
+                self.virtual.move_to(due)
+                call()
+            return True
+        finally:
+            self._users = random.getstate()
+            random.setstate(others)
+
+    def _at(self, due: float, call: Callable[[], None]) -> None:
+        self._serial += 1
+        heapq.heappush(self._heap, (due, self._serial, call))
+
+    def _note(self, what: str, task: int, detail: object) -> None:
+        self.log.append(Event(self.virtual.now(), what, task, detail))
+
+    # ---- messages ----
+
+    def _message(self, source: int, target: int, call: Callable[[], None]) -> None:
+        """Let ``call`` happen after a random time, and after all that went from ``source`` to ``target`` before."""
+        trip = self._order.random() * _TRIP_SECS
+        if self._happens(self.faults.late):
+            longest = self.faults.late_secs
+            trip = self._chance.random() * (3 * self.plan.settings.message_timeout_secs if longest is None else longest)
+            self._note("late message to", target, f"from task {source}, {trip:.3f} s")
+        due = max(self.virtual.now() + trip, self._last_due.get((source, target), 0.0))
+        self._last_due[source, target] = due
+        self._under_way += 1
+
+        def arrive() -> None:
+            self._under_way -= 1
+            call()
+
+        self._at(due, arrive)
+
+    def _send(self, source: int, through: int | None = None) -> None:
+        """Send what a task said, or of it the first ``through`` messages."""
+        items = self.out[:]
+        self.out.clear()
+        for receiver, content in items[:through]:
+            if receiver is None:
+                acker = self._ackers[content[1] % len(self._ackers)] if self._ackers else None
+                if acker is not None:
+                    self._message(source, acker.id, self._acker_call(acker, content))
+            elif isinstance(receiver, Later):
+                self._work(self._actor(source), partial(receiver.execute, content), "task ids for", content)
+            else:
+                self._message(source, receiver, self._delivery(self.bolts[receiver], content))
+
+    def _delivery(self, bolt: BoltActor, tup: LocalTuple) -> Callable[[], None]:
+        def deliver() -> None:
+            if self._down_until.get(bolt.plan.id, 0.0) > self.virtual.now():
+                self._note("lost on the way to", bolt.plan.id, tup.values)
+                return
+            self._process(bolt, tup)
+
+        return deliver
+
+    def _process(self, bolt: BoltActor, tup: LocalTuple) -> None:
+        bolt.countdown -= 1
+        if not bolt.countdown:
+            bolt.countdown = SAMPLE_EVERY
+            bolt.rounds += 1
+        self._work(bolt, lambda: bolt.execute(tup), "process", tup)
+
+    def _acker_call(self, acker: _AckerTask, content: tuple[Any, ...]) -> Callable[[], None]:
+        def tell() -> None:
+            kind, root, *rest = content
+            if acker.down_until > self.virtual.now():
+                self._note("lost on the way to acker", acker.id, kind)
+                return
+            if self._happens(self.faults.acker_crash):
+                self._note("crash of acker", acker.id, kind)
+                acker.acker = Acker(self._settled.append)
+                acker.down_until = self.virtual.now() + self._chance.random() * self.faults.restart_secs
+                return
+            getattr(acker.acker, kind)(root, *rest)
+            for task, root, ok in self._settled:
+                self._message(acker.id, task, self._settling(task, root, ok))
+            self._settled.clear()
+
+        return tell
+
+    def _settling(self, task: int, root: int, ok: bool) -> Callable[[], None]:
+        def settle() -> None:
+            spout = self.spouts[task]
+            entry = spout.pending.remove(root)
+            if entry is not None:
+                self._tell(spout, entry, ok)
+
+        return settle
+
+    def _tell(self, spout: SpoutActor, entry: tuple[Any, float], ok: bool) -> None:
+        self._work(spout, lambda: self.settled(spout, entry, ok), "ack" if ok else "fail", entry[0])
+        spout.idle = 0
+        self._ask_soon(spout)
+
+    # ---- work ----
+
+    def _actor(self, task: int) -> BoltActor | SpoutActor:
+        return self.bolts[task] if task in self.bolts else self.spouts[task]
+
+    def _work(self, actor: BoltActor | SpoutActor, call: Callable[[], object], what: str, detail: Any) -> None:
+        """A call into a component, of which it may die."""
+        task = actor.plan.id
+        shown = (detail.component, detail.stream, list(detail.values)) if hasattr(detail, "values") else detail
+        if what != "next":
+            self._note(what, task, shown)
+        dies = (isinstance(actor, BoltActor) or self.faults.spouts) and self._happens(self.faults.crash)
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001  # user code
+            through = self._chance.randint(0, len(self.out))
+            self._note("death of", task, repr(error))
+            said, self.out[:] = self.out[:through], []
+            self.died(actor, error, detail if what == "process" else None, "" if what == "process" else f"in {what}")
+            self.out[:0] = said
+        else:
+            if dies:
+                said = self.out[: self._chance.randint(0, len(self.out))]
+                self.out.clear()
+                self._note("crash of", task, f"{len(said)} messages got through")
+                self._down_until[task] = self.virtual.now() + self._chance.random() * self.faults.restart_secs
+                self.restart(actor)
+                self.out[:0] = said
+        self._send(task)
+
+    def _happens(self, probability: float) -> bool:
+        if not probability or self.faults_so_far >= self.faults.limit:
+            return False
+        happens = self._chance.random() < probability
+        self.faults_so_far += happens
+        return happens
+
+    # ---- spouts ----
+
+    def _ask_soon(self, spout: SpoutActor) -> None:
+        """Ask it for its next tuple, sooner or later: the longer, the more often it had nothing."""
+        id = spout.plan.id
+        if id in self._asked:
+            return
+        self._asked.add(id)
+        pause = _SHORTEST_PAUSE_SECS * 2 ** min(spout.idle, 12)
+        self._at(self.virtual.now() + self._order.random() * pause, lambda: self._ask(spout))
+
+    def _ask(self, spout: SpoutActor) -> None:
+        self._asked.discard(spout.plan.id)
+        if not self.active or len(spout.pending) >= spout.max_pending:
+            return  # it is asked again when that changes
+        if self._under_way < MAX_UNDER_WAY:
+            before = spout.stats.emitted
+            self._work(spout, spout.runner.next, "next", None)
+            if spout.stats.emitted != before:
+                spout.idle = spout.deaths = 0
+                self._note("next", spout.plan.id, f"{spout.stats.emitted - before} emitted")
+            else:
+                spout.idle += 1
+        self._ask_soon(spout)
+
+    # ---- timers ----
+
+    def _start_timers(self) -> None:
+        settings = self.plan.settings
+        if settings.message_timeouts:
+            for acker in self._ackers:
+                self._every(settings.message_timeout_secs, partial(_rotate, acker))
+            for spout in self.spouts.values():
+                self._every(spout.plan.settings.message_timeout_secs, partial(self._expire, spout))
+        for bolt in self.bolts.values():
+            if bolt.plan.settings.tick_secs:
+                self._every(bolt.plan.settings.tick_secs, partial(self._tick, bolt))
+
+    def _every(self, secs: float, call: Callable[[], None]) -> None:
+        def ring() -> None:
+            self._at(self.virtual.now() + secs, ring)
+            call()
+
+        # The tasks of a topology do not start at the same instant, and neither do their ticks.
+        self._at(self.virtual.now() + secs * self._order.random(), ring)
+
+    def _tick(self, bolt: BoltActor) -> None:
+        self._process(bolt, self.tick_tuple(bolt))
+
+    def _expire(self, spout: SpoutActor) -> None:
+        for entry in spout.pending.rotate().values():
+            self._note("timeout of", spout.plan.id, entry[0])
+            self._tell(spout, entry, False)
+
+
+def _rotate(acker: _AckerTask) -> None:
+    acker.acker.rotate()

@@ -1,0 +1,44 @@
+"""Many seeds of a check: what a single run does not show, one of a thousand may."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SEED_VARIABLE = "MULTILANG_SEED"
+
+
+class SeedFailed(AssertionError):
+    """A check failed for ``seed``; what it failed with is this error's cause."""
+
+    def __init__(self, seed: int, passed: int, error: BaseException) -> None:
+        self.seed = seed
+        super().__init__(
+            f"seed {seed} fails, after {passed} that passed: {type(error).__name__}: {error}\n"
+            f"to replay this run alone: {SEED_VARIABLE}={seed}"
+        )
+
+
+def each_seed(check: Callable[[int], object], seeds: int = 100, first: int = 0) -> None:
+    """Call ``check(seed)`` with so many seeds; raises SeedFailed for the first that fails.
+
+    ``check`` runs a topology with ``LocalCluster("simulated", seed=seed, faults=Faults())`` and asserts what must hold
+    whatever happens. With MULTILANG_SEED in the environment only that seed is tried: the same run, event by event.
+    """
+    only = os.environ.get(SEED_VARIABLE)
+    tried = range(first, first + seeds) if only is None else [_number(only)]
+    for passed, seed in enumerate(tried):
+        try:
+            check(seed)
+        except Exception as error:
+            raise SeedFailed(seed, passed, error) from error
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{SEED_VARIABLE} is {text!r}; set it to the number that a failing run printed") from None
