@@ -96,11 +96,9 @@ class ChildConnection:
         self._streams: dict[str | None, OutStream] = {}
         self._streams_known = False
         # For fast_emit: per stream that is declared and not direct, the number of its fields (-1: not known) and the
-        # beginning of its messages; and the last single anchor with the text that says it, in one attribute, so that
-        # threads that emit at the same time never see the one with the other's.
+        # beginning of a message on it, up to the id of its one anchor.
         self.plain: dict[str | None, tuple[int, str]] = {}
         self._plain_ids = True  # no tuple id came with a character that JSON escapes; Storm's never do
-        self.last: tuple[Tuple | None, str] = (None, "")
 
     # ---- what comes in ----
 
@@ -137,9 +135,8 @@ class ChildConnection:
                 limit = self._frames.max_buffer
                 yield self._read_setup(frames[0])
                 frames = frames[1:]
-                if (
-                    self._frames.max_buffer != limit
-                ):  # the conf's bound holds from here on, for what is read already, too
+                if self._frames.max_buffer != limit and failure is None:
+                    # The conf's bound holds from here on, for what is read already, too.
                     frames, failure = self._cut(self._frames.take_back(frames))
             for frame in frames:
                 try:
@@ -173,6 +170,7 @@ class ChildConnection:
                         unfinished[id] = tup
                         if b"\\" in frame and not id.lstrip("-").isalnum():
                             self._plain_ids = False
+                            self.plain.clear()
                         yield tup
                     else:
                         yield self._read_command(message, frame)
@@ -192,7 +190,8 @@ class ChildConnection:
         try:
             return self._frames.feed(data), None
         except RemoteProtocolError as error:
-            return error.events, error  # type: ignore[return-value]
+            frames, error.events = error.events, []
+            return frames, error  # type: ignore[return-value]
 
     def _read_command(self, message: dict[str, Any], frame: bytes) -> Message:
         command = message.get("command")
@@ -454,17 +453,6 @@ class ChildConnection:
                 f"component {self.component!r}, stream {out.name!r}{at}: {error.reason}", error.index
             ) from None
 
-    def anchor_text(self, tup: Tuple | str) -> str:
-        """What a message that is anchored to ``tup`` alone, and asks for no task ids, says before its values."""
-        if type(tup) is not Tuple or not tup.unfinished:
-            tup = self._finishable(tup, "anchor")
-        if self._plain_ids:
-            text = '"anchors":["' + tup.id + '"],' + _ASK + '"tuple":'
-        else:
-            text = f'"anchors":[{dumps(tup.id)}],' + _ASK + '"tuple":'
-        self.last = (tup, text)
-        return text
-
     def _head(self, out: OutStream, anchors: Sequence[Tuple | str] | None) -> str:
         """The beginning of an emit's message: everything but need_task_ids, task and the values."""
         if anchors is None:
@@ -518,8 +506,8 @@ class ChildConnection:
         return found
 
     def _make_plain(self, stream: str | None, out: OutStream) -> None:
-        if not out.direct and self._ask:
-            self.plain[stream] = (out.arity, '{"command":"emit",' + out.part)
+        if not out.direct and self._ask and self._plain_ids:
+            self.plain[stream] = (out.arity, f'{{"command":"emit",{out.part}"anchors":["')
 
     def _ask_always(self) -> None:
         self._ask = ""

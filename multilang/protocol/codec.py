@@ -56,7 +56,7 @@ def encode_values(values: Sequence[Any]) -> str:
 
 def normalize(values: Sequence[Any]) -> list[Any]:
     """What a receiver would get for ``values``: same refusals, containers copied, tuples turned into lists."""
-    if not _SCALARS.issuperset(map(type, values)) or type(values) not in (list, tuple):
+    if type(values) not in (list, tuple) or not _SCALARS.issuperset(map(type, values)):
         return loads(encode_values(values))  # type: ignore[no-any-return]
     for value in values:
         kind = type(value)
@@ -136,7 +136,7 @@ def _kind(value: object) -> str:
 
 def _show(value: object) -> str:
     if isinstance(value, int):
-        return f"0x{value:x}" if value.bit_length() < 128 else f"of {value.bit_length()} bits"
+        return str(value) if value.bit_length() < 128 else f"of {value.bit_length()} bits"
     text = ascii(value)
     return text if len(text) <= 80 else text[:77] + "..."
 

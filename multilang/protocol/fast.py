@@ -27,12 +27,22 @@ _FREE = frozenset((float, bool, type(None)))  # with str and int: the scalars of
 _NOT_PLAIN = (-2, "")
 
 
+class NoAnchors:
+    """The default of an emit that is anchored only to what it names."""
+
+    anchors: Sequence[Tuple] = ()
+
+
+_NO_ANCHORS = NoAnchors()
+
+
 def fast_emit(
-    connection: ChildConnection, otherwise: Callable[..., Any], default: HasAnchors | None = None
+    connection: ChildConnection, otherwise: Callable[..., Any], default: HasAnchors = _NO_ANCHORS
 ) -> Callable[..., Any]:
-    """``emit`` with the signature of Bolt.emit; without ``anchors`` it takes those of ``default`` when given."""
+    """``emit`` with the signature of Bolt.emit; without ``anchors`` it takes those of ``default``."""
     plain = connection.plain
-    dumps = dumps_by_position
+    # Cells of this function are read faster than the module's names.
+    dumps, free, not_plain, lowest, highest = dumps_by_position, _FREE, _NOT_PLAIN, MIN_INT, MAX_INT
 
     def emit(
         values: Sequence[Any],
@@ -42,34 +52,30 @@ def fast_emit(
         need_task_ids: bool = False,
         on_task_ids: Callable[[list[int]], None] | None = None,
     ) -> Any:
-        if anchors is None and default is not None:
+        if anchors is None:
             anchors = default.anchors
         if (
-            anchors
-            and direct_task is None
+            direct_task is None
             and on_task_ids is None
             and not need_task_ids
             and type(values) is list
             and len(anchors) == 1
         ):
-            arity, text = plain.get(stream, _NOT_PLAIN)
+            arity, text = plain.get(stream, not_plain)
             if len(values) == arity or arity == -1:
                 for value in values:
                     kind = type(value)
-                    if kind is not str and kind not in _FREE and (kind is not int or not MIN_INT <= value <= MAX_INT):
+                    if kind is not str and kind not in free and (kind is not int or value > highest or value < lowest):
                         break
                 else:
-                    tup = anchors[0]
-                    anchor, anchor_text = connection.last
-                    if tup is not anchor or not anchor.unfinished:
-                        anchor_text = connection.anchor_text(tup)
+                    tup: Any = anchors[0]
                     try:
-                        row = dumps(values, False, False, False, False, 0, False)
-                    except (OverflowError, ValueError):
-                        pass  # NaN, an infinity or a lone surrogate: said with its position by the slow path
-                    else:
-                        connection.write(f"{text}{anchor_text}{row}}}\nend\n")
-                        return None
+                        if tup.unfinished:
+                            row = dumps(values, False, False, False, False, 0, False)
+                            connection.write(f'{text}{tup.id}"],"need_task_ids":false,"tuple":{row}}}\nend\n')
+                            return None
+                    except (AttributeError, OverflowError, ValueError):
+                        pass  # an anchor by its id, NaN, a lone surrogate: the slow path sends it or says what is wrong
         return otherwise(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
 
     return emit
