@@ -4,7 +4,8 @@ While user code runs long, the main thread can neither answer heartbeats nor flu
 emitted meanwhile, gives a sign of life each second (a ``sync`` from a bolt, which Storm ignores unasked; from a spout,
 where a sync would end the command, a ``log`` of level 0), and after ``multilang.process.timeout.secs`` ends the process
 with the main thread's stack in Storm's log. It also puts into the log what was written to the stray streams, and
-reports the metrics. It sleeps for as long as there is nothing to do.
+reports the metrics. It notices when nobody reads the output any more, and sees to it that the process ends when it
+shall. It sleeps for as long as there is nothing to do (and no thread of the user's that may say something).
 """
 
 from __future__ import annotations
@@ -12,13 +13,12 @@ from __future__ import annotations
 import os
 import select
 import sys
-from _thread import get_ident, start_new_thread
-from time import monotonic
+from _thread import _count as count_threads
+from _thread import allocate_lock, get_ident, start_new_thread
+from time import monotonic, sleep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from multilang.component.base import Component
     from multilang.component.collector import Collector
     from multilang.component.output import Output
@@ -29,8 +29,10 @@ _TICK = 0.05  # seconds between looks while user code runs: what is emitted wait
 _IDLE_LOOKS = 20  # looks without work after which it sleeps until it is woken
 _SIGN_OF_LIFE = 1.0  # seconds, Storm's own interval of heartbeats
 _GRACE = 5.0  # seconds that the end of the process may take
+_ENDS = {2, 15}  # SIGINT and SIGTERM, whose module costs an import
 _MAX_LINE = 8192  # bytes of stray text in one line of the log
 _MAX_WAITING = 8 * 1024 * 1024  # characters of log that may wait for a parent that does not read
+_PATIENCE = 2.0  # seconds that whoever writes stray text is held up when the parent does not read
 
 INFO, WARN = 2, 3
 
@@ -44,19 +46,22 @@ class Attendant:
         self.deadline = 300.0
         self.component: Component | None = None
         self.collector: Collector | None = None
-        self.on_look: Callable[[], None] = lambda: None  # called at each look
         self.parked = False
         self._stdio = stdio
         self._connection = connection
         self._output = output
         self.is_spout = spout
         self._main = get_ident()
-        self._wake_up, self._waker = os.pipe()
-        os.set_blocking(self._waker, False)
+        self.interrupts = False  # a SIGTERM makes the main thread leave user code
+        self._wake_up, self.waker = os.pipe()
+        os.set_blocking(self.waker, False)
         os.set_blocking(self._wake_up, False)
         self._ending_at: float | None = None
         self._seen: object | None = None  # what was busy at the last look, and since when
-        self._since = self._sign = monotonic()
+        self._since = self._sign = self._idle_since = monotonic()
+        self._flushed = True
+        self._written = 0
+        self._written_at = monotonic()
         self._idle_looks = 0
         self._status = 1
         self._stray = {
@@ -72,7 +77,7 @@ class Attendant:
         """User code begins after a pause."""
         self.parked = False
         try:
-            os.write(self._waker, b"x")
+            os.write(self.waker, b"\0")
         except BlockingIOError:
             pass  # woken already
 
@@ -89,26 +94,57 @@ class Attendant:
                 stream.flush()
             except (AttributeError, OSError, ValueError):
                 pass
+        self._drain()
+
+    def _drain(self) -> None:
         for fd, stray in self._stray.items():
             while stray.pump(fd):
                 pass
+            stray.waiting = 0
             stray.finish()
 
     def _run(self) -> None:
         poll = select.poll()
         for fd in (*self._stray, self._wake_up):
             poll.register(fd, select.POLLIN)
+        poll.register(self._output.fd, 0)  # tells only that its reader is gone
         while True:
-            for fd, _ in poll.poll(None if self.parked else _TICK * 1000):
-                if fd == self._wake_up:
-                    os.read(fd, 4096)
-                elif not self._stray[fd].pump(fd):
-                    poll.unregister(fd)  # nobody can write to it any more
-            now = monotonic()
-            if self._ending_at is not None and now > self._ending_at:
-                os._exit(self._status)
-            self._look_after(now)
-            self._park_if_idle()
+            try:
+                self._look(poll)
+            except Exception as error:  # noqa: BLE001 - without this thread the worker would take the process for dead
+                self._connection.error(f"multilang's own thread beside user code: {type(error).__name__}: {error}")
+                sleep(1)
+
+    def _look(self, poll: select.poll) -> None:
+        held_up = self._log_is_full() and monotonic() - self._written_at < _PATIENCE
+        if held_up:
+            sleep(_TICK / 5)
+        for fd, _ in poll.poll(None if self.parked else _TICK * 1000):
+            if fd == self._wake_up:
+                # A signal's number comes this way, too: the main thread may be in C code that does not return.
+                if not _ENDS.isdisjoint(os.read(fd, 4096)) and self._ending_at is None:
+                    self.ending(0)
+            elif fd == self._output.fd:
+                poll.unregister(fd)
+                self._output.closed = True
+                self._interrupt()
+            elif not held_up and self._stray[fd].pump(fd) is None:
+                poll.unregister(fd)  # nobody can write to it any more
+        now = monotonic()
+        if self._ending_at is not None and now > self._ending_at:
+            self._drain()
+            self._output.flush_some()
+            os._exit(self._status)
+        self._look_after(now)
+        self._park_if_idle()
+
+    def _interrupt(self) -> None:
+        if self._ending_at is None:
+            self.ending(0)
+            if self.interrupts:
+                from signal import SIGTERM, pthread_kill
+
+                pthread_kill(self._main, SIGTERM)
 
     def _look_after(self, now: float) -> None:
         busy = self._working_on()
@@ -116,30 +152,48 @@ class Attendant:
             self._seen, self._since = busy, now
         if busy is None:
             self._idle_looks += 1
+            self._idle_since = now
         else:
             self._idle_looks = 0
-            if now - self._since > _SIGN_OF_LIFE and now - self._sign > _SIGN_OF_LIFE:
+            # A bolt may be busy with many tuples of half a second each, and a heartbeat waits behind them; a spout
+            # answers every command.
+            quiet_since = self._since if self.is_spout else self._idle_since
+            if now - quiet_since > _SIGN_OF_LIFE and now - self._sign > _SIGN_OF_LIFE:
                 self._sign = now
                 self._sign_of_life()
             if self.deadline and now - self._since > self.deadline:
                 self._end_it(busy, now - self._since)
-        self.on_look()
         for stray in self._stray.values():
             stray.look()
         component = self.component
         if component is not None and component._metrics is not None:
             component._metrics.report_if_due(now)
-        if self._output.flush_some():
+        self._flush(now)
+
+    def _flush(self, now: float) -> None:
+        self._flushed = self._output.flush_some()
+        sent, self._written = self._output.written - self._written, self._output.written
+        if self._flushed or sent:
+            self._written_at = now
             for stray in self._stray.values():
-                stray.waiting = 0
+                stray.waiting = 0 if self._flushed else max(0, stray.waiting - sent)
+
+    def _log_is_full(self) -> bool:
+        return any(stray.waiting > _MAX_WAITING for stray in self._stray.values())
 
     def _working_on(self) -> object | None:
         current = None if self.collector is None else self.collector.current
         return self.busy if current is None else current
 
     def _park_if_idle(self) -> None:
-        work = self._ending_at is not None or any(stray.held for stray in self._stray.values())
-        if self._idle_looks > _IDLE_LOOKS and not work and (self.component is None or self.component._metrics is None):
+        work = (
+            self._ending_at is not None
+            or not self._flushed
+            or any(stray.held for stray in self._stray.values())
+            or (self.component is not None and self.component._metrics is not None)
+            or count_threads() > 1  # a user's thread may emit just when the main thread begins to wait
+        )
+        if self._idle_looks > _IDLE_LOOKS and not work:
             self._idle_looks = 0
             self.parked = True
             if self._working_on() is not None:  # it began at this very moment, and did not see that it has to wake us
@@ -179,48 +233,55 @@ class Stray:
         self._connection = connection
         self._dropped = 0
         self._looks = 0
+        self._lock = allocate_lock()  # both threads pump at the end
         self.waiting = 0  # characters logged and not sent yet
 
-    def pump(self, fd: int) -> bool:
-        """Take what is in the pipe; False when there is nothing, or nobody can write to it any more."""
-        try:
-            data = os.read(fd, 65536)
-        except BlockingIOError:
-            return False
-        if not data:
-            return False
-        self._looks = 0
-        lines = (self.held + data).split(b"\n")
-        self.held = lines.pop()
-        for line in lines:
-            self._log(line)
-        while len(self.held) > _MAX_LINE:
-            self._log(self.held[:_MAX_LINE])
-            self.held = self.held[_MAX_LINE:]
-        return True
+    def pump(self, fd: int) -> bool | None:
+        """Take what is in the pipe; False when there is nothing, None when nobody can write to it any more."""
+        with self._lock:
+            try:
+                data = os.read(fd, 65536)
+            except BlockingIOError:
+                return False
+            if not data:
+                return None
+            self._looks = 0
+            lines = (self.held + data).split(b"\n")
+            self.held = lines.pop()
+            for line in lines:
+                self._log(line)
+            while len(self.held) > _MAX_LINE:
+                self._log(self.held[:_MAX_LINE])
+                self.held = self.held[_MAX_LINE:]
+            return True
 
     def look(self) -> None:
         """A line without its end is not waited for longer than a few looks."""
-        if self.held:
+        if self.held or (self._dropped and not self.waiting):
             self._looks += 1
             if self._looks > 4:
                 self.finish()
 
     def finish(self) -> None:
-        """Log a line that has not ended."""
-        if self.held:
-            self._log(self.held)
-            self.held = b""
+        """Log a line that has not ended, and what was left out."""
+        with self._lock:
+            if self.held:
+                self._log(self.held)
+                self.held = b""
+            self._say_what_was_left_out()
 
     def _log(self, line: bytes) -> None:
         if self.waiting > _MAX_WAITING:
             self._dropped += len(line) + 1
             return
-        if self._dropped:
-            self._connection.log(f"{self._name}: {self._dropped} bytes left out, since the log is not read", WARN)
-            self._dropped = 0
+        self._say_what_was_left_out()
         for start in range(0, len(line), _MAX_LINE):
             text = line[start : start + _MAX_LINE].decode("utf-8", "backslashreplace").rstrip("\r")
             if text:
                 self.waiting += len(text)
                 self._connection.log(f"{self._name}: {text}", self._level)
+
+    def _say_what_was_left_out(self) -> None:
+        if self._dropped and self.waiting <= _MAX_WAITING:
+            self._connection.log(f"{self._name}: {self._dropped} bytes left out, since the log is not read", WARN)
+            self._dropped = 0

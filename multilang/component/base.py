@@ -68,10 +68,8 @@ class Component:
         """A logger named after the component's id; its records go to Storm's log."""
         import logging
 
-        if hasattr(self, "_collector"):
-            self._collector.attach_logging()
-            return logging.getLogger(self.context.component)
-        return logging.getLogger(type(self).__name__)
+        context = getattr(self, "context", None)
+        return logging.getLogger(type(self).__name__ if context is None else context.component)
 
     @property
     def metrics(self) -> MetricsRegistry:

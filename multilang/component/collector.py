@@ -34,9 +34,6 @@ class Collector(ABC):
     def report_metric(self, name: str, params: Any) -> None:
         """A value for a metric registered on the Java side under ``name``."""
 
-    def attach_logging(self) -> None:  # noqa: B027 - nothing is the right default
-        """User code is about to use Python's logging: see that its records arrive. Nothing to do in the host's process."""
-
 
 class BoltCollector(Collector):
     """A bolt's collector (Storm's OutputCollector)."""

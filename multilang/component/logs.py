@@ -6,20 +6,20 @@ import logging
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from multilang.component.collector import Collector
+    from multilang.protocol import ChildConnection
 
 
 class StormHandler(logging.Handler):
     """Sends each record to Storm's log, with its level."""
 
-    def __init__(self, collector: Collector) -> None:
+    def __init__(self, connection: ChildConnection) -> None:
         super().__init__()
-        self._collector = collector
+        self._connection = connection
         self.setFormatter(logging.Formatter("%(name)s: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._collector.log(self.format(record), storm_level(record.levelno))
+            self._connection.log(self.format(record), storm_level(record.levelno))
         except Exception:  # noqa: BLE001 - logging's own rule: a handler never raises
             self.handleError(record)
 
@@ -35,11 +35,9 @@ def storm_level(level: int) -> int:
     return 1 if level >= logging.DEBUG else 0
 
 
-def install(collector: Collector, level: int) -> None:
-    """Send the root logger's records from ``level`` (logging's number) on to Storm's log; once, however often called."""
+def install(connection: ChildConnection, level: int) -> None:
+    """Send the root logger's records from ``level`` (logging's number) on to Storm's log."""
     root = logging.getLogger()
-    if any(isinstance(handler, StormHandler) for handler in root.handlers):
-        return
-    root.addHandler(StormHandler(collector))
+    root.addHandler(StormHandler(connection))
     root.setLevel(level)
     logging.captureWarnings(True)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from _thread import allocate_lock
 from time import monotonic, perf_counter
 
-from multilang.component.errors import ConfigError
-from multilang.protocol.codec import dumps
+from multilang.component import settings
+from multilang.protocol.codec import dumps, reason_against
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,19 +133,14 @@ class MetricsRegistry:
     @classmethod
     def for_component(cls, collector: Collector, conf: dict[str, Any], context: Context) -> MetricsRegistry:
         """The registry as the conf asks for it."""
-        interval = conf.get("multilang.metrics.interval.secs", 60)
-        if not isinstance(interval, int | float) or isinstance(interval, bool) or interval <= 0:
-            raise ConfigError(f"multilang.metrics.interval.secs is {interval!r}; use seconds above 0")
-        registered = conf.get("multilang.metrics.registered") or []
-        if not isinstance(registered, list) or not all(isinstance(name, str) for name in registered):
-            raise ConfigError(f"multilang.metrics.registered is a list of names, not {registered!r}")
+        registered = settings.names(conf, "multilang.metrics.registered", "names")
         labels = {"component": context.component, "task": str(context.task)}
-        registry = cls(collector, labels, interval, frozenset(registered))
-        port = conf.get("multilang.metrics.prometheus.port")
-        if port is not None:
+        registry = cls(collector, labels, settings.metrics_interval(conf), frozenset(registered))
+        where = settings.prometheus(conf)
+        if where is not None:
             from multilang.component.prometheus import serve
 
-            serve(registry, port, conf.get("multilang.metrics.prometheus.host", "127.0.0.1"))
+            serve(registry, *where)
         return registry
 
     def counter(self, name: str) -> Counter:
@@ -183,7 +178,10 @@ class MetricsRegistry:
         figures: dict[str, Any] = {}
         for name, metric in self.items():
             value = metric.take()
-            if value is not None:
+            reason = reason_against(value)
+            if reason is not None:
+                self._collector.log(f"the metric {name!r} can't be reported: {reason}", 3)
+            elif value is not None:
                 figures[name] = value
                 if name in self._registered:
                     self._collector.report_metric(name, value)

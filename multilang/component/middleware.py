@@ -9,6 +9,7 @@ from __future__ import annotations
 from time import perf_counter, sleep
 
 from multilang.component.errors import ConfigError, FailedException
+from multilang.component.settings import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,10 +97,7 @@ class Retry(Middleware):
 
 def all_middleware(declared: Sequence[Middleware], conf: dict[str, Any]) -> list[Middleware]:
     """The conf's middleware and the class's, the outermost first."""
-    names = conf.get("multilang.middleware") or []
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ConfigError(f"multilang.middleware is a list of dotted names, not {names!r}")
-    return [*(_load(name) for name in names), *declared]
+    return [*(_load(name) for name in names(conf, "multilang.middleware", "dotted names")), *declared]
 
 
 def _load(name: str) -> Middleware:

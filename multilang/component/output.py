@@ -7,7 +7,7 @@ So the pipe is written as far as it takes, the rest is kept, and the main thread
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock
+from _thread import allocate_lock, get_ident
 from stat import S_ISFIFO
 
 TYPE_CHECKING = False
@@ -25,8 +25,9 @@ class Output:
         self.fd = fd
         self._lock = allocate_lock()
         self._rest: memoryview | None = None
-        self.writing = False  # a signal's handler must not leave a write half accounted for
+        self.writer = 0  # the thread that writes: a signal's handler must not leave a write half accounted for
         self.closed = False  # the reader is gone
+        self.written = 0  # bytes, as a sign that somebody reads
         if S_ISFIFO(os.fstat(fd).st_mode):
             os.set_blocking(fd, False)
             _enlarge(fd)
@@ -34,7 +35,7 @@ class Output:
     def flush_some(self) -> bool:
         """Write what the pipe takes now; True when nothing is left."""
         with self._lock:
-            self.writing = True
+            self.writer = get_ident()
             try:
                 while not self.closed:
                     rest = self._rest
@@ -52,11 +53,12 @@ class Output:
                         self.closed = True
                         self._rest = None
                         break
+                    self.written += n
                     self._rest = rest[n:] if n < len(rest) else None
                 self._connection.data_to_send()
                 return True
             finally:
-                self.writing = False
+                self.writer = 0
 
 
 def _enlarge(fd: int) -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from _thread import get_ident
 
 from multilang.component.output import Output
 from multilang.component.stdio import Stdio
 from multilang.component.wire import EndOfInput, Wire
-from multilang.protocol import ChildConnection, RemoteProtocolError, Setup
+from multilang.protocol import ChildConnection, LocalProtocolError, RemoteProtocolError, Setup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
-    from typing import Any
 
     from multilang.component.attendant import Attendant
     from multilang.component.base import Component
@@ -34,6 +34,8 @@ def run_process(find: Callable[[Context], Component]) -> None:
         task = _shake_hands(stdio)
         if task is None:
             return
+    except KeyboardInterrupt:
+        return  # Ctrl-C at a terminal reaches every process behind it
     except BaseException:
         os.dup2(stdio.error, 2)  # nobody reads the pipe in its place yet
         raise
@@ -76,40 +78,54 @@ class Task:
         self._conf = setup.conf
         self._context = Context(setup.context)
         self._component: Component | None = None
+        self._initialized = False
         self._stopping = False
+        self._main = get_ident()
+        self._pid = os.getpid()
         self._attendant = self._start_attendant()
 
     def run(self, find: Callable[[Context], Component]) -> None:
         """Find, start and run the component; close it at the end."""
+        import atexit
+
+        atexit.register(self._last_words)
+        os.register_at_fork(after_in_child=self._forked)
         self._catch_signals()
         status = 0
         try:
-            self._start(find)
-            self._attendant.busy = None
-            self._wire.loop()
-        except EndOfInput:
-            pass
-        except RemoteProtocolError as error:
-            status = 1
-            self._report(f"the parent broke the protocol, the process ends: {error}")
-        except SystemExit as error:
-            status = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
-            if status:
+            try:
+                self._start(find)
+                self._attendant.busy = None
+                self._wire.loop()
+            except EndOfInput:
+                pass
+            except RemoteProtocolError as error:
+                status = 1
+                self._report(f"the parent broke the protocol, the process ends: {error}")
+            except SystemExit as error:
+                status = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+                if status:
+                    self._report(self._describe(error))
+            except BaseException as error:  # noqa: BLE001 - whatever it is, Storm's log gets to show it
+                status = 1
                 self._report(self._describe(error))
-        except BaseException as error:  # noqa: BLE001 - whatever it is, Storm's log gets to show it
-            status = 1
-            self._report(self._describe(error))
+            self._stopping = True
+        except EndOfInput:
+            pass  # SIGTERM at the very moment of another end: Java closes the pipes and sends it at once
         self._end(status)
 
     def _start(self, find: Callable[[Context], Component]) -> None:
+        from multilang.component.logwatch import watch_logging
         from multilang.component.runner import start_bolt, start_spout
+        from multilang.component.settings import check, deadline, log_level
         from multilang.component.spout import Spout
         from multilang.component.wire import WireBoltCollector, WireSpoutCollector, spout_commands
 
         attendant = self._attendant
         attendant.busy = "the start of the component"
-        attendant.deadline = _deadline(self._conf)
-        self._wire.log_level = _log_level(self._conf)
+        check(self._conf)
+        attendant.deadline = deadline(self._conf)
+        watch_logging(self._connection, log_level(self._conf))
         component = find(self._context)
         attendant.component = component
         wire = self._wire
@@ -123,19 +139,11 @@ class Task:
             bolts = WireBoltCollector(wire)
             self._set(component, bolts)
             wire.on_tuple = start_bolt(component, bolts, self._conf, self._context)  # type: ignore[arg-type]
+        self._initialized = True
 
     def _set(self, component: Component, collector: Collector) -> None:
         self._component = component
-
-        def look() -> None:
-            # logging costs 2 MB and 10 ms: it is attached when somebody has imported it.
-            if "logging" in sys.modules:
-                self._attendant.on_look = _nothing
-                collector.attach_logging()
-
-        self._attendant.on_look = look
         self._attendant.collector = collector
-        look()
 
     def _start_attendant(self) -> Attendant:
         from multilang.component.attendant import Attendant
@@ -152,8 +160,10 @@ class Task:
 
         faulthandler.enable(self._stdio.error)  # a crash in C code leaves its stack where Storm looks
         try:
+            signal.set_wakeup_fd(self._attendant.waker, warn_on_full_buffer=False)
             signal.signal(signal.SIGTERM, self._stop)
             signal.signal(signal.SIGINT, self._stop)
+            self._attendant.interrupts = True
         except ValueError:
             pass  # run() was called outside of the main thread: signals are its caller's
 
@@ -161,7 +171,7 @@ class Task:
         if not self._stopping:
             self._stopping = True
             self._attendant.ending(0)
-            if self._output.writing:
+            if self._output.writer == self._main:
                 self._output.closed = True  # the loop sees it when the write is done
             else:
                 raise EndOfInput
@@ -187,41 +197,47 @@ class Task:
         attendant.ending(status)
         attendant.busy = None
         component = self._component
-        if component is not None:
+        if component is not None and self._initialized:
             try:
                 component.close()
-                if component._metrics is not None:
-                    component._metrics.report()
             except Exception as error:  # noqa: BLE001 - user code: reported, and the end goes on
                 status = status or 1
                 self._report(self._describe(error))
+        if component is not None and component._metrics is not None:
+            component._metrics.report()
         attendant.drain()
         self._wire.abandon()
         if status:
             sys.exit(status)
 
+    def _last_words(self) -> None:
+        """At the exit of the interpreter: log what was written after the end; what comes yet goes to standard error."""
+        if os.getpid() == self._pid:
+            self._attendant.drain()
+            self._wire.abandon(0.5)
+            os.dup2(self._stdio.error, 1)
+            os.dup2(self._stdio.error, 2)
 
-def _deadline(conf: dict[str, Any]) -> float:
-    from multilang.component.errors import ConfigError
+    def _forked(self) -> None:
+        """In a process forked from this one (multiprocessing): the conversation is not its own, nor are the signals."""
+        import signal
 
-    value = conf.get("multilang.process.timeout.secs", 300)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-        raise ConfigError(f"multilang.process.timeout.secs is {value!r}; use seconds above 0, or 0 for no deadline")
-    return float(value)
+        def refuse(_: str) -> None:
+            raise LocalProtocolError(
+                "this process was forked from the component's own, which alone may speak to Storm; return the result to it"
+            )
 
+        def log(message: str, _: int = 2) -> None:
+            os.write(2, message.encode("utf-8", "backslashreplace") + b"\n")  # the component's process logs it
 
-_LOG_LEVELS = {"trace": 5, "debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40}
-
-
-def _log_level(conf: dict[str, Any]) -> int:
-    from multilang.component.errors import ConfigError
-
-    name = conf.get("multilang.log.level", "info")
-    level = _LOG_LEVELS.get(name.lower()) if isinstance(name, str) else None
-    if level is None:
-        raise ConfigError(f"multilang.log.level is {name!r}; use one of {', '.join(_LOG_LEVELS)}")
-    return level
-
-
-def _nothing() -> None:
-    pass
+        self._connection.write = refuse
+        self._connection.log = log  # type: ignore[assignment,method-assign]
+        self._connection.error = log  # type: ignore[method-assign]
+        # While it holds the pipe, Storm would not see that the component's process has ended.
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (self._stdio.input, self._stdio.output, self._attendant.waker):
+            os.dup2(null, fd, inheritable=False)
+        os.close(null)
+        for number, handler in ((signal.SIGTERM, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
+            if signal.getsignal(number) == self._stop:
+                signal.signal(number, handler)

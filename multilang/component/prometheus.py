@@ -11,13 +11,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def serve(registry: MetricsRegistry, port: object, host: str) -> None:
+def serve(registry: MetricsRegistry, port: int, host: str) -> None:
     """Serve ``registry`` on ``host``, at ``port`` (0: any free one, said in the log).
 
     Several tasks of a worker can't share a port: the first free one of the 100 from ``port`` on is taken.
     """
-    if type(port) is not int or not 0 <= port < 65536:
-        raise ConfigError(f"multilang.metrics.prometheus.port is {port!r}; use a port number, or 0 for any free one")
     try:
         from prometheus_client import CollectorRegistry, start_http_server
     except ImportError as error:

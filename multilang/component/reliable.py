@@ -149,11 +149,9 @@ class ReliableSpout(Spout):
 
 
 def _key(tup_id: Any) -> Any:
-    """``tup_id`` as a key of a dict. Storm gives an id back as it came, so only what is hashable can be kept."""
-    try:
-        hash(tup_id)
-    except TypeError:
+    """``tup_id`` as a key of a dict: it must come back as it went, so that it is found again."""
+    if not isinstance(tup_id, str | int | float):
         raise LocalProtocolError(
             f"the message id {tup_id!r} is a {type(tup_id).__name__}; a reliable spout's ids are strings or numbers"
-        ) from None
+        )
     return tup_id

@@ -25,7 +25,14 @@ def describe(error: BaseException, component: Component, tup: Tuple | None, wher
     if where:
         on = f" {where}{on}"
     trace = "".join(format_exception(type(error), error, error.__traceback__))
-    return f"{type(error).__name__} in component {who}{on}: {error}\n{trace}"
+    return f"{type(error).__name__} in component {who}{on}: {_text(error)}\n{trace}"
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as another:  # noqa: BLE001 - user code: its exception must be reported all the same
+        return f"(its text can't be shown: {type(another).__name__})"
 
 
 def report_exception(component: Component, error: BaseException, tup: Tuple | None, where: str = "") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from multilang.component.bolt import BasicBolt
 from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.report import report_exception
+from multilang.component.settings import check
 from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
 
 TYPE_CHECKING = False
@@ -24,7 +25,7 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
 
     An exception that escapes that function ends the task: its runner reports it and starts the task again.
     """
-    bolt._attach(collector, conf, context)
+    _attach(bolt, collector, conf, context)
     bolt.initialize(conf, context)
     process: Callable[[Tuple], None] = bolt.process
     if bolt.middleware or conf.get("multilang.middleware"):
@@ -33,6 +34,13 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
         for middleware in reversed(all_middleware(bolt.middleware, conf)):
             process = middleware.process(bolt, process)
     return _basic(bolt, collector, process) if isinstance(bolt, BasicBolt) else _plain(bolt, collector, process)
+
+
+def _attach(component: Any, collector: Any, conf: dict[str, Any], context: Context) -> None:
+    check(conf)
+    component._attach(collector, conf, context)
+    if conf.get("multilang.metrics.prometheus.port") is not None:
+        component.metrics.items()  # served from the start, not from the first metric on
 
 
 def _plain(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
@@ -111,7 +119,7 @@ class SpoutRunner:
 
 def start_spout(spout: Spout, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> SpoutRunner:
     """Initialize ``spout`` behind ``collector`` and return what runs it."""
-    spout._attach(collector, conf, context)
+    _attach(spout, collector, conf, context)
     spout.initialize(conf, context)
     next_tuple: Callable[[], None] = spout.next_tuple
     if spout.middleware or conf.get("multilang.middleware"):
