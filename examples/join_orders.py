@@ -57,7 +57,8 @@ class Join(Bolt):
     def process(self, tup: Tuple) -> None:
         number = tup["order"]
         mine, others = (self.orders, self.payments) if tup.component == "orders" else (self.payments, self.orders)
-        # A half that timed out and was replayed takes the place of its older self, which no ack could save.
+        if number in mine:
+            self.fail(mine[number])  # it timed out and this is its replay: the older one can't be saved by an ack
         mine[number] = tup
         if number in others:
             order, payment = self.orders.pop(number), self.payments.pop(number)

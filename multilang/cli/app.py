@@ -49,6 +49,7 @@ def app() -> None:
     help="A conf entry; VALUE is JSON or text.",
 )
 @click.option("--seed", type=int, help="Seed of all randomness: the same seed gives the same simulated run.")
+@click.option("--faults", is_flag=True, help="Simulated: let tasks die and messages be late, as the seed has it.")
 @click.option(
     "--top",
     metavar="COMPONENT:FIELD[:FIELD]",

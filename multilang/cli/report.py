@@ -25,6 +25,7 @@ class Outcome:
     topology: str
     mode: str
     seed: int | None
+    faults: bool
     end: str
     status: int
     seconds: float
@@ -57,6 +58,7 @@ def write_json(outcome: Outcome) -> None:
         "topology": outcome.topology,
         "mode": outcome.mode,
         "seed": outcome.seed,
+        "faults": outcome.faults,
         "end": outcome.end,
         "status": outcome.status,
         "seconds": round(outcome.seconds, 3),
@@ -91,8 +93,9 @@ def summary(outcome: Outcome) -> Iterable[str]:
     acked = figures["acked"]
     rate = f", {acked / outcome.seconds:,.0f} per second" if outcome.seconds > 0 else ""
     replayed = figures["failed"] - figures["lost"]
+    seconds = f"{outcome.seconds:.1f} s{' of virtual time' if outcome.mode == 'simulated' else ''}"
     yield (
-        f"{acked:,} tuples acked in {outcome.seconds:.1f} s{rate}; {figures['failed']:,} failed"
+        f"{acked:,} tuples acked in {seconds}{rate}; {figures['failed']:,} failed"
         f"{f' ({replayed:,} of them replayed)' if replayed else ''}, {figures['pending']:,} pending, "
         f"{figures['lost']:,} lost; {figures['restarts']:,} restarts, {figures['errors']:,} errors"
     )
@@ -101,4 +104,4 @@ def summary(outcome: Outcome) -> Iterable[str]:
     elif outcome.end in ("interrupted", "terminated"):
         yield f"{outcome.end} before everything was processed"
     if outcome.seed is not None:
-        yield f"the same run again: --mode {outcome.mode} --seed {outcome.seed}"
+        yield f"the same run again: --mode {outcome.mode} --seed {outcome.seed}{' --faults' if outcome.faults else ''}"

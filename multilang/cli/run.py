@@ -16,7 +16,7 @@ from multilang.cli.ranking import Ranking
 from multilang.cli.report import Outcome, write_json, write_tables
 from multilang.cli.view import Progress, console
 from multilang.component.errors import ConfigError
-from multilang.local import LocalCluster, LocalClusterError, NotDrainedError, TaskStartError
+from multilang.local import Faults, LocalCluster, LocalClusterError, NotDrainedError, TaskStartError
 from multilang.topology import TopologyError
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def run_topology(
     seconds: float | None,
     conf: dict[str, Any],
     seed: int | None,
+    faults: bool,
     top: Top | None,
     rows: int,
     as_json: bool,
@@ -50,7 +51,7 @@ def run_topology(
 ) -> int:
     """The command; its exit status (see ``exits``)."""
     loaded = load(topology)
-    _check_mode(loaded, mode)
+    _check_mode(loaded, mode, faults)
     ranking = None if top is None else Ranking(top, loaded)
     if files:
         conf = {**conf, "multilang.input.files": [str(file) for file in files]}
@@ -61,7 +62,8 @@ def run_topology(
             progress,
             logging.CRITICAL + 1 if quiet else (logging.WARNING, logging.INFO, logging.DEBUG, 5)[min(verbose, 3)],
         )
-        run = _Run(loaded, mode, conf, seed, ranking, progress, stop)
+        cluster = LocalCluster(mode=mode, seed=seed, faults=Faults() if faults else None)  # type: ignore[arg-type]
+        run = _Run(loaded, cluster, conf, ranking, progress, stop)
         outcome = run.to_the_end(seconds, drained=until_drained or seconds is None)
         outcome.rows = ranking.rows(rows) if ranking is not None else []
     if as_json:
@@ -104,17 +106,15 @@ class _Run:
     def __init__(
         self,
         topology: Topology,
-        mode: str,
+        cluster: LocalCluster,
         conf: dict[str, Any],
-        seed: int | None,
         ranking: Ranking | None,
         progress: Progress,
         stop: Stop,
     ) -> None:
         self._topology = topology
-        self._mode = mode
+        self._cluster = cluster
         self._conf = conf
-        self._seed = seed
         self._ranking = ranking
         self._progress = progress
         self._stop = stop
@@ -126,7 +126,7 @@ class _Run:
         ranking = self._ranking
         top = None if ranking is None else ranking.top
         capture = {} if ranking is None else {(ranking.top.component, ranking.top.stream): ranking.add}
-        with LocalCluster(mode=self._mode, seed=self._seed) as cluster:  # type: ignore[arg-type]
+        with self._cluster as cluster:
             try:
                 run = cluster.submit(self._topology, conf=self._conf, capture=capture)
                 end = self._wait(run, seconds, drained)
@@ -139,8 +139,20 @@ class _Run:
                 problem = str(error)
             took = (run.clock.now() - run.started) if run is not None else time.monotonic() - start
             counters = run.counters if run is not None else {}
-            seed = cluster.seed if self._mode == "simulated" else None
-        outcome = Outcome(self._topology.name, self._mode, seed, end, status, took, counters, 0, top, problem=problem)
+            seed = cluster.seed if cluster.mode == "simulated" else None
+        outcome = Outcome(
+            self._topology.name,
+            cluster.mode,
+            seed,
+            cluster.faults is not None,
+            end,
+            status,
+            took,
+            counters,
+            0,
+            top,
+            problem=problem,
+        )
         outcome.lost = sum(each.lost for each in counters.values())
         too_late = drained and end == "time"
         if too_late:
@@ -177,7 +189,9 @@ def _with_last_report(error: TaskStartError, run: LocalTopology | None) -> str:
     return f"{error}\n{reported[-1].rstrip()}" if reported else str(error)
 
 
-def _check_mode(topology: Topology, mode: str) -> None:
+def _check_mode(topology: Topology, mode: str, faults: bool) -> None:
+    if faults and mode != "simulated":
+        raise click.UsageError("--faults needs --mode simulated: what goes wrong elsewhere is not drawn from a seed")
     for spec in topology.components.values():
         if spec.command is not None and mode != "process":
             raise click.UsageError(

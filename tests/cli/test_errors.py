@@ -32,6 +32,7 @@ REFUSALS = {
     "top of no stream": (["run", SMALL, "--top", "remainder/odd:number"], "write 'default'"),
     "top of no field": (["run", SMALL, "--top", "remainder:num"], "emits no field 'num'"),
     "a program needs a process": (["run", "examples/node_split.py", "--mode", "inprocess"], "use --mode process"),
+    "faults without a seed": (["run", SMALL, "--faults"], "--faults needs --mode simulated"),
     "no time": (["run", SMALL, "--for", "0"], "0"),
 }
 

@@ -66,6 +66,14 @@ def test_the_same_seed_gives_the_same_simulated_run() -> None:
     assert figures(topology("replayed"), "--mode", "simulated", "--seed", "7") == first
 
 
+def test_faults_are_drawn_from_the_seed_and_lose_nothing() -> None:
+    first = figures(topology("small"), "--mode", "simulated", "--seed", "11", "--faults")
+    assert first["reliability"]["acked"] == 40
+    assert first["reliability"]["lost"] == 0
+    assert first["reliability"]["failed"] > 0
+    assert figures(topology("small"), "--mode", "simulated", "--seed", "11", "--faults") == first
+
+
 def test_top_ranks_by_the_last_value_of_a_field() -> None:
     document = figures(topology("small"), "--mode", "inprocess", "--top", "remainder:remainder:number", "--rows", "3")
     assert document["top"] == [
