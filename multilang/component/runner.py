@@ -62,10 +62,11 @@ def _plain(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None
 
 def _basic(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
     ack = collector.ack
+    anchors: list[Any] = [None]  # one list for all tuples, each put into it in turn
 
     def execute(tup: Tuple) -> None:
-        collector.current = tup
-        collector.anchors = (tup,)
+        collector.current = anchors[0] = tup
+        collector.anchors = anchors
         try:
             if tup.stream == TICK_STREAM and tup.component == SYSTEM_COMPONENT:
                 bolt.process_tick(tup)

@@ -98,6 +98,7 @@ class ChildConnection:
         # For fast_emit: per stream that is declared and not direct, the number of its fields (-1: not known) and the
         # beginning of a message on it, up to the id of its one anchor.
         self.plain: dict[str | None, tuple[int, str]] = {}
+        self._escapes = False  # something came with a backslash
         self._plain_ids = True  # no tuple id came with a character that JSON escapes; Storm's never do
 
     # ---- what comes in ----
@@ -116,7 +117,7 @@ class ChildConnection:
             raise
         return events
 
-    def iter_data(self, data: bytes) -> Iterator[Message]:  # noqa: C901 - one loop, with no call per tuple
+    def iter_data(self, data: bytes) -> Iterator[Message]:
         """The same one by one: each is decoded when it is asked for, and can be let go before the next.
 
         All must be taken before the next data is given.
@@ -127,6 +128,7 @@ class ChildConnection:
         schema = self.schema
         unfinished = self.unfinished
         new = Tuple.__new__
+        escapes = self._escapes = self._escapes or b"\\" in data
         frames, failure = self._cut(data)
         try:
             if not self._ready:
@@ -143,43 +145,36 @@ class ChildConnection:
                     message = loads(frame)
                 except ValueError as error:
                     raise _broken("a message", f"is not JSON ({error})", frame) from None
-                if type(message) is dict:
-                    if "tuple" in message:
-                        try:
-                            id = message["id"]
-                            component = message["comp"]
-                            stream = message["stream"]
-                            task = message["task"]
-                            values = message["tuple"]
-                        except KeyError as error:
-                            raise _broken("a tuple", f"lacks {error}", frame) from None
-                        kinds = (type(id), type(component), type(stream), type(task), type(values))
-                        if kinds != _TUPLE_KINDS and kinds != _NULL_COMPONENT_KINDS:
-                            raise _wrong_tuple(message, frame)
-                        if task == -1 and stream == HEARTBEAT_STREAM:
-                            yield Heartbeat(id)
-                            continue
-                        tup = new(Tuple)  # its fields set here: a call of __init__ costs as much as the rest together
-                        tup.id = id
-                        tup.component = component
-                        tup.stream = stream
-                        tup.task = task
-                        tup.values = values
-                        tup.schema = schema
-                        tup.unfinished = True
-                        unfinished[id] = tup
-                        if b"\\" in frame and not id.lstrip("-").isalnum():
-                            self._plain_ids = False
-                            self.plain.clear()
-                        yield tup
-                    else:
-                        yield self._read_command(message, frame)
-                elif type(message) is list:
-                    ids = self._read_task_ids(message, frame)
-                    if ids is not None:
-                        yield ids
-                else:
-                    raise _broken("a message", f"is {type(message).__name__}, neither an object nor an array", frame)
+                try:
+                    id = message["id"]
+                    component = message["comp"]
+                    stream = message["stream"]
+                    task = message["task"]
+                    values = message["tuple"]
+                except (KeyError, TypeError):
+                    event = self._read_other(message, frame)
+                    if event is not None:
+                        yield event
+                    continue
+                kinds = (type(id), type(component), type(stream), type(task), type(values))
+                if kinds != _TUPLE_KINDS and kinds != _NULL_COMPONENT_KINDS:
+                    raise _wrong_tuple(message, frame)
+                if task == -1 and stream == HEARTBEAT_STREAM:
+                    yield Heartbeat(id)
+                    continue
+                tup = new(Tuple)  # its fields set here: a call of __init__ costs as much as the rest together
+                tup.id = id
+                tup.component = component
+                tup.stream = stream
+                tup.task = task
+                tup.values = values
+                tup.schema = schema
+                tup.unfinished = True
+                unfinished[id] = tup
+                if escapes and not id.lstrip("-").isalnum():
+                    self._plain_ids = False
+                    self.plain.clear()
+                yield tup
         except RemoteProtocolError as error:
             failure = error
         if failure is not None:
@@ -192,6 +187,17 @@ class ChildConnection:
         except RemoteProtocolError as error:
             frames, error.events = error.events, []
             return frames, error  # type: ignore[return-value]
+
+    def _read_other(self, message: object, frame: bytes) -> Message | None:
+        """What is no complete tuple: a command, a list of task ids (None when nobody asked for it), or a fault."""
+        if type(message) is list:
+            return self._read_task_ids(message, frame)
+        if type(message) is not dict:
+            raise _broken("a message", f"is {type(message).__name__}, neither an object nor an array", frame)
+        if "tuple" in message:
+            lacking = next(key for key in ("id", "comp", "stream", "task") if key not in message)
+            raise _broken("a tuple", f"lacks {lacking!r}", frame)
+        return self._read_command(message, frame)
 
     def _read_command(self, message: dict[str, Any], frame: bytes) -> Message:
         command = message.get("command")
@@ -258,7 +264,8 @@ class ChildConnection:
         outputs = context.get("stream->outputfields")
         targets = context.get("stream->target->grouping") or {}
         self._streams_known = bool(outputs) or "streams" in context
-        for name, fields in (outputs or {}).items():
+        known: dict[str, list[str] | None] = {**dict.fromkeys(context.get("streams", ())), **(outputs or {})}
+        for name, fields in known.items():
             groupings = [g.get("type") for g in (targets.get(name) or {}).values()]
             self._streams[name] = OutStream(name, fields, "DIRECT" in groupings if groupings else None)
             self._direct_streams[name] = targets.get(name) or {}
@@ -573,6 +580,8 @@ def _check_context(context: dict[str, Any], frame: bytes) -> None:
     for key, kind in (("componentid", str), ("streams", list)):
         if key in context and type(context[key]) is not kind:
             raise _broken("the handshake", f"has context[{key!r}] that is not {_name(kind)}", frame)
+    if not all(type(name) is str for name in context.get("streams", ())):
+        raise _broken("the handshake", "has context['streams'] that holds something else than strings", frame)
     for key, levels in _NESTED.items():
         if key in context and not _nested(context[key], levels):
             raise _broken("the handshake", f"has context[{key!r}] in another shape than Storm's", frame)
