@@ -74,18 +74,24 @@ class Lost:
 
     def add(self, tup_id: Any) -> None:
         """This one failed."""
+        key = _key(tup_id)
         if len(self._ids) < MAX_LOST:
-            self._ids.add(tup_id)
-        elif tup_id not in self._ids:
+            self._ids.add(key)
+        elif key not in self._ids:
             self._more += 1
 
     def discard(self, tup_id: Any) -> None:
         """This one was acked after all."""
         if self._ids:
-            self._ids.discard(tup_id)
+            self._ids.discard(_key(tup_id))
 
     def __len__(self) -> int:
         return len(self._ids) + self._more
+
+
+def _key(tup_id: Any) -> Any:
+    """A message id as a set can hold it: in other languages it may be a list or an object."""
+    return repr(tup_id) if isinstance(tup_id, list | dict) else tup_id
 
 
 class TaskStats:

@@ -69,6 +69,7 @@ class BoltRun:
                 sources.setdefault(str(tup.component), {})[tup.stream] = tup.fields
         harness = Harness(bolt, sources or {"source": {"default": ["value"]}}, conf, component, sink_tasks, seed)
         self._harness = harness
+        self._fields = next((tup.fields for tup in inputs if not tup.is_tick), None)
         self._inputs: dict[int, LocalTuple] = {}  # by root id: each input is a spout tuple's tree of its own
         self.emitted: list[Emitted] = []
         self.acked: list[LocalTuple] = []
@@ -102,8 +103,11 @@ class BoltRun:
         return [emitted for emitted in self.emitted if emitted.stream == stream]
 
     def process(self, *tuples: Tuple | Sequence[Any] | Mapping[str, Any]) -> None:
-        """Give it more tuples. What ends a task is raised here: any exception of a Bolt but FailedException."""
-        for tup in _tuples(tuples, None):
+        """Give it more tuples; lists have the fields of the first tuple that it was given.
+
+        What ends a task is raised here: any exception of a Bolt but FailedException.
+        """
+        for tup in _tuples(tuples, self._fields):
             origin = Origin(str(tup.component), tup.stream, tup.task, tuple(tup.fields), self._harness.name_tuple)
             root = self._harness.random.getrandbits(64) | 1
             mine = LocalTuple(tup.values, tup.stream, origin, 0 if tup.is_tick else root)

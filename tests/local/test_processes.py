@@ -238,3 +238,24 @@ def test_a_topology_without_a_name_in_any_module_is_given_by_a_private_file(run_
     assert run.counters["numbers"].acked == 100
     folder = Path(run.pid_dir).parent
     assert (folder.stat().st_mode & 0o777, (folder / "topology.pickle").stat().st_mode & 0o777) == (0o700, 0o600)
+
+
+def test_a_cycle_that_is_fed_more_than_its_pipes_take_does_not_come_to_a_stand(run_topology):
+    run = run_topology(topologies.bursts, "process", conf={"test.numbers": 4})
+    assert run.counters["bursts"].executed == 20_004
+    assert run.counters["numbers"].acked == 4
+
+
+def test_a_kill_in_the_middle_of_work_ends_quickly_and_is_final():
+    with LocalCluster("process", conf={"test.numbers": 10**9, "test.slow.secs": 0.001}) as cluster:
+        run = cluster.submit(topologies.slow, name="one")
+        run.wait(lambda run: run.counters["slow"].executed > 10, timeout=60)
+        with pytest.raises(LocalClusterError, match="'one' runs already"):
+            cluster.submit(topologies.slow, name="one")
+        start = time.monotonic()
+        cluster.kill("one")
+        assert time.monotonic() - start < 5
+        assert not any(task.alive for task in run.tasks)
+        with pytest.raises(LocalClusterError, match="was killed"):
+            run.wait()
+        assert run.counters["slow"].executed > 10

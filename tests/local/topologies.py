@@ -417,3 +417,27 @@ endless = _chain("endless", Endless, Two, Pass, parallelism=2)
 big = _chain("big", Big, Echo, Length)
 flood = _chain("flood", Numbers, Flood, Pass)
 bad_start = _chain("bad-start", Numbers, BadStart)
+
+
+class Bursts(BasicBolt):
+    """A cycle that is fed much more at a time than a pipe or a queue takes."""
+
+    output_fields = ["n"]
+    output_streams = {"again": ["n"]}
+
+    def process(self, tup):
+        if tup["n"] == 1:
+            self.emit_many([[0]] * 20_000, stream="again")
+        else:
+            self.emit([tup["n"]])
+
+
+def _bursts():
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers)
+    bolt = builder.set_bolt("bursts", Bursts, parallelism=2)
+    bolt.shuffle_grouping("numbers").shuffle_grouping("bursts", stream="again")
+    return builder.build("bursts")
+
+
+bursts = _bursts()

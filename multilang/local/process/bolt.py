@@ -165,5 +165,5 @@ class BoltTask(ProcessTask):
             return f"{self.plan}: {len(self.queue)} tuples queued{where}"
         if self.child is not None and self.child.has_more():
             return f"{self.plan}: its process does not read its input"
-        fresh = sum(delivery.at >= stale_before for delivery in self.unfinished.values())
+        fresh = sum(delivery.at >= stale_before for delivery in list(self.unfinished.values()))
         return f"{self.plan}: {fresh} tuples neither acked nor failed" if fresh else ""

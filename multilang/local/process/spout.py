@@ -115,6 +115,8 @@ class SpoutTask(ProcessTask):
         host = self.host
         if not host.ackers:
             self.deliver(emit, route, targets, None)
+            # Storm sends this ack before the emit's task ids. Here it comes right after the sync, since a child that
+            # waits for the task ids of its emit need not be able to take a command meanwhile.
             self.stats.acked += 1
             self.tell("ack", id)
             return

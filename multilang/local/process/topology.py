@@ -179,10 +179,12 @@ class ProcessTopology(LocalTopology):
     def _order(self, call: Callable[[], object]) -> None:
         self._orders.append(call)
         self._drained = False
-        try:
-            os.write(self._waker, b"x")
-        except (BlockingIOError, OSError):
-            pass  # it is awake already, or has ended
+        with self._changed:
+            if self._waker >= 0:  # else the thread has ended, and the number may be another file's by now
+                try:
+                    os.write(self._waker, b"x")
+                except BlockingIOError:
+                    pass  # woken already
 
     # ---- what there is to see ----
 
@@ -317,11 +319,16 @@ class ProcessTopology(LocalTopology):
         due = min([self.timers.next_due, *(spout.wakes_at for spout in self.spouts.values())])
         if self._done or self.dirty:
             return 0.0
-        if not self._drained and not self.ending and not self.waiting_for:
+        if not self._drained and not self.ending and self._is_drained():
             with self._changed:
                 self._drained = True
                 self._changed.notify_all()
         return max(due - self.clock.now(), 0.0)
+
+    def _is_drained(self) -> bool:
+        if any(spout.waiting_for() for spout in self.spouts.values()):
+            return False
+        return not self.waiting_for
 
     def _undrain(self) -> None:
         self._drained = False
@@ -362,6 +369,8 @@ class ProcessTopology(LocalTopology):
 
     def _release(self) -> None:
         self._selector.close()
-        os.close(self._wake_up)
-        os.close(self._waker)
+        with self._changed:
+            os.close(self._wake_up)
+            os.close(self._waker)
+            self._waker = -1
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,213 @@
+"""What is particular to running in this process."""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+import tracemalloc
+
+import pytest
+
+from multilang.component import BasicBolt, Bolt, Spout
+from multilang.local import LocalCluster, LocalClusterError, TaskStartError
+from multilang.topology import TopologyBuilder
+from tests.local import topologies
+
+SOAK = os.environ.get("MULTILANG_SOAK") == "full"
+
+
+def built(spout, *bolts):
+    builder = TopologyBuilder()
+    builder.set_spout("spout", spout)
+    source = "spout"
+    for i, bolt in enumerate(bolts):
+        builder.set_bolt(f"bolt{i}", bolt).shuffle_grouping(source)
+        source = f"bolt{i}"
+    return builder.build("here")
+
+
+def test_each_task_has_a_component_of_its_own(run_topology):
+    run = run_topology(topologies.word_count)
+    instances = [task.instance for task in run.tasks]
+    assert len({id(instance) for instance in instances}) == len(instances)
+    counts = [task.instance.counts for task in run.tasks if task.component == "count"]
+    assert sum(sum(count.values()) for count in counts) == run.counters["count"].executed
+
+
+def test_what_one_bolt_changes_in_a_tuple_no_other_sees(run_topology):
+    class Lists(Spout):
+        output_fields = ["list"]
+
+        def next_tuple(self):
+            if not hasattr(self, "mine"):
+                self.mine = [1, [2]]
+                self.emit([self.mine])
+                self.mine[1].append("changed after the emit")
+
+    class Changes(BasicBolt):
+        output_fields = ["list"]
+
+        def process(self, tup):
+            self.emit([tup["list"]])
+            tup["list"][1].append("changed by one")
+
+    builder = TopologyBuilder()
+    builder.set_spout("lists", Lists)
+    builder.set_bolt("changes", Changes, parallelism=3).all_grouping("lists")
+    run = run_topology(builder.build("lists"), capture=["changes"])
+    assert [tup.values for tup in run.captured("changes")] == [[[1, [2]]]] * 3
+
+
+def test_a_tuple_in_values_arrives_as_a_list_and_an_id_as_it_was(run_topology):
+    class Pairs(topologies.Unreliable):
+        def next_tuple(self):
+            if not self.n:
+                self.n = 1
+                self.emit([(1, 2)], tup_id="x")
+
+        def ack(self, tup_id):
+            self.emit([tup_id])
+
+    run = run_topology(built(Pairs, topologies.Echo), capture=["bolt0"])
+    assert [tup["n"] for tup in run.captured("bolt0")] == [[1, 2], "x"]
+
+
+def test_without_ackers_the_ack_comes_inside_the_emit(run_topology):
+    class Order(topologies.Unreliable):
+        def next_tuple(self):
+            if not self.n:
+                self.n = 1
+                self.log_ = ["emit"]
+                self.emit([1], tup_id=1)
+                self.log_.append("emitted")
+
+        def ack(self, tup_id):
+            self.log_.append("acked")
+
+    run = run_topology(built(Order, topologies.Echo), conf={"topology.acker.executors": 0})
+    assert next(task.instance.log_ for task in run.tasks if task.component == "spout") == ["emit", "acked", "emitted"]
+
+
+def test_a_tuple_is_acked_and_anchored_to_by_its_id(run_topology):
+    class ById(Bolt):
+        output_fields = ["n"]
+
+        def process(self, tup):
+            self.emit([tup["n"]], anchors=[tup.id])
+            self.ack(tup.id)
+
+    run = run_topology(built(topologies.Numbers, ById, topologies.Echo), capture=["bolt1"])
+    assert run.counters["spout"].acked == 100
+    assert len(run.captured("bolt1")) == 100
+    assert run.named == {}
+
+
+def test_a_component_is_never_entered_while_it_works(run_topology):
+    class Enters(BasicBolt):
+        output_fields = ["n"]
+        output_streams = {"again": ["n"]}
+        inside = False
+
+        def process(self, tup):
+            assert not self.inside
+            self.inside = True
+            for _ in range(2 if tup["n"] else 0):
+                self.emit([tup["n"] - 1], stream="again")
+            self.emit([tup["n"]])
+            self.inside = False
+
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", topologies.Numbers)
+    builder.set_bolt("enters", Enters).shuffle_grouping("numbers").shuffle_grouping("enters", stream="again")
+    run = run_topology(builder.build("enters"), conf={"test.numbers": 8})
+    assert run.errors == []
+    assert run.counters["enters"].executed == sum(2 ** (n + 1) - 1 for n in range(8))
+
+
+def test_fail_fast_raises_what_would_end_a_task():
+    class Wrong(Bolt):
+        output_fields = ["n"]
+
+        def process(self, tup):
+            raise ZeroDivisionError("by nothing")
+
+    with LocalCluster("inprocess", fail_fast=True) as cluster:
+        run = cluster.submit(built(topologies.Numbers, Wrong))
+        with pytest.raises(LocalClusterError, match=r"bolt 'bolt0' \(task 2\) died: ZeroDivisionError") as raised:
+            run.wait(timeout=10)
+        assert isinstance(raised.value.__cause__, ZeroDivisionError)
+
+
+def test_a_component_that_can_not_be_initialized_is_tried_three_times():
+    with LocalCluster("inprocess") as cluster, pytest.raises(TaskStartError, match="the database is not there"):
+        cluster.submit(topologies.bad_start)
+
+
+def test_a_spout_that_dies_at_every_next_ends_the_wait():
+    class Wrong(Spout):
+        output_fields = ["n"]
+
+        def next_tuple(self):
+            raise RuntimeError("nothing to give")
+
+    with LocalCluster("inprocess") as cluster:
+        run = cluster.submit(built(Wrong, topologies.Echo))
+        with pytest.raises(TaskStartError, match="nothing to give"):
+            run.wait(timeout=10)
+
+
+def test_components_are_closed_at_the_end_and_a_close_that_raises_does_not_keep_the_others_from_it():
+    closed = []
+
+    class Closes(BasicBolt):
+        output_fields = ["n"]
+
+        def process(self, tup):
+            self.emit([tup["n"]])
+
+        def close(self):
+            closed.append(self.context.component)
+            raise OSError("too late")
+
+    with LocalCluster("inprocess") as cluster:
+        run = cluster.submit(built(topologies.Numbers, Closes, Closes))
+        run.wait(timeout=10)
+    assert closed == ["bolt0", "bolt1"]
+    assert [error.message.count("too late") > 0 for error in run.errors] == [True, True]
+
+
+def test_a_captured_stream_may_go_to_a_function():
+    seen = []
+    with LocalCluster("inprocess") as cluster:
+        run = cluster.submit(built(topologies.Numbers, topologies.Echo), capture={"bolt0": seen.append})
+        run.wait(timeout=10)
+        with pytest.raises(KeyError):
+            run.captured("bolt0")
+    assert [tup["n"] for tup in seen] == list(range(100))
+
+
+@pytest.mark.soak
+def test_memory_and_cost_stay_the_same_however_many_tuples():
+    total = 400_000 if SOAK else 40_000
+    with LocalCluster("inprocess", {"test.sentences": 10**9, "topology.message.timeout.secs": 3600}) as cluster:
+        run = cluster.submit(topologies.word_count)
+
+        def until(n):
+            start = time.process_time()
+            before = run.counters["sentences"].acked
+            run.wait(lambda run: run.stats[5].acked >= n, timeout=120)
+            gc.collect()
+            return (time.process_time() - start) / (n - before)
+
+        until(2000)
+        first = until(total // 4)
+        tracemalloc.start()
+        until(total // 2)
+        size, _ = tracemalloc.get_traced_memory()
+        until(total // 2 + total // 8)
+        later_size, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        later = until(total)
+    assert later_size - size < 50_000
+    assert later < first * 1.5  # other tests run meanwhile
