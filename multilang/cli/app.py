@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import click
 
 from multilang.cli.arguments import conf_entries, top_spec
+from multilang.cli.exits import BROKEN_PIPE, INTERRUPTED
 
 TOPOLOGY = "TOPOLOGY is a file (examples/word_count.py), a file and a name in it (wordcount.py:small), or module:name."
 
@@ -120,9 +122,15 @@ def run_app(arguments: list[str]) -> int:
     """Runs the command line; its exit status."""
     try:
         status = app.main(arguments, prog_name="multilang", standalone_mode=False)
+        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except click.Abort:
-        return 130
+        return INTERRUPTED
+    except (BrokenPipeError, SystemExit):
+        # Whoever read our output has what it wanted (| head); click and rich make an exit of it. The status must not
+        # be theirs, 1, which says that tuples failed; and nothing may be flushed there at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
     return status if isinstance(status, int) else 0

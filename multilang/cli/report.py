@@ -90,12 +90,14 @@ def write_tables(outcome: Outcome, console: Console) -> None:
 def summary(outcome: Outcome) -> Iterable[str]:
     """One line on the tuples, one on the end if it was not the usual one, and how to repeat a seeded run."""
     figures = outcome.reliability()
-    acked = figures["acked"]
-    rate = f", {acked / outcome.seconds:,.0f} per second" if outcome.seconds > 0 else ""
+    acked, emitted = figures["acked"], outcome.sum("emitted")
+    is_reliable = any(figures[name] for name in ("acked", "failed", "pending")) or not emitted
+    done, what = (acked, "acked") if is_reliable else (emitted, "emitted, none of them with an id to be acked by,")
+    rate = f", {done / outcome.seconds:,.0f} per second" if outcome.seconds > 0 else ""
     replayed = figures["failed"] - figures["lost"]
     seconds = f"{outcome.seconds:.1f} s{' of virtual time' if outcome.mode == 'simulated' else ''}"
     yield (
-        f"{acked:,} tuples acked in {seconds}{rate}; {figures['failed']:,} failed"
+        f"{done:,} tuples {what} in {seconds}{rate}; {figures['failed']:,} failed"
         f"{f' ({replayed:,} of them replayed)' if replayed else ''}, {figures['pending']:,} pending, "
         f"{figures['lost']:,} lost; {figures['restarts']:,} restarts, {figures['errors']:,} errors"
     )

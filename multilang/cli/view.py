@@ -102,7 +102,10 @@ class Rates:
 
 def work_done(counters: Counters) -> int:
     """What a component's rate counts: a spout's tuples that are through, a bolt's that it processed."""
-    return counters.acked if counters.kind == "spout" else counters.executed
+    if counters.kind == "bolt":
+        return counters.executed
+    reliable = counters.acked or counters.failed or counters.pending
+    return counters.acked if reliable else counters.emitted
 
 
 class Progress:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
 
 import pytest
 
-from tests.cli.command import figures, multilang, topology
+from tests.cli.command import COMMAND, figures, multilang, topology
 
 MODES = ["process", "inprocess", "simulated"]
 
@@ -72,6 +73,22 @@ def test_faults_are_drawn_from_the_seed_and_lose_nothing() -> None:
     assert first["reliability"]["lost"] == 0
     assert first["reliability"]["failed"] > 0
     assert figures(topology("small"), "--mode", "simulated", "--seed", "11", "--faults") == first
+
+
+def test_tuples_without_an_id_are_counted_by_their_emits() -> None:
+    shown = multilang("run", topology("unreliable"), "--mode", "inprocess")
+    assert shown.returncode == 0
+    assert "10 tuples emitted, none of them with an id to be acked by, in " in shown.stdout
+
+
+@pytest.mark.parametrize("command", ["run", "show"])
+def test_a_reader_that_goes_away_is_told_of_by_the_status_alone(command: str) -> None:
+    shown = subprocess.run(
+        ["bash", "-c", '"$0" "$1" "$2" | true; echo "${PIPESTATUS[0]}"', COMMAND, command, topology("small")],
+        capture_output=True,
+        text=True,
+    )
+    assert (shown.stdout, shown.stderr) == ("141\n", "")
 
 
 def test_top_ranks_by_the_last_value_of_a_field() -> None:

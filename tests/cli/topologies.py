@@ -55,6 +55,12 @@ class Endless(Spout):
         return False
 
 
+class Unreliable(Unreplayed):
+    def next_tuple(self):
+        if self.left:
+            self.emit([self.left.pop()])
+
+
 class Remainder(BasicBolt):
     output_fields = ["remainder", "number"]
 
@@ -131,6 +137,10 @@ def replayed():
 
 def lossy():
     return of(Unreplayed, FailsOdd)
+
+
+def unreliable():
+    return of(Unreliable, Remainder)
 
 
 def talks():
