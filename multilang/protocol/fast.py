@@ -68,13 +68,15 @@ def fast_emit(
                     if kind is not str and kind not in free and (kind is not int or value > highest or value < lowest):
                         break
                 else:
-                    tup: Any = anchors[0]
                     try:
+                        tup: Any = anchors[0]
                         if tup.unfinished:
                             row = dumps(values, False, False, False, False, 0, False)
+                            if not row.isascii():
+                                row.encode()  # ujson lets a lone surrogate pass, Storm makes it a "?"
                             connection.write(f'{text}{tup.id}"],"need_task_ids":false,"tuple":{row}}}\nend\n')
                             return None
-                    except (AttributeError, OverflowError, ValueError):
+                    except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
                         pass  # an anchor by its id, NaN, a lone surrogate: the slow path sends it or says what is wrong
         return otherwise(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
 
