@@ -172,7 +172,7 @@ class Task:
             self._stopping = True
             self._attendant.ending(0)
             if self._output.writer == self._main:
-                self._output.closed = True  # the loop sees it when the write is done
+                self._wire.stopping = True  # it sees that when the write is done
             else:
                 raise EndOfInput
 

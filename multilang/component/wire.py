@@ -77,6 +77,7 @@ class Wire:
         self._unread = 0  # bytes that the backlog was made of
         self._failure: RemoteProtocolError | None = None
         self._ended = False
+        self.stopping = False  # a signal came while the output was written
         self._main = get_ident()
         self._buffer = connection.write
 
@@ -125,7 +126,7 @@ class Wire:
                 self._handle(backlog.popleft())
             self._unread = 0
             self.flush()
-            if self.output.closed:
+            if self.output.closed or self.stopping:
                 raise EndOfInput
             if backlog:
                 continue
@@ -179,6 +180,8 @@ class Wire:
 
         reading = False
         while not self.output.flush_some():
+            if self.stopping:
+                raise EndOfInput
             poll = select.poll()
             poll.register(self.output.fd, select.POLLOUT)
             if reading and not self._ended and self._failure is None and self._unread < _MAX_BACKLOG:
@@ -220,7 +223,7 @@ class Wire:
         try:
             while wait.tasks is None:
                 self.flush()
-                if self.output.closed:
+                if self.output.closed or self.stopping:
                     raise EndOfInput
                 if not self._backlog:
                     self.read_on()
