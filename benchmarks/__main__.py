@@ -45,8 +45,9 @@ def main() -> int:
         sections.append("storm")
     names = chosen.children.split(",") if chosen.children else None
     try:
-        found = children(chosen.source)
-        suite = Suite(Driver(), found, QUICK if chosen.quick else FULL, lambda name: names is None or name in names)
+        driver = Driver()
+        found = children(environment.lay(chosen.source, driver.path / "ours"))
+        suite = Suite(driver, found, QUICK if chosen.quick else FULL, lambda name: names is None or name in names)
     except environment.Missing as missing:
         say(f"benchmarks: {missing}")
         return 2

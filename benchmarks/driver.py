@@ -31,6 +31,10 @@ class Child:
     python_path: str = ""
     suffix: str = ""
 
+    def environment(self) -> dict[str, str]:
+        environ = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COVERAGE"))}
+        return environ | {"PYTHONPATH": self.python_path} if self.python_path else environ
+
     def argv(self, work: str) -> list[str]:
         if "-c" in self.command:
             return [*self.command]
@@ -38,17 +42,17 @@ class Child:
         return [*self.command, base + self.suffix]
 
 
-def children(source: Path = environment.PROJECT) -> dict[str, Child]:
-    """Every implementation by name, ours from the checkout ``source``. Raises environment.Missing."""
-    python = str(environment.python(source))
+def children(ours: Path) -> dict[str, Child]:
+    """Every implementation by name; the folder ``ours`` holds our package. Raises environment.Missing."""
+    python = str(environment.python())
 
     def script(name: str) -> tuple[str, ...]:
         return (python, str(CHILDREN / name))
 
     found = [
-        Child("ours-many", script("ours.py"), suffix="-many"),
-        Child("ours-bolt", script("ours.py"), suffix="-bolt"),
-        Child("ours", script("ours.py")),
+        Child("ours-many", script("ours.py"), python_path=str(ours), suffix="-many"),
+        Child("ours-bolt", script("ours.py"), python_path=str(ours), suffix="-bolt"),
+        Child("ours", script("ours.py"), python_path=str(ours)),
         Child("pystorm", script("pystorm_child.py")),
         Child("streamparse", script("streamparse_child.py")),
         Child("bare", script("bare.py")),
@@ -81,12 +85,11 @@ class Driver:
         """One run; the parent's figures: nanoseconds, KiB, and how many of each command came."""
         if mode != "whole":
             options["setup"] = self.file(f"setup-{work}", wire.setup(self.pids, work))
-        environ = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COVERAGE"))}
-        if child.python_path:
-            environ["PYTHONPATH"] = child.python_path
         settings = [f"{name}={value}" for name, value in options.items()]
         command = [self.parent, mode, *settings, "--", *child.argv(work)]
-        done = subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run(
+            command, env=child.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
         if done.returncode:
             raise WrongAnswer(f"{child.name}, {work}: {done.stderr.strip()[-1500:]}")
         figures: dict[str, float] = json.loads(done.stdout)

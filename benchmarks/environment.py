@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -40,11 +39,8 @@ def run(command: list[str], what: str) -> None:
         raise Missing(f"{what}: {' '.join(command)} failed: {(done.stderr or done.stdout).strip()[-600:]}")
 
 
-def python(source: Path | None = None) -> Path:
-    """The Python of an environment of its own that holds the peers and ujson.
-
-    With ``source``, our package is laid into it anew from that checkout, as a wheel lays it.
-    """
+def python() -> Path:
+    """The Python of an environment of its own that holds the peers and ujson."""
     wanted = "\n".join([sys.version, *PEERS])
     venv = cache_folder() / f"venv-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
     interpreter = venv / "bin" / "python"
@@ -56,18 +52,16 @@ def python(source: Path | None = None) -> Path:
         # setuptools puts a .pth file beside them that every start of this Python would pay for.
         run([str(interpreter), "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools"], "the peers")
         (venv / "complete").touch()
-    if source is not None:
-        lay(source, venv)
     return interpreter
 
 
-def lay(source: Path, venv: Path) -> None:
-    site = Path(sysconfig.get_path("purelib", vars={"base": str(venv), "platbase": str(venv)}))
+def lay(source: Path, folder: Path) -> Path:
+    """Our package as that checkout has it now, compiled, for this run alone: work may go on in the checkout meanwhile."""
     for package in ("multilang", "spark_bridge"):
-        shutil.rmtree(site / package, ignore_errors=True)
         if (source / package).exists():
-            shutil.copytree(source / package, site / package, ignore=shutil.ignore_patterns("__pycache__"))
-            compileall.compile_dir(site / package, quiet=2)
+            shutil.copytree(source / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+            compileall.compile_dir(folder / package, quiet=2)
+    return folder
 
 
 def maven(goal: str, *settings: str) -> None:

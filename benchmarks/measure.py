@@ -206,8 +206,11 @@ class Suite:
         for _ in range(self.effort.cluster_rounds):
             for mode, sentences in self.effort.sentences.items():
                 say(f"cluster: {mode}")
-                command = [self.children["ours"].command[0], str(script), mode, str(sentences)]
-                done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+                ours = self.children["ours"]
+                command = [ours.command[0], str(script), mode, str(sentences)]
+                done = subprocess.run(
+                    command, env=ours.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True
+                )
                 said = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"right": False}
                 if not said["right"]:
                     self.problem(WrongAnswer(f"embedded cluster, {mode}: {said} {done.stderr.strip()[-1500:]}"))
