@@ -21,42 +21,43 @@ class Acker:
     """One acker task. ``complete((spout_task, root, ok))`` is its message to the spout task.
 
     Messages of one root may come in any order. Entries live in three rotating buckets (Storm 2.x); what is rotated out
-    is forgotten without a message, since the spout task times out by itself.
+    is forgotten without a message, since the spout task times out by itself. ``newest``: the entries of the newest
+    bucket, whose first item is the xor.
     """
 
-    __slots__ = ("_buckets", "_newest", "complete")
+    __slots__ = ("_buckets", "complete", "newest")
 
     def __init__(self, complete: Callable[[tuple[int, int, bool]], object], buckets: int = 3) -> None:
         self.complete = complete
-        self._newest: dict[int, list[int]] = {}
-        self._buckets = [self._newest, *({} for _ in range(buckets - 1))]
+        self.newest: dict[int, list[int]] = {}
+        self._buckets = [self.newest, *({} for _ in range(buckets - 1))]
 
     def init(self, root: int, value: int, spout_task: int) -> None:
         """``__ack_init``: the spout tuple's root id, the xor of the edges it went out by, and who wants to know."""
         entry = self._find(root)
         if entry is None:
             if value:
-                self._newest[root] = [value, spout_task, False]
+                self.newest[root] = [value, spout_task, False]
             else:  # "Zero targets -> xor is 0 -> the acker acks at once"
                 self.complete((spout_task, root, True))
             return
         entry[_VALUE] ^= value
         entry[_TASK] = spout_task
-        self._settle(root, entry)
+        self.settle(root, entry)
 
     def ack(self, root: int, value: int) -> None:
         """``__ack_ack``: the acked tuple's edge xor all the edges made with it as anchor."""
-        entry = self._newest.get(root) or self._find_or_create(root)
+        entry = self.newest.get(root) or self._find_or_create(root)
         value ^= entry[_VALUE]
         entry[_VALUE] = value
         if not value:
-            self._settle(root, entry)
+            self.settle(root, entry)
 
     def fail(self, root: int) -> None:
         """``__ack_fail``: a tuple of this root failed, and so the root does, at once."""
         entry = self._refreshed(root)
         entry[_FAILED] = True
-        self._settle(root, entry)
+        self.settle(root, entry)
 
     def reset_timeout(self, root: int) -> None:
         """``__ack_reset_timeout``: the entry counts as new."""
@@ -65,13 +66,14 @@ class Acker:
     def rotate(self) -> None:
         """The tick: forget the oldest entries."""
         self._buckets.pop()
-        self._newest = {}
-        self._buckets.insert(0, self._newest)
+        self.newest = {}
+        self._buckets.insert(0, self.newest)
 
     def __len__(self) -> int:
         return sum(map(len, self._buckets))
 
-    def _settle(self, root: int, entry: list[int]) -> None:
+    def settle(self, root: int, entry: list[int]) -> None:
+        """An entry changed: is its root complete, or failed?"""
         if entry[_TASK] == UNKNOWN:
             return
         if not entry[_VALUE]:  # "val == 0 wins over failed"
@@ -90,7 +92,7 @@ class Acker:
     def _find_or_create(self, root: int) -> list[int]:
         entry = self._find(root)
         if entry is None:
-            entry = self._newest[root] = [0, UNKNOWN, False]
+            entry = self.newest[root] = [0, UNKNOWN, False]
         return entry
 
     def _refreshed(self, root: int) -> list[int]:
@@ -100,7 +102,7 @@ class Acker:
                 break
         else:
             entry = [0, UNKNOWN, False]
-        self._newest[root] = entry
+        self.newest[root] = entry
         return entry
 
     def _forget(self, root: int) -> None:

@@ -13,7 +13,7 @@ from multilang.component.collector import BoltCollector, SpoutCollector
 from multilang.local.counters import SAMPLE_EVERY
 from multilang.local.edges import edges
 from multilang.local.tuples import LocalTuple
-from multilang.protocol import ChildConnection, Tuple
+from multilang.protocol import ChildConnection, Tuple, UnserializableValue
 from multilang.protocol.codec import MAX_INT, MIN_INT, dumps, encode_id, loads, normalize
 from multilang.protocol.messages import DEFAULT_STREAM
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TypeAlias
 
+    from multilang.local.acker import Acker
     from multilang.local.counters import TaskStats
     from multilang.local.pending import RotatingMap
     from multilang.local.plan import Route, TaskPlan
@@ -34,12 +35,14 @@ class Links:
     """What a task's collector is connected to.
 
     ``out``: gets ``(receiver, tuple)`` for each delivery, which the host then makes; ``receivers``: by task id;
-    ``init``, ``ack``, ``fail``: the acker's three messages, None without ackers; ``later(call, task_ids)``: makes a
+    ``init``, ``ack``, ``fail``: the acker's three messages, ``init`` None without ackers; ``acker``: the acker itself
+    where it is the only one and can be called; ``later(call, task_ids)``: makes a
     receiver of an ``on_task_ids`` callback; ``named``: tuples whose id somebody asked for, by id.
     """
 
     __slots__ = (
         "ack",
+        "acker",
         "fail",
         "getrandbits",
         "init",
@@ -63,6 +66,7 @@ class Links:
         fail: Callable[[int], None],
         later: Callable[[TaskPlan, OnTaskIds], Any],
         named: dict[str, LocalTuple],
+        acker: Acker | None = None,
         getrandbits: Callable[[int], int],
         now: Callable[[], float],
         log: Callable[[TaskPlan, str, int], None],
@@ -73,6 +77,7 @@ class Links:
         self.receivers = receivers
         self.init = init
         self.ack = ack
+        self.acker = acker
         self.fail = fail
         self.later = later
         self.named = named
@@ -98,8 +103,8 @@ class LocalBoltCollector(BoltCollector):
         emitter = _Emitter(plan, links, stats)
         self.emit = _bolt_emit(self, emitter, automatic=False)  # type: ignore[method-assign]
         self.emit_anchored = _bolt_emit(self, emitter, automatic=True)  # type: ignore[method-assign]
-        self.ack = _finisher("ack", emitter)  # type: ignore[method-assign]
-        self.fail = _finisher("fail", emitter)  # type: ignore[method-assign]
+        self.ack = _bolt_ack(emitter)  # type: ignore[method-assign]
+        self.fail = _bolt_fail(emitter)  # type: ignore[method-assign]
 
     def emit_many(self, rows: Iterable[Sequence[Any]], stream: str | None = None, anchors: Anchors = None) -> None:
         emit = self.emit
@@ -163,6 +168,13 @@ class _Emitter:
         self.wire.data_to_send()
         return normalize(values), self.routes[DEFAULT_STREAM if stream is None else stream]
 
+    def checked(self, values: Any, stream: str | None) -> list[Any]:
+        """Values that are not all plain text and integers, as a receiver gets them; raises what the wire would."""
+        try:
+            return normalize(values)
+        except UnserializableValue:
+            return self.refuse(values, stream, None)[0]
+
     def targets(self, route: Route, values: list[Any], direct_task: int | None) -> Sequence[int]:
         """The tasks that get a tuple of ``route``."""
         if direct_task is not None:
@@ -179,6 +191,14 @@ class _Emitter:
                 return found
         self.wire.emit(values, stream, anchors, direct_task)
         raise TypeError(f"{self.plan}: anchors are tuples that this task received, not {anchors!r}")
+
+    def received(self, tup: Any, what: str) -> LocalTuple:
+        """The unfinished tuple that ``tup`` (itself or its id) stands for; raises what the wire would of another."""
+        found = self.links.named.get(tup) if isinstance(tup, str) else tup
+        if type(found) is not LocalTuple or not found.unfinished:
+            getattr(self.wire, what)(tup if found is None else found)
+            raise TypeError(f"{self.plan}: {what} takes a tuple that this task received, not {tup!r}")
+        return found
 
     def deliver(
         self, route: Route, values: list[Any], targets: Sequence[int], roots: Callable[[], tuple[Any, int]] | None
@@ -241,7 +261,7 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
                         continue
                 elif kind is int and MIN_INT <= value <= MAX_INT:
                     continue
-                values, route = emitter.refuse(values, stream, None)
+                values = emitter.checked(values, stream)
                 break
             else:
                 values = [*values]
@@ -261,14 +281,13 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
                 if type(root) is int and len(targets) < 2 and route.captured is None:
                     # By far the most frequent case, with nothing in its way.
                     stats.emitted += 1
-                    for task in targets:
+                    if targets:
                         stats.transferred += 1
+                        edge = 0
                         if root:
                             edge = getrandbits(64)
                             anchor.edge ^= edge
-                            append((receivers[task], LocalTuple(values, route.stream, route.origin, root, edge)))
-                        else:
-                            append((receivers[task], LocalTuple(values, route.stream, route.origin)))
+                        append((receivers[targets[0]], LocalTuple(values, route.stream, route.origin, root, edge)))
                 else:
                     emitter.deliver(route, values, targets, edges((anchor,), getrandbits))
             else:
@@ -284,37 +303,43 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
     return emit
 
 
-def _finisher(what: str, emitter: _Emitter) -> Callable[[Tuple | str], None]:
-    """A bolt's ack or fail."""
+def _bolt_ack(emitter: _Emitter) -> Callable[[Tuple | str], None]:
+    """A bolt's ack."""
     stats = emitter.stats
     named = emitter.links.named
     ack_root = emitter.links.ack
-    fail_root = emitter.links.fail
-
-    def find(tup: Any) -> LocalTuple:
-        found = named.get(tup) if isinstance(tup, str) else tup
-        if type(found) is not LocalTuple or not found.unfinished:
-            getattr(emitter.wire, what)(tup if found is None else found)  # raises what it would on the wire
-            raise TypeError(f"{emitter.plan}: {what} takes a tuple that this task received, not {tup!r}")
-        return found
+    acker = emitter.links.acker
 
     def ack(tup: Any) -> None:
         if type(tup) is not LocalTuple or not tup.unfinished:
-            tup = find(tup)
+            tup = emitter.received(tup, "ack")
         tup.unfinished = False
         stats.acked += 1
         root = tup.root
         if root:
-            if type(root) is int:
-                ack_root(root, tup.edge)
-            else:
+            if type(root) is not int:
                 for each, edge in root.items():
                     ack_root(each, edge ^ tup.edge)
+            elif acker is None or (entry := acker.newest.get(root)) is None:
+                ack_root(root, tup.edge)
+            else:  # what Acker.ack would do, without the call
+                value = entry[0] = entry[0] ^ tup.edge
+                if not value:
+                    acker.settle(root, entry)
         if named:
             named.pop(tup.id, None)
 
+    return ack
+
+
+def _bolt_fail(emitter: _Emitter) -> Callable[[Tuple | str], None]:
+    """A bolt's fail."""
+    stats = emitter.stats
+    named = emitter.links.named
+    fail_root = emitter.links.fail
+
     def fail(tup: Any) -> None:
-        tup = find(tup)
+        tup = emitter.received(tup, "fail")
         tup.unfinished = False
         stats.failed += 1
         root = tup.root
@@ -324,7 +349,7 @@ def _finisher(what: str, emitter: _Emitter) -> Callable[[Tuple | str], None]:
         if named:
             named.pop(tup.id, None)
 
-    return ack if what == "ack" else fail
+    return fail
 
 
 def _spout_emit(emitter: _Emitter, pending: Pending, acked: Callable[[Any], None]) -> Callable[..., list[int] | None]:
@@ -366,7 +391,7 @@ def _spout_emit(emitter: _Emitter, pending: Pending, acked: Callable[[Any], None
                         continue
                 elif kind is int and MIN_INT <= value <= MAX_INT:
                     continue
-                values, route = emitter.refuse(values, stream, None)
+                values = emitter.checked(values, stream)
                 break
             else:
                 values = [*values]

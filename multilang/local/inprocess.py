@@ -80,6 +80,7 @@ class InProcessTopology(ActorTopology):
             fail=fail,
             later=Later,
             named=self.named,
+            acker=ackers[0] if n == 1 else None,
             getrandbits=self._rng.getrandbits,
             now=self.clock.now,
             log=self._log,
