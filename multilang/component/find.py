@@ -51,11 +51,19 @@ def find_object(target: str) -> Any:
     try:
         return getattr(module, name)
     except AttributeError:
-        public = [n for n in vars(module) if not n.startswith("_")]
+        its_own = [n for n, value in vars(module).items() if _may_be_meant(n, value, module.__name__)]
         raise ConfigError(
-            f"{place} has no {name!r}; name one that it has, as {place}:NAME "
-            f"(it has {', '.join(public[:20]) or 'nothing'})"
+            f"{place} has no {name!r}; name a topology or component that it has, as {place}:NAME "
+            f"(it has {', '.join(its_own[:20]) or 'none'})"
         ) from None
+
+
+def _may_be_meant(name: str, value: object, module: str) -> bool:
+    """A topology, or a component or function of the module's own and not one that it imported."""
+    if name.startswith("_"):
+        return False
+    own = getattr(value, "__module__", None) == module and callable(value)
+    return own or isinstance(value, Component) or (hasattr(value, "components") and not isinstance(value, type))
 
 
 def split_target(target: str) -> tuple[str, str]:
