@@ -210,4 +210,4 @@ def test_memory_and_cost_stay_the_same_however_many_tuples():
         tracemalloc.stop()
         later = until(total)
     assert later_size - size < 50_000
-    assert later < first * 1.5  # other tests run meanwhile
+    assert later < first * 2  # other programs share the machine, and its caches

@@ -66,8 +66,9 @@ def test_failed_tuples_are_replayed_until_they_pass(run_topology, mode, ackers):
 
 def test_forgotten_tuples_time_out_and_are_replayed(run_topology, mode):
     run = run_topology(topologies.forgets_once, mode, capture=["forgetsonce"], conf={**QUICK, "test.numbers": 10})
-    assert sorted(values(run, "forgetsonce")) == [[n] for n in range(10)]
-    assert run.counters["numbers"].failed == 10
+    assert {n for (n,) in values(run, "forgetsonce")} == set(range(10))
+    assert run.counters["numbers"].failed >= 10  # on a slow machine one that was not forgotten may be late, too
+    assert run.counters["numbers"].acked == 10
     assert run.counters["forgetsonce"].unfinished == 10
 
 
