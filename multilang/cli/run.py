@@ -15,6 +15,7 @@ from multilang.cli.loading import load
 from multilang.cli.ranking import Ranking
 from multilang.cli.report import Outcome, write_json, write_tables
 from multilang.cli.view import Progress, console
+from multilang.component import settings
 from multilang.component.errors import ConfigError
 from multilang.local import Faults, LocalCluster, LocalClusterError, NotDrainedError, TaskStartError
 from multilang.topology import TopologyError
@@ -128,6 +129,7 @@ class _Run:
         capture = {} if ranking is None else {(ranking.top.component, ranking.top.stream): ranking.add}
         with self._cluster as cluster:
             try:
+                settings.check(self._conf)  # else each task's process would find it out
                 run = cluster.submit(self._topology, conf=self._conf, capture=capture)
                 end = self._wait(run, seconds, drained)
                 status = _STATUS[end]

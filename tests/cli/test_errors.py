@@ -26,6 +26,7 @@ REFUSALS = {
         ["run", SMALL, "-c", "topology.message.timeout.secs=0"],
         "topology.message.timeout.secs is 0",
     ),
+    "conf of the components": (["run", SMALL, "-c", "multilang.log.level=loud"], "use one of trace, debug"),
     "no mode": (["run", SMALL, "--mode", "cluster"], "'inprocess'"),
     "top without a field": (["run", SMALL, "--top", "remainder"], "write for example count:word:count"),
     "top of no component": (["run", SMALL, "--top", "remaider:number"], "did you mean 'remainder'?"),
