@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -103,8 +104,9 @@ class LocalCluster:
     def close(self) -> None:
         """End all topologies."""
         self._closed = True
-        while self.topologies:
-            self.topologies.popitem()[1].kill()
+        with ExitStack() as stack:  # one that can't be ended does not keep the others from it
+            while self.topologies:
+                stack.callback(self.topologies.popitem()[1].kill)
 
     def __enter__(self) -> LocalCluster:  # noqa: PYI034  # Self is not in typing of Python 3.10
         return self

@@ -259,3 +259,11 @@ def test_a_kill_in_the_middle_of_work_ends_quickly_and_is_final():
         with pytest.raises(LocalClusterError, match="was killed"):
             run.wait()
         assert run.counters["slow"].executed > 10
+
+
+def test_a_function_for_captured_tuples_that_raises_ends_the_wait():
+    with LocalCluster("process") as cluster:
+        run = cluster.submit(topologies.passing, capture={"pass": lambda tup: {}["nothing"]})
+        with pytest.raises(LocalClusterError, match="can't go on: KeyError") as raised:
+            run.wait(timeout=60)
+        assert isinstance(raised.value.__cause__, KeyError)

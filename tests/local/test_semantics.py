@@ -198,3 +198,41 @@ def test_a_stream_that_is_not_captured_is_named_with_what_to_write(run_topology,
     run = run_topology(topologies.unreliable, mode)
     with pytest.raises(KeyError, match="submit with capture="):
         run.captured("pass")
+
+
+def test_at_the_end_spouts_are_deactivated_and_then_all_are_closed(mode, tmp_path):
+    end = tmp_path / "end"
+    with LocalCluster(mode, conf={"test.end": str(end)}) as cluster:
+        run = cluster.submit(topologies.ends)
+        run.wait(timeout=30)
+        assert not end.exists()
+    lines = end.read_text().splitlines()
+    assert lines[0] == "deactivated"
+    assert sorted(lines[1:]) == ["bolt closed", "spout closed"]
+
+
+def test_several_topologies_run_side_by_side(mode):
+    with LocalCluster(mode) as cluster:
+        runs = [cluster.submit(topologies.passing, name=f"number {i}") for i in range(2)]
+        for run in runs:
+            run.wait(timeout=60)
+        assert [run.counters["numbers"].acked for run in runs] == [100, 100]
+        cluster.kill("number 0")
+        cluster.submit(topologies.passing, name="number 0").wait(timeout=60)
+
+
+def test_metrics_and_logs_of_components_go_to_python_s_logging(run_topology, mode, caplog):
+    with caplog.at_level("DEBUG"):
+        run_topology(topologies.talks, mode, conf={"test.numbers": 1})
+    lines = [(record.name, record.levelname, record.getMessage()) for record in caplog.records]
+    assert ("talks", "WARNING", "watch out") in lines
+    assert any(line[:2] == ("talks", "INFO") and line[2].endswith("a logger's line") for line in lines)
+    assert ("talks", "DEBUG", "metric m: [1]") in lines
+
+
+def test_a_spout_without_an_end_is_not_drained(mode):
+    with LocalCluster(mode, conf={"test.numbers": 10**9, "topology.max.spout.pending": 10}) as cluster:
+        run = cluster.submit(topologies.passing)
+        with pytest.raises(NotDrainedError, match="spout 'numbers'"):
+            run.wait(timeout=0.3)
+        assert run.waiting_for

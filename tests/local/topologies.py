@@ -441,3 +441,48 @@ def _bursts():
 
 
 bursts = _bursts()
+
+
+class Ends(Spout):
+    """Writes what it is told at the end to the file of conf test.end."""
+
+    output_fields = ["n"]
+
+    def next_tuple(self):
+        pass
+
+    def deactivate(self):
+        self.write("deactivated")
+
+    def close(self):
+        self.write("spout closed")
+
+    def write(self, line):
+        with open(self.conf["test.end"], "a") as file:
+            file.write(line + "\n")
+
+
+class EndsToo(BasicBolt):
+    output_fields = ["n"]
+
+    def process(self, tup):
+        pass
+
+    def close(self):
+        with open(self.conf["test.end"], "a") as file:
+            file.write("bolt closed\n")
+
+
+ends = _chain("ends", Ends, EndsToo)
+
+
+class Talks(BasicBolt):
+    output_fields = ["n"]
+
+    def process(self, tup):
+        self.log("watch out", "warn")
+        self.logger.info("a logger's line")
+        self.report_metric("m", [1])
+
+
+talks = _chain("talks", Numbers, Talks)

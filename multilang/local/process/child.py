@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections import deque
 from typing import TYPE_CHECKING
@@ -116,8 +117,13 @@ class Child:
         self._process.terminate()
 
     def kill(self) -> None:
-        """SIGKILL."""
-        self._process.kill()
+        """SIGKILL, to the child and to what it started."""
+        if self._process.poll() is None:  # until it is reaped, its number is its own
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def wait(self) -> None:
+        """Wait for its end, after ``kill``."""
+        self._process.wait()
 
     def close(self) -> None:
         """Close our ends of its pipes."""
@@ -132,8 +138,6 @@ def how_it_ended(status: int | None) -> str:
         return "closed its output"
     if status >= 0:
         return f"exited with status {status}"
-    import signal
-
     try:
         return f"was ended by {signal.Signals(-status).name}"
     except ValueError:

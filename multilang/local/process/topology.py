@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import selectors
 import shutil
@@ -281,15 +282,16 @@ class ProcessTopology(LocalTopology):
                 task.start()
             while not (self.ending and all(task.child is None for task in self._all)):
                 self._turn()
-        except Exception as error:  # a fault of ours must not leave the caller waiting
+        except Exception as error:  # ours, or of a function that takes captured tuples: who waits must hear of it
+            logging.getLogger("multilang.local").exception("topology %r can't go on", self.name)
             with self._changed:
-                self._failure = LocalClusterError(f"the embedded cluster failed: {error!r}")
+                self._failure = LocalClusterError(f"topology {self.name!r} can't go on: {error!r}")
                 self._failure.__cause__ = error
-            raise
         finally:
             for task in self._all:
                 if task.child is not None:
                     task.child.kill()
+                    task.child.wait()
                     task.child.close()
             self._release()
             with self._changed:
