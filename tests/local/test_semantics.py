@@ -204,11 +204,12 @@ def test_at_the_end_spouts_are_deactivated_and_then_all_are_closed(mode, tmp_pat
     end = tmp_path / "end"
     with LocalCluster(mode, conf={"test.end": str(end)}) as cluster:
         run = cluster.submit(topologies.ends)
+        run.wait(lambda run: end.exists(), timeout=30)
         run.wait(timeout=30)
-        assert not end.exists()
+        assert end.read_text() == "bolt started\n"
     lines = end.read_text().splitlines()
-    assert lines[0] == "deactivated"
-    assert sorted(lines[1:]) == ["bolt closed", "spout closed"]
+    assert lines[1] == "deactivated"
+    assert sorted(lines[2:]) == ["bolt closed", "spout closed"]
 
 
 def test_several_topologies_run_side_by_side(mode):

@@ -465,12 +465,16 @@ class Ends(Spout):
 class EndsToo(BasicBolt):
     output_fields = ["n"]
 
+    def initialize(self, conf, context):
+        self.write("bolt started")
+
     def process(self, tup):
         pass
 
     def close(self):
-        with open(self.conf["test.end"], "a") as file:
-            file.write("bolt closed\n")
+        self.write("bolt closed")
+
+    write = Ends.write
 
 
 ends = _chain("ends", Ends, EndsToo)

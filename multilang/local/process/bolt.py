@@ -176,6 +176,8 @@ class BoltTask(ProcessTask):
         if self.queue:
             where = "" if self.ready else ", its process is being started"
             return f"{self.plan}: {len(self.queue)} tuples queued{where}"
+        if not self.ready:
+            return f"{self.plan}: its process is being started"
         if self.child is not None and self.child.has_more():
             return f"{self.plan}: its process does not read its input"
         fresh = sum(delivery.at >= stale_before for delivery in list(self.unfinished.values()))
