@@ -196,3 +196,21 @@ def test_faults_that_can_not_be_are_refused(wrong):
 def test_faults_are_for_simulations():
     with pytest.raises(ValueError, match="simulated"):
         LocalCluster("inprocess", faults=Faults())
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    "topology",
+    ["passing", "fails_twice", "forgets_once", "pairs", "routed", "called_back", "cycle", "batches", "fan"],
+)
+def test_every_kind_of_topology_comes_to_its_end_whatever_goes_wrong(topology):
+    def check(seed):
+        # Pairs need an even number; one left over by a crash would wait for another for ever, but times out.
+        run = simulate(getattr(topologies, topology), seed, MANY, **{"test.numbers": 12})
+        for counters in run.counters.values():
+            assert counters.pending == 0
+            if counters.kind == "spout" and counters.acked:
+                assert counters.acked == 12 * counters.tasks
+                assert counters.emitted == counters.acked + counters.failed
+
+    each_seed(check, seeds=SEEDS // 3)
