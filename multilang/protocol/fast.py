@@ -7,7 +7,8 @@ asked for, and every error, is the slow path's (``otherwise``), which checks eve
 
 from __future__ import annotations
 
-from multilang.protocol.codec import MAX_INT, MIN_INT, dumps_by_position
+from multilang.protocol.codec import MAX_INT, MIN_INT, encode_values
+from multilang.protocol.errors import UnserializableValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
         anchors: Sequence[Tuple]
 
 
-_FREE = frozenset((float, bool, type(None)))  # with str and int: the scalars of JSON, exactly
 _NOT_PLAIN = (-2, "")
 
 
@@ -42,7 +42,7 @@ def fast_emit(
     """``emit`` with the signature of Bolt.emit; without ``anchors`` it takes those of ``default``."""
     plain = connection.plain
     # Cells of this function are read faster than the module's names.
-    dumps, free, not_plain, lowest, highest = dumps_by_position, _FREE, _NOT_PLAIN, MIN_INT, MAX_INT
+    encode, not_plain, lowest, highest = encode_values, _NOT_PLAIN, MIN_INT, MAX_INT
 
     def emit(
         values: Sequence[Any],
@@ -63,21 +63,26 @@ def fast_emit(
         ):
             arity, text = plain.get(stream, not_plain)
             if len(values) == arity or arity == -1:
+                # Letters and digits need no escape; a call of the encoder costs more than to write them down here.
+                row = ""
                 for value in values:
                     kind = type(value)
-                    if kind is not str and kind not in free and (kind is not int or value > highest or value < lowest):
+                    if kind is str and value.isalnum():
+                        row += f'"{value}",'
+                    elif kind is int and lowest <= value <= highest:
+                        row += f"{value},"
+                    else:
                         break
                 else:
-                    try:
-                        tup: Any = anchors[0]
-                        if tup.unfinished:
-                            row = dumps(values, False, False, False, False, 0, False)
-                            if not row.isascii():
-                                row.encode()  # ujson lets a lone surrogate pass, Storm makes it a "?"
-                            connection.write(f'{text}{tup.id}"],"need_task_ids":false,"tuple":{row}}}\nend\n')
-                            return None
-                    except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
-                        pass  # an anchor by its id, NaN, a lone surrogate: the slow path sends it or says what is wrong
+                    kind = None
+                try:
+                    tup: Any = anchors[0]
+                    if tup.unfinished:
+                        row = encode(values) if kind else f"[{row[:-1]}]"
+                        connection.write(f'{text}{tup.id}"],"need_task_ids":false,"tuple":{row}}}\nend\n')
+                        return None
+                except (AttributeError, LookupError, TypeError, UnserializableValue):
+                    pass  # an anchor by its id, a value that can't be sent: the slow path sends it or says what is wrong
         return otherwise(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
 
     return emit
