@@ -41,6 +41,9 @@ from multilang.protocol import (
 from tests.protocol.test_codec import TEXT, VALUES, same
 from tests.protocol.wire import context
 
+# Once something is wrong, hypothesis looks for the shortest conversation that shows it, for up to five minutes.
+pytestmark = pytest.mark.timeout(900)
+
 IDS = st.integers(-(2**63), 2**63 - 1).map(str)  # as Storm's are
 ODD_IDS = TEXT  # as they might be
 MESSAGE_IDS = TEXT | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)

@@ -144,24 +144,29 @@ def test_before_storm_0_10_the_component_is_that_of_the_task() -> None:
         tup["line"]
 
 
-def test_tokens_keep_their_order_between_threads() -> None:
+@pytest.mark.parametrize("how", ["emit", "emit_from_spout"])
+def test_tokens_stand_in_the_order_in_which_threads_write(how: str) -> None:
     child = shaken_child()
+    emit = getattr(child, how)
     written: list[str] = []
-    child.write = written.append
-    threads = 4
+    second_wrote = threading.Event()
+    second = threading.Thread(target=lambda: emit(["second", 1], token="second"))
 
-    def emit(thread: int) -> None:
-        for n in range(200):
-            child.emit([f"{thread}.{n}", 1], token=f"{thread}.{n}")
+    def write(text: str) -> None:
+        if threading.current_thread() is second:
+            second_wrote.set()
+        else:
+            # While the first is about to write, the second comes; it must not get in between.
+            second.start()
+            second_wrote.wait(0.3)
+        written.append(text)
 
-    workers = [threading.Thread(target=emit, args=(thread,)) for thread in range(threads)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
+    child.write = write
+    emit(["first", 1], token="first")
+    second.join(60)
     words = [json.loads(text[: -len(END)])["tuple"][0] for text in written]
-    assert len(words) == threads * 200
-    assert child.receive_data(ids(1) * len(words)) == [TaskIds([1], word) for word in words]
+    assert sorted(words) == ["first", "second"]
+    assert child.receive_data(ids(1) + ids(1)) == [TaskIds([1], word) for word in words]
 
 
 # ---- tuples ----
@@ -257,6 +262,15 @@ def test_heartbeats_are_no_tuples() -> None:
     assert child.unfinished == {}
     child.sync()
     assert parent.receive_data(child.data_to_send()) == [Sync()]
+
+
+@pytest.mark.parametrize("message", [{"task": 3}, {"stream": "default"}])
+def test_a_heartbeat_comes_from_the_system_on_its_own_stream(message: dict[str, Any]) -> None:
+    heartbeat = {"id": "5", "comp": None, "stream": "__heartbeat", "task": -1, "tuple": []}
+    child = shaken_child()
+    assert child.receive_data(json.dumps(heartbeat).encode() + END) == [Heartbeat("5")]
+    (tup,) = child.receive_data(json.dumps(heartbeat | message).encode() + END)
+    assert isinstance(tup, Tuple)
 
 
 def test_a_tick_is_a_tuple_to_be_acked() -> None:
