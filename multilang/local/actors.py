@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from multilang.component.report import describe
 from multilang.component.runner import start_bolt, start_spout
-from multilang.local.collector import Links, LocalBoltCollector, LocalSpoutCollector
+from multilang.local.collector import LocalBoltCollector, LocalSpoutCollector
 from multilang.local.counters import SAMPLE_EVERY
 from multilang.local.errors import LocalClusterError, TaskStartError
 from multilang.local.pending import RotatingMap
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from multilang.component.base import Component
     from multilang.component.runner import SpoutRunner
     from multilang.local.clock import Clock
-    from multilang.local.collector import OnTaskIds
     from multilang.local.counters import TaskStats
+    from multilang.local.links import Links, OnTaskIds
     from multilang.local.plan import Plan, TaskPlan
     from multilang.local.topology import Capture
 

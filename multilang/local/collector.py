@@ -21,71 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TypeAlias
 
-    from multilang.local.acker import Acker
     from multilang.local.counters import TaskStats
+    from multilang.local.links import Links, OnTaskIds
     from multilang.local.pending import RotatingMap
     from multilang.local.plan import Route, TaskPlan
 
     Anchors: TypeAlias = Sequence[Tuple | str] | None
-    OnTaskIds: TypeAlias = Callable[[list[int]], None]
     Pending: TypeAlias = RotatingMap[tuple[Any, float]]
-
-
-class Links:
-    """What a task's collector is connected to.
-
-    ``out``: gets ``(receiver, tuple)`` for each delivery, which the host then makes; ``receivers``: by task id;
-    ``init``, ``ack``, ``fail``: the acker's three messages, ``init`` None without ackers; ``acker``: the acker itself
-    where it is the only one and can be called; ``later(call, task_ids)``: makes a
-    receiver of an ``on_task_ids`` callback; ``named``: tuples whose id somebody asked for, by id.
-    """
-
-    __slots__ = (
-        "ack",
-        "acker",
-        "fail",
-        "getrandbits",
-        "init",
-        "later",
-        "log",
-        "metric",
-        "named",
-        "now",
-        "out",
-        "receivers",
-        "report",
-    )
-
-    def __init__(
-        self,
-        *,
-        out: list[tuple[Any, Any]],
-        receivers: dict[int, Any],
-        init: Callable[[int, int, int], None] | None,
-        ack: Callable[[int, int], None],
-        fail: Callable[[int], None],
-        later: Callable[[TaskPlan, OnTaskIds], Any],
-        named: dict[str, LocalTuple],
-        acker: Acker | None = None,
-        getrandbits: Callable[[int], int],
-        now: Callable[[], float],
-        log: Callable[[TaskPlan, str, int], None],
-        report: Callable[[TaskPlan, str], None],
-        metric: Callable[[TaskPlan, str, Any], None],
-    ) -> None:
-        self.out = out
-        self.receivers = receivers
-        self.init = init
-        self.ack = ack
-        self.acker = acker
-        self.fail = fail
-        self.later = later
-        self.named = named
-        self.getrandbits = getrandbits
-        self.now = now
-        self.log = log
-        self.report = report
-        self.metric = metric
 
 
 def _closure(*_: Any, **__: Any) -> Any:

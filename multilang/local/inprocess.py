@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from multilang.local.acker import Acker
 from multilang.local.actors import ActorTopology, BoltActor, Later
 from multilang.local.clock import Timers
-from multilang.local.collector import Links
 from multilang.local.counters import SAMPLE_EVERY
 from multilang.local.errors import LocalClusterError, NotDrainedError
+from multilang.local.links import Links
 from multilang.local.plan import cyclic_components
 from multilang.local.topology import listed
 

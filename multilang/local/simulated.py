@@ -15,10 +15,10 @@ from multilang.component.reliable import ReliableSpout
 from multilang.local.acker import Acker
 from multilang.local.actors import ActorTopology, BoltActor, Later, SpoutActor
 from multilang.local.clock import VirtualClock
-from multilang.local.collector import Links
 from multilang.local.counters import SAMPLE_EVERY
 from multilang.local.errors import LocalClusterError, NotDrainedError
 from multilang.local.faults import NO_FAULTS
+from multilang.local.links import Links
 from multilang.local.topology import listed
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from multilang.component import Bolt, Spout
-from multilang.local.collector import Links
+from multilang.local.links import Links
 from multilang.local.plan import Plan
 from multilang.topology import TopologyBuilder
 
