@@ -19,11 +19,11 @@ from _thread import RLock
 from collections import deque  # ujson has loaded it already
 from itertools import chain
 
-from multilang.protocol.codec import FREE, MAX_INT, MIN_INT, dumps, encode_id, encode_values, loads, reason_against
+from multilang.protocol.codec import FREE, MAX_INT, MIN_INT, dumps, encode_id, loads, reason_against
 from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError, UnserializableValue, shortened, shown
 from multilang.protocol.framing import DEFAULT_MAX_BUFFER, BrokenReader, FrameReader
+from multilang.protocol.handshake import KINDS, read_setup
 from multilang.protocol.messages import (
-    DEFAULT_STREAM,
     HEARTBEAT_STREAM,
     Ack,
     Activate,
@@ -32,10 +32,10 @@ from multilang.protocol.messages import (
     Heartbeat,
     Message,
     Next,
-    Setup,
     TaskIds,
     Tuple,
 )
+from multilang.protocol.outputs import Outputs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.protocol.messages import Schema
+    from multilang.protocol.outputs import OutStream
 
 # Storm 2.6 to 2.8.8 casts the task of a direct emit to Long while its parser makes an Integer of what fits in 32 bits;
 # this much more parses to a Long, and is narrowed back to 32 bits, on every version.
@@ -56,19 +57,6 @@ _COMMANDS = {"next": Next, "activate": Activate, "deactivate": Deactivate}
 _ASK = '"need_task_ids":false,'
 _SILENT = _ASK.encode()  # can't stand in a value: there its quotes are escaped
 _SYNC = '{"command":"sync"}\nend\n'
-
-
-class OutStream:
-    """What the handshake says of one output stream: its fields, and whether its subscribers want direct emits."""
-
-    __slots__ = ("arity", "direct", "fields", "name", "part")
-
-    def __init__(self, name: str, fields: list[str] | None, direct: bool | None) -> None:
-        self.name = name
-        self.fields = fields
-        self.arity = -1 if fields is None else len(fields)
-        self.direct = direct  # None: nobody subscribes, or the context does not tell
-        self.part = "" if name == DEFAULT_STREAM else f'"stream":{dumps(name)},'
 
 
 class ChildConnection:
@@ -92,13 +80,8 @@ class ChildConnection:
         self.silent_emits = 0  # emits that asked for no task ids
         self._ask = _ASK  # empty for a parent that does not know it and sends them always
         self._task_offset = DIRECT_TASK_OFFSET
-        self._task_component: dict[int, str] | None = None
-        self._direct_streams: dict[str, dict[str, Any]] = {}
-        self._streams: dict[str | None, OutStream] = {}
-        self._streams_known = False
-        # For fast_emit: per stream that is declared and not direct, the number of its fields (-1: not known) and the
-        # beginning of a message on it, up to the id of its one anchor.
-        self.plain: dict[str | None, tuple[int, str]] = {}
+        self._outputs = Outputs()
+        self.plain = self._outputs.plain
         self._escapes = False  # something came with a backslash
         self._plain_ids = True  # no tuple id came with a character that JSON escapes; Storm's never do
 
@@ -136,7 +119,10 @@ class ChildConnection:
                 if not frames:
                     return
                 limit = self._frames.max_buffer
-                yield self._read_setup(frames[0])
+                setup = read_setup(frames[0])
+                self._ready = True
+                self._learn(setup.conf, setup.context)
+                yield setup
                 frames = frames[1:]
                 if self._frames.max_buffer != limit and failure is None:
                     # The conf's bound holds from here on, for what is read already, too.
@@ -174,7 +160,7 @@ class ChildConnection:
                 unfinished[id] = tup
                 if escapes and not id.lstrip("-").isalnum():
                     self._plain_ids = False
-                    self.plain.clear()
+                    self._outputs.nothing_plain()
                 yield tup
         except RemoteProtocolError as error:
             failure = error
@@ -237,43 +223,14 @@ class ChildConnection:
         token = awaited.popleft()
         return None if token is None else TaskIds(message, token)
 
-    def _read_setup(self, frame: bytes) -> Setup:
-        try:
-            message = loads(frame)
-        except ValueError as error:
-            raise _broken("the handshake", f"is not JSON ({error})", frame) from None
-        if type(message) is not dict:
-            raise _broken("the handshake", f"is {type(message).__name__}, not an object", frame)
-        for key, kind in (("conf", dict), ("pidDir", str), ("context", dict)):
-            if type(message.get(key)) is not kind:
-                found = f"is {shown(message[key])}" if key in message else "is missing"
-                raise _broken("the handshake", f"{key!r} {found}, where {_name(kind)} is due", frame)
-        context = message["context"]
-        _check_context(context, frame)
-        self._ready = True
-        self._learn(message["conf"], context)
-        return Setup(message["conf"], message["pidDir"], context)
-
     def _learn(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         self.task = context["taskid"]
         components = {int(task): name for task, name in context["task->component"].items()}
         self.component = context.get("componentid") or components.get(self.task, "?")
-        self._task_component = components
+        self._outputs.learn(self.component, components, context)
         for component, streams in (context.get("source->stream->fields") or {}).items():
             for stream, fields in streams.items():
                 self.schema[component, stream] = {field: i for i, field in enumerate(fields)}
-        outputs = context.get("stream->outputfields")
-        targets = context.get("stream->target->grouping") or {}
-        self._streams_known = bool(outputs) or "streams" in context
-        known: dict[str, list[str] | None] = {**dict.fromkeys(context.get("streams", ())), **(outputs or {})}
-        for name, fields in known.items():
-            groupings = [g.get("type") for g in (targets.get(name) or {}).values()]
-            self._streams[name] = OutStream(name, fields, "DIRECT" in groupings if groupings else None)
-            self._direct_streams[name] = targets.get(name) or {}
-        if DEFAULT_STREAM in self._streams:
-            self._streams[None] = self._streams[DEFAULT_STREAM]
-        for stream, out in self._streams.items():
-            self._make_plain(stream, out)
         if "componentid" not in context:
             self._ask_always()  # before 0.10 it is not sure that need_task_ids is known: so that every list has its emit
         if conf.get("multilang.direct.task.plain") or conf.get("multilang.parent") == "local":
@@ -349,12 +306,12 @@ class ChildConnection:
         token: Any = None,
     ) -> None:
         """A bolt's emit. ``token`` (not None): task ids are wanted, and come as TaskIds with this token."""
-        out = self._streams.get(stream)
+        out = self._outputs.streams.get(stream)
         if out is None:
-            out = self._stream(stream)
+            out = self._new_stream(stream)
         if direct_task is not None or out.direct:
-            self._check_direct(out, direct_task)
-        text = self._encode(out, values)
+            self._outputs.check_direct(out, direct_task)
+        text = self._outputs.encode(out, values)
         head = self._head(out, anchors)
         if direct_task is None:
             if token is None and self._ask:
@@ -373,17 +330,17 @@ class ChildConnection:
         anchors: Sequence[Tuple | str] | None = None,
     ) -> None:
         """Many emits of a bolt to one stream with the same anchors."""
-        out = self._streams.get(stream)
+        out = self._outputs.streams.get(stream)
         if out is None:
-            out = self._stream(stream)
+            out = self._new_stream(stream)
         if out.direct:
-            self._check_direct(out, None)
+            self._outputs.check_direct(out, None)
         head = self._head(out, anchors)
         rows = list(rows)
         if self._ask and self._write_rows(out, head + self._ask + '"tuple":[', rows):
             return
         for values in rows:
-            text = self._encode(out, values)
+            text = self._outputs.encode(out, values)
             if self._ask:
                 self.write(head + self._ask + '"tuple":' + text + "}\nend\n")
             else:
@@ -418,12 +375,12 @@ class ChildConnection:
         token: Any = None,
     ) -> None:
         """A spout's emit; with ``tup_id`` (string or number) it is acked or failed by that id."""
-        out = self._streams.get(stream)
+        out = self._outputs.streams.get(stream)
         if out is None:
-            out = self._stream(stream)
+            out = self._new_stream(stream)
         if direct_task is not None or out.direct:
-            self._check_direct(out, direct_task)
-        text = self._encode(out, values)
+            self._outputs.check_direct(out, direct_task)
+        text = self._outputs.encode(out, values)
         head = '{"command":"emit",' + out.part
         if type(tup_id) is str and tup_id.isalnum():
             head += f'"id":"{tup_id}",'
@@ -468,23 +425,10 @@ class ChildConnection:
     def _too_early(self, what: str) -> LocalProtocolError:
         return LocalProtocolError(f"{what} comes after the handshake: Storm would take it for the pid")
 
-    def _encode(self, out: OutStream, values: Sequence[Any]) -> str:
-        # A wrong number of values passes Storm in silence and breaks whoever reads the field.
-        if out.arity != -1 and isinstance(values, (list, tuple)) and len(values) != out.arity:
-            raise LocalProtocolError(
-                f"component {self.component!r} emits {len(values)} values on stream {out.name!r}, which declares "
-                f"{out.arity}: {', '.join(out.fields or ())}"
-            )
-        try:
-            return encode_values(values)
-        except UnserializableValue as error:
-            field = ""
-            if error.index is not None and out.fields and error.index < len(out.fields):
-                field = f" (field {out.fields[error.index]!r})"
-            at = "" if error.index is None else f", value {error.index}{field}"
-            raise UnserializableValue(
-                f"component {self.component!r}, stream {out.name!r}{at}: {error.reason}", error.index
-            ) from None
+    def _new_stream(self, stream: str | None) -> OutStream:
+        if not self._ready:
+            raise self._too_early("an emit")
+        return self._outputs.stream(stream)
 
     def _head(self, out: OutStream, anchors: Sequence[Tuple | str] | None) -> str:
         """The beginning of an emit's message: everything but need_task_ids, task and the values."""
@@ -520,62 +464,14 @@ class ChildConnection:
             )
         return found
 
-    def _stream(self, stream: str | None) -> OutStream:
-        name = DEFAULT_STREAM if stream is None else stream
-        if not isinstance(name, str):
-            raise LocalProtocolError(
-                f"component {self.component!r}: stream is a name, not {type(stream).__name__} ({stream!r})"
-            )
-        if not self._ready:
-            raise self._too_early("an emit")
-        if self._streams_known:
-            known = ", ".join(repr(s) for s in self._streams if s is not None) or "none"
-            raise LocalProtocolError(
-                f"component {self.component!r} emits on stream {name!r}, which it does not declare (declared: {known}); "
-                "add it to output_fields or output_streams"
-            )
-        self._streams[stream] = found = OutStream(name, None, None)
-        self._make_plain(stream, found)
-        return found
-
-    def _make_plain(self, stream: str | None, out: OutStream) -> None:
-        if not out.direct and self._ask and self._plain_ids:
-            self.plain[stream] = (out.arity, f'{{"command":"emit",{out.part}"anchors":["')
-
     def _ask_always(self) -> None:
         self._ask = ""
-        self.plain.clear()
-
-    def _check_direct(self, out: OutStream, task: int | None) -> None:
-        if task is None:
-            raise LocalProtocolError(
-                f"component {self.component!r}: stream {out.name!r} is subscribed by direct grouping; "
-                "emit with direct_task=<task id>"
-            )
-        if type(task) is not int or task < 0:
-            raise LocalProtocolError(f"component {self.component!r}: direct_task is a task id, not {task!r}")
-        components = self._task_component
-        if components and task not in components:
-            raise LocalProtocolError(
-                f"component {self.component!r} emits to task {task}, which the topology does not have; "
-                f"tasks of a component: context.tasks(name)"
-            )
-        target = components.get(task) if components else None
-        grouping = self._direct_streams.get(out.name, {}).get(target or "")
-        if grouping is not None and grouping.get("type") != "DIRECT":
-            raise LocalProtocolError(
-                f"component {self.component!r} emits directly to task {task} of {target!r}, which takes stream "
-                f"{out.name!r} by {grouping.get('type')} grouping; subscribe with direct_grouping or emit without direct_task"
-            )
+        self._outputs.nothing_plain()
 
 
 def _text(text: object) -> str:
     """Free text as a JSON string; what has no UTF-8 form is shown escaped, since a log line must not be lost."""
     return dumps(str(text).encode("utf-8", "backslashreplace").decode())
-
-
-def _name(kind: type) -> str:
-    return {dict: "an object", str: "a string", list: "an array", int: "an integer"}[kind]
 
 
 def _broken(what: str, how: str, frame: bytes) -> RemoteProtocolError:
@@ -586,44 +482,5 @@ def _wrong_tuple(message: dict[str, Any], frame: bytes) -> RemoteProtocolError:
     kinds = {"id": str, "stream": str, "task": int, "tuple": list}
     wrong = [key for key, kind in kinds.items() if type(message[key]) is not kind]
     key = wrong[0] if wrong else "comp"
-    due = _name(kinds[key]) if wrong else "a string or null"
+    due = KINDS[kinds[key]] if wrong else "a string or null"
     return _broken("a tuple", f"has {key!r} {shown(message[key])}, where {due} is due", frame)
-
-
-def _is_task(key: str) -> bool:
-    digits = key[1:] if key[:1] == "-" else key
-    return digits.isascii() and digits.isdigit() and len(digits) < 20
-
-
-def _check_context(context: dict[str, Any], frame: bytes) -> None:
-    if type(context.get("taskid")) is not int:
-        raise _broken("the handshake", "lacks context['taskid'], an integer", frame)
-    tasks = context.get("task->component")
-    if type(tasks) is not dict or not all(_is_task(k) and type(v) is str for k, v in tasks.items()):
-        raise _broken(
-            "the handshake", "lacks context['task->component'], an object of task ids and component ids", frame
-        )
-    for key, kind in (("componentid", str), ("streams", list)):
-        if key in context and type(context[key]) is not kind:
-            raise _broken("the handshake", f"has context[{key!r}] that is not {_name(kind)}", frame)
-    if not all(type(name) is str for name in context.get("streams", ())):
-        raise _broken("the handshake", "has context['streams'] that holds something else than strings", frame)
-    for key, levels in _NESTED.items():
-        if key in context and not _nested(context[key], levels):
-            raise _broken("the handshake", f"has context[{key!r}] in another shape than Storm's", frame)
-
-
-# Depth of the objects in each of the 0.10+ keys, and what stands at the bottom.
-_NESTED: dict[str, tuple[int, type]] = {
-    "stream->outputfields": (1, list),
-    "stream->target->grouping": (2, dict),
-    "source->stream->grouping": (2, dict),
-    "source->stream->fields": (2, list),
-}
-
-
-def _nested(value: object, levels: tuple[int, type]) -> bool:
-    depth, kind = levels
-    if depth == 0:
-        return type(value) is kind and (kind is dict or all(type(name) is str for name in value))  # type: ignore[attr-defined]
-    return type(value) is dict and all(_nested(v, (depth - 1, kind)) for v in value.values())
