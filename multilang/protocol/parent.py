@@ -63,6 +63,7 @@ class ParentConnection:
         self._set_up = False
         self._frames = FrameReader(max_buffer)
         self._out: list[str] = []
+        self._sources: dict[tuple[str | None, str, int], str] = {}  # what messages say of where a tuple comes from
         self._readers: dict[str, Callable[[dict[str, Any], bytes], Message]] = {
             "emit": self._read_emit,
             "log": self._read_log,
@@ -132,9 +133,13 @@ class ParentConnection:
         if id in self.unfinished:
             raise LocalProtocolError(f"the bolt has a tuple with the id {id!r} already")
         self.unfinished.add(id)
-        self._out.append(
-            f'{{"id":{dumps(id)},"comp":{dumps(component)},"stream":{dumps(stream)},"task":{task},"tuple":{values}}}\nend\n'
-        )
+        source = self._sources.get((component, stream, task))
+        if source is None:
+            source = f',"comp":{dumps(component)},"stream":{dumps(stream)},"task":{task},"tuple":'
+            self._sources[component, stream, task] = source
+        # Digits, as the ids of tuples are, want no escape.
+        quoted = f'"{id}"' if id.isdigit() else dumps(id)
+        self._out.append(f'{{"id":{quoted}{source}{values}}}\nend\n')
 
     def heartbeat(self, id: str) -> None:
         """Ask the bolt for a sign of life."""
