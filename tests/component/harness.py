@@ -55,6 +55,39 @@ def context(
     }
 
 
+class Stalls:
+    """When this machine let nobody run: a thread that sleeps for moments, and notes when a moment took much longer.
+
+    Nothing that a process does or leaves undone can be told from the time that passes in such a stall.
+    """
+
+    def __init__(self) -> None:
+        self._stalls: list[tuple[float, float]] = []
+        self._started = False
+
+    def watch(self) -> None:
+        """Begin, once."""
+        if not self._started:
+            self._started = True
+            threading.Thread(target=self._run, daemon=True).start()
+
+    def between(self, begin: float, end: float) -> float:
+        """Seconds of stalls from ``begin`` to ``end``."""
+        return sum(max(0.0, min(b, end) - max(a, begin)) for a, b in list(self._stalls))
+
+    def _run(self) -> None:
+        last = time.monotonic()
+        while True:
+            time.sleep(0.05)
+            now = time.monotonic()
+            if now - last > 0.3:
+                self._stalls.append((last, now))
+            last = now
+
+
+STALLS = Stalls()
+
+
 class Child:
     """The process and its parent. ``messages``: everything it said, in order; ``heard``: when (monotonic seconds)."""
 
@@ -80,6 +113,7 @@ class Child:
         self.pause = 0.0  # seconds between two reads, for a slow parent
         self.answer = answer  # the task ids for an emit that wants some; None: the test sends them
         self._serial = 0
+        STALLS.watch()
         self._changed = threading.Condition()
         self._to_write = b""
         self._closing = False
@@ -197,9 +231,9 @@ class Child:
         return "\n".join(self.logged())
 
     def longest_silence(self, since: float) -> float:
-        """Seconds between two messages at the most, from ``since`` until the last one."""
+        """Seconds between two messages at the most, from ``since`` until the last one, while the machine was not stalled."""
         times = [since, *(t for t in self.heard if t > since)]
-        return max((b - a for a, b in itertools.pairwise(times)), default=0.0)
+        return max((b - a - STALLS.between(a, b) for a, b in itertools.pairwise(times)), default=0.0)
 
     def until(self, true: Callable[[], object], limit: float = LIMIT) -> None:
         """Wait until ``true()``. Fails when the child ends before, or what it says breaks the protocol."""
