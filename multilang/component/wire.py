@@ -38,13 +38,8 @@ HEARTBEAT = HEARTBEAT_STREAM.encode()
 _HEARTBEAT_SIZE = 200  # bytes; what is longer holds more than a heartbeat
 _PATIENCE = 10  # milliseconds that a full pipe is waited for before reading goes on meanwhile
 _MAX_BACKLOG = 64 * 1024 * 1024  # bytes read ahead while the parent does not read, before reading stops too
-_IDLE_SLEEPS = (
-    0.001,
-    0.002,
-    0.004,
-    0.008,
-    0.016,
-)  # seconds; "you should sleep for a small amount of time before syncing"
+# Seconds; "if you have no tuples to emit for a next, you should sleep for a small amount of time before syncing".
+_IDLE_SLEEPS = (0.001, 0.002, 0.004, 0.008, 0.016)
 
 
 class EndOfInput(BaseException):
@@ -63,7 +58,7 @@ class _Wait:
 
 
 class Wire:
-    """Reads events, answers heartbeats, and hands the rest to ``handle`` one by one."""
+    """Reads events, answers heartbeats, and hands the rest to ``on_tuple`` and ``on_command`` one by one."""
 
     def __init__(self, connection: ChildConnection, fd: int, output: Output) -> None:
         self.connection = connection
