@@ -16,11 +16,19 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
 
 
+is_finding = False  # while a task's process imports the topology, whose module must not start a cluster of its own
+
+
 def find_component(target: str, context: Context) -> Component:
     """The component that this task runs: ``target`` itself, or the one of its id in the topology ``target`` names."""
-    found = find_object(target)
-    if callable(found) and not isinstance(found, type | Component) and not hasattr(found, "components"):
-        found = found()
+    global is_finding
+    is_finding = True
+    try:
+        found = find_object(target)
+        if callable(found) and not isinstance(found, type | Component) and not hasattr(found, "components"):
+            found = found()
+    finally:
+        is_finding = False
     if isinstance(found, type) and issubclass(found, Component):
         found = found()
     if isinstance(found, Component):

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
 
 
+UNUSABLE = 78  # EX_CONFIG: the conf is wrong, or the component can't be imported; another start would fail as well
+
+
 def run_component(component: Component) -> None:
     """Run ``component`` as this process, until its input ends. Exits with status 1 when it fails."""
     run_process(lambda _: component)
@@ -80,6 +83,7 @@ class Task:
         self._component: Component | None = None
         self._initialized = False
         self._stopping = False
+        self._failure = UNUSABLE
         self._main = get_ident()
         self._pid = os.getpid()
         self._attendant = self._start_attendant()
@@ -107,7 +111,7 @@ class Task:
                 if status:
                     self._report(self._describe(error))
             except BaseException as error:  # noqa: BLE001 - whatever it is, Storm's log gets to show it
-                status = 1
+                status = 1 if isinstance(error, OSError | MemoryError) else self._failure
                 self._report(self._describe(error))
             self._stopping = True
         except EndOfInput:
@@ -127,6 +131,7 @@ class Task:
         attendant.deadline = deadline(self._conf)
         watch_logging(self._connection, log_level(self._conf))
         component = find(self._context)
+        self._failure = 1
         attendant.component = component
         wire = self._wire
         if isinstance(component, Spout):

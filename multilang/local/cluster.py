@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from random import Random
 from typing import TYPE_CHECKING
 
+from multilang.component import find
 from multilang.local.clock import SystemClock
 from multilang.local.errors import LocalClusterError
 from multilang.local.plan import Plan
@@ -73,6 +74,11 @@ class LocalCluster:
         """
         if self._closed:
             raise LocalClusterError("this LocalCluster is closed; make another")
+        if self.mode == "process" and find.is_finding:
+            raise LocalClusterError(
+                "the module of the topology submits it when it is imported, and each task's process imports it; "
+                'put what submits it under if __name__ == "__main__":'
+            )
         name = topology.name if name is None else name
         if name in self.topologies:
             raise LocalClusterError(f"a topology {name!r} runs already; kill it first, or submit with another name=")

@@ -50,24 +50,27 @@ def load_object(where: str) -> Any:
         if there:
             hint = f"{did_you_mean(attr, there)} (as {place}:{there[0]})"
         else:
-            hint = f"write {attr} = builder.build(...) in it, outside of any function"
+            hint = f"write {attr} = builder.build(...) in it, outside of any function and of if __name__"
         raise TopologyError(f"{place} has no {attr!r}; {hint}") from None
 
 
 def find_origin(topology: Topology) -> str | None:
-    """``"module:attr"`` where another process finds this very topology: first in the module that built it."""
+    """``"module:attr"`` where another process finds this very topology: first in the module that built it.
+
+    Not what a script has only when it is run: ``if __name__ == "__main__": topology = ...``.
+    """
     home = sys.modules.get(topology.module or "")
     modules = [module for module in (home, sys.modules.get("__main__"), *sys.modules.values()) if module is not None]
     for module in modules:
         for attr, value in list(getattr(module, "__dict__", {}).items()):
             if value is topology and attr.isidentifier():
-                place = _place(module)
-                if place is not None:
+                place = place_of(module)
+                if place is not None and not (module.__name__ == "__main__" and _is_guarded(module, attr)):
                     return f"{place}:{attr}"
     return None
 
 
-def _place(module: ModuleType) -> str | None:
+def place_of(module: ModuleType) -> str | None:
     """How to name a module to another process: by its package, or else by its file, which needs no search path."""
     spec = getattr(module, "__spec__", None)
     if spec is not None and "." in spec.name:  # also python -m package.module, whose module is called __main__
@@ -78,6 +81,25 @@ def _place(module: ModuleType) -> str | None:
 
         return abspath(file)
     return None  # typed at a prompt, or piped in
+
+
+def _is_guarded(module: ModuleType, attr: str) -> bool:
+    """Whether a script names ``attr`` under ``if __name__ == ...`` alone."""
+    import ast
+    import dis
+
+    try:
+        with open(module.__file__ or "", "rb") as file:
+            tree = ast.parse(file.read())
+        tree.body = [
+            statement
+            for statement in tree.body
+            if not (isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test))
+        ]
+        code = compile(tree, "", "exec")
+    except (OSError, SyntaxError, ValueError):
+        return False  # it changed since it was started
+    return not any(step.opname == "STORE_NAME" and step.argval == attr for step in dis.get_instructions(code))
 
 
 def _check_no_arguments(function: Any, where: str) -> None:

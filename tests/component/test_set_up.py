@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from multilang.component.process import UNUSABLE
 from multilang.protocol.messages import Pid
 from tests.component.harness import PREAMBLE, Child, context
 
@@ -18,10 +19,11 @@ PART = "class Part(BasicBolt):\n    def process(self, tup): pass"
 
 
 def one_error(child: Child) -> str:
-    """The process ends with status 1, one error, nothing on standard error."""
-    child.ended(1)
+    """The process ends with one error, nothing on standard error, and a status that tells whether to start it again."""
+    status = child.ended()
     assert isinstance(child.messages[0], Pid)
     (error,) = child.errors
+    assert status == (1 if error.startswith("SystemExit") else UNUSABLE)
     assert child.stderr == b""
     return error
 

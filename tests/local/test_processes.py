@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from multilang.local import LocalCluster, LocalClusterError, TaskStartError
-from multilang.topology import ShellBolt, ShellSpout, TopologyBuilder
+from multilang.topology import ShellBolt, ShellSpout, TopologyBuilder, load_topology
 from tests.local import topologies
 
 HERE = Path(__file__).parent
@@ -267,3 +267,76 @@ def test_a_function_for_captured_tuples_that_raises_ends_the_wait():
         with pytest.raises(LocalClusterError, match="can't go on: KeyError") as raised:
             run.wait(timeout=60)
         assert isinstance(raised.value.__cause__, KeyError)
+
+
+SCRIPT = """
+from multilang import LocalCluster, Spout, TopologyBuilder
+
+class Once(Spout):
+    output_fields = ["n"]
+    def next_tuple(self):
+        if not self.done:
+            self.done = True
+            self.emit([7], tup_id=1)
+    def initialize(self, conf, context):
+        self.done = False
+    def exhausted(self):
+        return self.done
+
+def build():
+    builder = TopologyBuilder()
+    builder.set_spout("once", Once)
+    return builder.build("script")
+
+def submit(topology):
+    with LocalCluster() as cluster:
+        run = cluster.submit(topology, capture=["once"])
+        run.wait(timeout=30)
+        print([tup.values for tup in run.captured("once")])
+"""
+
+
+def run_script(folder, text, *, piped=False):
+    path = folder / "script.py"
+    path.write_text(SCRIPT + text)
+    with path.open() as file:
+        command = [sys.executable, "-"] if piped else [sys.executable, str(path)]
+        return subprocess.run(command, stdin=file, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'if __name__ == "__main__":\n    topology = build()\n    submit(topology)\n',
+        'def main():\n    submit(build())\nif __name__ == "__main__":\n    main()\n',
+        'topology = build()\nif __name__ == "__main__":\n    submit(topology)\n',
+    ],
+    ids=["guarded", "in a function", "at the top"],
+)
+def test_a_script_submits_what_it_declares_wherever_it_declares_it(tmp_path, text):
+    done = run_script(tmp_path, text)
+    assert (done.stdout, done.stderr, done.returncode) == ("[[7]]\n", "", 0)
+
+
+def test_a_script_that_submits_when_it_is_imported_is_told_so_and_starts_no_clusters_within_its_tasks(tmp_path):
+    done = run_script(tmp_path, "topology = build()\nsubmit(topology)\n")
+    assert "put what submits it under if __name__" in done.stderr.rstrip().splitlines()[-1]
+    assert "died at its start" in done.stderr
+
+
+def test_components_that_were_piped_in_are_refused_when_they_are_submitted(tmp_path):
+    done = run_script(tmp_path, "submit(build())\n", piped=True)
+    assert 'write them in a file and import them from it, or run it with LocalCluster(mode="inprocess")' in done.stderr
+
+
+def test_a_component_that_can_not_be_imported_is_not_started_again(tmp_path, caplog):
+    module = tmp_path / "broken.py"
+    module.write_text(SCRIPT + "topology = build()\n")
+    topology = load_topology(f"{module}:topology")
+    module.write_text("import there_is_no_such_module\n")
+    with LocalCluster("process") as cluster:
+        run = cluster.submit(topology)
+        with pytest.raises(TaskStartError, match="No module named 'there_is_no_such_module'"):
+            run.wait(timeout=30)
+    assert run.counters["once"].restarts == 0
+    assert sum("ModuleNotFoundError in component" in record.message for record in caplog.records) == 1

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import site
 import sys
 import sysconfig
+from types import FunctionType
 from typing import TYPE_CHECKING
 
 from multilang.local.errors import LocalClusterError
+from multilang.topology.load import place_of
 from multilang.topology.shell import ShellComponent
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from multilang.topology.model import ComponentSpec, Topology
 
-# Written beside the pickle, in a folder that nobody else may enter; a task's process imports it as any topology.
+# Written beside the pickle, in a folder that nobody else may enter; a task's process imports it as any topology. What the
+# pickle calls __main__ is the script that submitted the topology, not the task's own.
 _LAUNCHER = """\
 import os
 import pickle
+import sys
 
-with open(os.path.join(os.path.dirname(__file__), "topology.pickle"), "rb") as file:
-    topology = pickle.load(file)
+main, script = sys.modules["__main__"], {script!r}
+if script is not None:
+    from multilang.component.find import load_module
+
+    sys.modules["__main__"] = load_module(script)
+try:
+    with open(os.path.join(os.path.dirname(__file__), "topology.pickle"), "rb") as file:
+        topology = pickle.load(file)
+finally:
+    sys.modules["__main__"] = main
 """
 
 
@@ -53,18 +68,40 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(own)} if own else dict(os.environ)
 
 
+class _Pickler(pickle.Pickler):
+    """Notes whether something is to be found in ``__main__``, by ``names_main``."""
+
+    names_main = False
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, type | FunctionType) and obj.__module__ == "__main__":
+            self.names_main = True
+        return NotImplemented
+
+
 def _pickled(topology: Topology, folder: str) -> str:
     """The origin of a topology that has no name in any module: a file of ours that gives it back."""
+    pickler = _Pickler(buffer := io.BytesIO())
     try:
-        data = pickle.dumps(topology)
+        pickler.dump(topology)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise LocalClusterError(
             f"topology {topology.name!r} can't be given to its tasks' processes: it has no name in a module that they "
             f"could import, and it can't be pickled ({error}). Assign it to a name in a module, outside of any function "
             '(topology = builder.build(...)), or run it with LocalCluster(mode="inprocess")'
         ) from None
+    script = None
+    if pickler.names_main:
+        script = place_of(sys.modules["__main__"])
+        if script is None:
+            raise LocalClusterError(
+                f"topology {topology.name!r} has components that were typed at a prompt, in a notebook, or piped in, where "
+                "its tasks' processes can't import them; write them in a file and import them from it, or run it with "
+                'LocalCluster(mode="inprocess")'
+            )
     launcher = os.path.join(folder, "launcher.py")
-    for path, content in ((os.path.join(folder, "topology.pickle"), data), (launcher, _LAUNCHER.encode())):
+    text = _LAUNCHER.format(script=script)
+    for path, content in ((os.path.join(folder, "topology.pickle"), buffer.getvalue()), (launcher, text.encode())):
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
     return f"{launcher}:topology"

@@ -6,6 +6,7 @@ import logging
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from multilang.component.process import UNUSABLE
 from multilang.local.errors import TaskStartError
 from multilang.local.process.child import Child, how_it_ended
 from multilang.protocol import Emit, Error, Log, Metrics, Pid, RemoteProtocolError
@@ -23,6 +24,7 @@ START_ATTEMPTS = 5  # deaths in a row before it did anything
 _FIRST_DELAY_SECS = 0.05
 _LONGEST_DELAY_SECS = 10.0
 _LONG_ENOUGH_SECS = 20.0  # a life that counts as a start that worked, even when nothing came to be done
+_ERROR = 4  # a log's level
 _REAP_SECS = 0.5  # that a child has to exit after its output ended
 
 
@@ -118,12 +120,11 @@ class ProcessTask(ABC):
             self.deaths = max(self.deaths, 1)  # somebody killed it, which says nothing of whether it can start
         else:
             self.deaths += 1
-        if self.deaths >= START_ATTEMPTS:
+        if self.deaths >= START_ATTEMPTS or (status == UNUSABLE and self.deaths):
             command = " ".join(self.host.commands.of(self.plan.spec))
             why = f"{reason}; it had reported:\n{self._complaint}" if self._complaint else reason
-            self.host.fail(
-                TaskStartError(f"{self.plan} died {self.deaths} times at its start ({command}); the last time {why}")
-            )
+            times = f"died {self.deaths} times" if self.deaths > 1 else "died"
+            self.host.fail(TaskStartError(f"{self.plan} {times} at its start ({command}); the last time {why}"))
             return
         self.stats.restarts += 1
         delay = min(_FIRST_DELAY_SECS * 2**self.deaths, _LONGEST_DELAY_SECS) if self.deaths else 0.0
@@ -212,6 +213,8 @@ class ProcessTask(ABC):
     def handle_any(self, message: Message) -> None:
         """The messages that a spout and a bolt have in common."""
         if isinstance(message, Log):
+            if message.message == self._complaint and message.level == _ERROR:
+                return  # a component's process says it twice: to Storm's UI and to Storm's log
             self.host.log(self.plan, message.message, message.level)
         elif isinstance(message, Error):
             self._complaint = message.message
