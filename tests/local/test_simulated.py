@@ -214,3 +214,14 @@ def test_every_kind_of_topology_comes_to_its_end_whatever_goes_wrong(topology):
                 assert counters.emitted == counters.acked + counters.failed
 
     each_seed(check, seeds=SEEDS // 3)
+
+
+def test_a_seed_is_named_too_when_the_check_fails_by_pytest_itself():
+    def nothing_raised(seed):
+        with pytest.raises(ValueError):
+            pass
+
+    with pytest.raises(SeedFailed, match=r"seed 0 fails.*DID NOT RAISE"):
+        each_seed(nothing_raised)
+    with pytest.raises(pytest.skip.Exception):
+        each_seed(lambda seed: pytest.skip("not here"))
