@@ -98,6 +98,7 @@ class ActorTopology(LocalTopology):
                 )
         self.active = True
         self.killed = False
+        self.failure: LocalClusterError | None = None
         self.fail_fast = fail_fast
         self.out: list[tuple[Any, Any]] = []
         self.bolts: dict[int, BoltActor] = {}
@@ -188,6 +189,9 @@ class ActorTopology(LocalTopology):
                 self._error(actor.plan, describe(error, actor.component, None, "in close"))
 
     # ---- what happens to tasks ----
+
+    def fail(self, error: LocalClusterError) -> None:
+        self.failure = self.failure or error
 
     def tick_tuple(self, actor: BoltActor) -> LocalTuple:
         """The tuple that a tick is."""

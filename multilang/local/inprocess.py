@@ -141,6 +141,8 @@ class InProcessTopology(ActorTopology):
         spouts = list(self.spouts.values())
         timers = self._timers
         while stop is None or not stop():
+            if self.failure is not None:
+                raise self.failure
             instant = now()
             if instant >= timers.next_due:
                 timers.run_due(instant)
@@ -148,7 +150,7 @@ class InProcessTopology(ActorTopology):
             if instant >= end:
                 return False
             if not (self.active and self._ask(spouts)):
-                if drained and not self.waiting_for:
+                if drained and not self.waiting_for and self.failure is None:
                     return True
                 self._sleep(min(end, timers.next_due) - now())
         return True

@@ -204,6 +204,8 @@ class SimulatedTopology(ActorTopology):
                 due, _, call = heapq.heappop(heap)
                 self.virtual.move_to(due)
                 call()
+                if self.failure is not None:
+                    raise self.failure
             return True
         finally:
             self._users = random.getstate()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from multilang.local.counters import TaskStats, summed
+from multilang.local.errors import LocalClusterError
 from multilang.topology.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -142,6 +143,10 @@ class LocalTopology(ABC):
     # ---- for the runners ----
 
     @abstractmethod
+    def fail(self, error: LocalClusterError) -> None:
+        """The topology can't go on: ``wait`` and ``run_for`` raise this."""
+
+    @abstractmethod
     def _count(self) -> None:
         """Bring ``stats`` up to date with what is counted elsewhere."""
 
@@ -154,9 +159,24 @@ class LocalTopology(ABC):
             if keep is None:
                 keep_here: Keep = self._captured.setdefault((component, name), []).append
             else:
-                keep_here = keep
+                keep_here = self._guarded(component, keep)
             for task in self.plan.tasks_of(component):
                 task.routes[name].captured = keep_here
+
+    def _guarded(self, component: str, keep: Keep) -> Keep:
+        """``keep``, whose exceptions are no component's: they end the topology, and whoever waits for it hears of them."""
+
+        def guarded(tup: LocalTuple) -> None:
+            try:
+                keep(tup)
+            except Exception as error:  # noqa: BLE001  # user code
+                broken = LocalClusterError(
+                    f"topology {self.name!r} can't go on: {error!r} of the function that captures {component!r}"
+                )
+                broken.__cause__ = error
+                self.fail(broken)
+
+        return guarded
 
     def _error(self, task: TaskPlan, message: str, fatal: bool = False) -> None:
         self.stats[task.id].errors += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multilang import BasicBolt, LocalCluster, ReliableSpout, TopologyBuilder
+from multilang.local import LocalClusterError
 
 
 class Letters(ReliableSpout):
@@ -44,3 +45,17 @@ def test_a_function_gets_each_tuple_in_order_and_nothing_is_kept(mode):
         with pytest.raises(KeyError, match="not captured"):
             run.captured("upper")
     assert got == list("ABCDE")
+
+
+@pytest.mark.parametrize("mode", ["process", "inprocess", "simulated"])
+def test_what_a_function_raises_is_no_fault_of_the_component_and_ends_the_wait(mode):
+    def take(tup):
+        raise ZeroDivisionError("mine")
+
+    with LocalCluster(mode) as cluster:
+        run = cluster.submit(topology, capture={"upper": take})
+        with pytest.raises(
+            LocalClusterError, match=r"ZeroDivisionError\('mine'\) of the function that captures 'upper'"
+        ):
+            run.wait(timeout=60)
+        assert run.errors == []

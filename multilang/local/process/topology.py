@@ -282,7 +282,7 @@ class ProcessTopology(LocalTopology):
                 task.start()
             while not (self.ending and all(task.child is None for task in self._all)):
                 self._turn()
-        except Exception as error:  # ours, or of a function that takes captured tuples: who waits must hear of it
+        except Exception as error:  # a fault of ours: who waits must hear of it
             logging.getLogger("multilang.local").exception("topology %r can't go on", self.name)
             with self._changed:
                 self._failure = LocalClusterError(f"topology {self.name!r} can't go on: {error!r}")
