@@ -99,6 +99,10 @@ def _from_module(name: str) -> ModuleType:
     except ModuleNotFoundError as problem:
         if problem.name is None or not f"{name}.".startswith(f"{problem.name}."):
             raise  # something that the module itself imports
+        if os.path.isfile(name):
+            raise ConfigError(
+                f"{name} is a file that is no Python module; write the path of a file that ends in .py"
+            ) from None
         raise ConfigError(
             f"there is no module {problem.name!r} in this folder or on Python's path; for a file write its path, such as "
             f"{name.replace('.', '/')}.py"

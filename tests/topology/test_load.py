@@ -124,6 +124,11 @@ class TestRefusing:
         with refuses("no module 'missing_package' .* write its path, such as missing_package/words.py"):
             load_topology("missing_package.words")
 
+    def test_a_file_that_is_no_python(self, folder):
+        (folder / "book.txt").write_text("the cow\n")
+        with refuses("book.txt is a file that is no Python module"):
+            load_topology("book.txt")
+
     def test_a_missing_name_shows_the_topologies_that_are_there(self, file):
         with refuses(r"has no 'topolgy'; did you mean 'topology'\? \(as .*declared_words.py:topology\)"):
             load_topology("declared_words.py:topolgy")
