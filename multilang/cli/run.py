@@ -18,6 +18,7 @@ from multilang.cli.view import Progress, console
 from multilang.component import settings
 from multilang.component.errors import ConfigError
 from multilang.local import Faults, LocalCluster, LocalClusterError, NotDrainedError, TaskStartError
+from multilang.local.topology import listed
 from multilang.topology import TopologyError
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from multilang.local import LocalTopology
     from multilang.topology import Topology
 
+SHOWN_TIMES = 5  # of the same traceback
+_MAX_KINDS = 1000  # of tracebacks that are remembered
 STEP = 0.2  # seconds between two looks at the run: how soon a signal is seen, and how often the table is drawn
 
 _STATUS = {"drained": exits.OK, "time": exits.OK, "interrupted": exits.INTERRUPTED, "terminated": exits.TERMINATED}
@@ -141,6 +144,7 @@ class _Run:
                 problem = str(error)
             took = (run.clock.now() - run.started) if run is not None else time.monotonic() - start
             counters = run.counters if run is not None else {}
+            waiting_for = listed(run.waiting_for) if run is not None and end == "time" else []
             seed = cluster.seed if cluster.mode == "simulated" else None
         outcome = Outcome(
             self._topology.name,
@@ -158,7 +162,8 @@ class _Run:
         outcome.lost = sum(each.lost for each in counters.values())
         too_late = drained and end == "time"
         if too_late:
-            outcome.problem = f"not everything was processed in {seconds:g} s"
+            lines = "".join(f"\n  - {line}" for line in waiting_for)
+            outcome.problem = f"not everything was processed in {seconds:g} s{':' if lines else ''}{lines}"
         if status == exits.OK and (outcome.lost or too_late):
             outcome.status = exits.FAILED_TUPLES
         return outcome
@@ -207,25 +212,47 @@ def _first(waiting_for: Sequence[str]) -> str:
 
 
 class _ToProgress(logging.Handler):
-    """Shows log records above the table, or line by line on standard error."""
+    """Shows log records above the table, or line by line on standard error.
 
-    def __init__(self, progress: Progress) -> None:
+    Unless ``in_full``, a traceback that a component had before is shown in short, and then no more: one fault in a bolt is
+    reported for each of its tuples.
+    """
+
+    def __init__(self, progress: Progress, in_full: bool) -> None:
         super().__init__()
         self._progress = progress
+        self._in_full = in_full
+        self._times: dict[str, int] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             style = (
                 "red" if record.levelno >= logging.ERROR else "yellow" if record.levelno >= logging.WARNING else "dim"
             )
-            self._progress.message(self.format(record), style)
+            whole = self.format(record)
+            text = whole if self._in_full else self._shortened(record.name, whole)
+            if text is not None:
+                self._progress.message(text, style)
         except Exception:  # noqa: BLE001 - as logging's own handlers: a log line must not end the run
             self.handleError(record)
+
+    def _shortened(self, component: str, text: str) -> str | None:
+        first, _, traceback = text.partition("\n")
+        if not traceback.startswith("Traceback") or len(self._times) > _MAX_KINDS:
+            return text
+        frames = [line for line in traceback.splitlines() if line.startswith("  ")]  # not the exception's own text
+        kind = "\n".join([component, *frames])
+        times = self._times[kind] = self._times.get(kind, 0) + 1
+        if times == 1:
+            return text
+        if times < SHOWN_TIMES:
+            return f"{first} (the traceback as before)"
+        return f"{first} (the traceback as before; shown no more, but counted)" if times == SHOWN_TIMES else None
 
 
 def _show_log(progress: Progress, level: int) -> None:
     logging.addLevelName(5, "TRACE")
-    handler = _ToProgress(progress)
+    handler = _ToProgress(progress, in_full=level < logging.WARNING)
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
     root.addHandler(handler)

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.cli.command import COMMAND, figures, multilang, topology
+from tests.cli.command import COMMAND, ROOT, figures, multilang, topology
 
 MODES = ["process", "inprocess", "simulated"]
 
@@ -59,7 +59,7 @@ def test_a_run_for_some_seconds_ends_in_time_whatever_is_left() -> None:
 def test_not_to_be_drained_in_time_makes_the_status_1() -> None:
     document = figures(topology("slow"), "--mode", "inprocess", "--for", "0.5", "--until-drained")
     assert document["status"] == 1
-    assert "not everything was processed in 0.5 s" in document["problem"]
+    assert "not everything was processed in 0.5 s:\n  - spout " in document["problem"]
 
 
 def test_the_same_seed_gives_the_same_simulated_run() -> None:
@@ -144,6 +144,27 @@ def test_files_are_given_to_the_spouts_by_their_whole_path(tmp_path) -> None:
 
 
 def multilang_examples():
-    from tests.cli.command import ROOT
 
     return ROOT / "examples"
+
+
+def test_one_fault_that_every_tuple_meets_is_shown_once_in_full_and_a_few_times_in_short(tmp_path):
+    (tmp_path / "faulty.py").write_text(
+        "from multilang import BasicBolt, TopologyBuilder\n"
+        "from tests.cli.topologies import Numbers\n"
+        "class Faulty(BasicBolt):\n"
+        "    def process(self, tup):\n"
+        "        raise ValueError(f'no {tup[0]}')\n"
+        "builder = TopologyBuilder()\n"
+        "builder.set_spout('numbers', Numbers)\n"
+        "builder.set_bolt('faulty', Faulty).shuffle_grouping('numbers')\n"
+        "topology = builder.build('t')\n"
+    )
+    path = tmp_path / "faulty.py"
+    shown = multilang("run", path, "--mode", "inprocess", PYTHONPATH=str(ROOT))
+    assert shown.returncode == 1
+    assert shown.stderr.count("Traceback") == 1
+    assert shown.stderr.count("ERROR faulty: ValueError") == 5
+    assert shown.stderr.count("shown no more, but counted") == 1
+    every = multilang("run", path, "--mode", "inprocess", "-v", PYTHONPATH=str(ROOT))
+    assert every.stderr.count("Traceback") > 5
