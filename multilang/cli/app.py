@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from multilang.cli.arguments import conf_entries, top_spec
-from multilang.cli.exits import BROKEN_PIPE, INTERRUPTED
+from multilang.cli.exits import BROKE_OFF, BROKEN_PIPE, INTERRUPTED
 
 TOPOLOGY = "TOPOLOGY is a file (examples/word_count.py), a file and a name in it (wordcount.py:small), or module:name."
 
@@ -120,6 +120,8 @@ def version() -> int:
 
 def run_app(arguments: list[str]) -> int:
     """Runs the command line; its exit status."""
+    if sys.stdout is None:  # closed by whoever started the command
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for the rest of the process
     try:
         status = app.main(arguments, prog_name="multilang", standalone_mode=False)
         sys.stdout.flush()
@@ -133,4 +135,8 @@ def run_app(arguments: list[str]) -> int:
         # be theirs, 1, which says that tuples failed; and nothing may be flushed there at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+    except OSError as error:  # a full disk, no more file descriptors: not the 1 that says that tuples failed
+        click.echo(f"Error: {error}", err=True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKE_OFF
     return status if isinstance(status, int) else 0

@@ -168,3 +168,11 @@ def test_one_fault_that_every_tuple_meets_is_shown_once_in_full_and_a_few_times_
     assert shown.stderr.count("shown no more, but counted") == 1
     every = multilang("run", path, "--mode", "inprocess", "-v", PYTHONPATH=str(ROOT))
     assert every.stderr.count("Traceback") > 5
+
+
+@pytest.mark.parametrize(("output", "status"), [("/dev/full", 4), ("&-", 0)])
+def test_output_that_can_not_be_written_is_no_failed_tuple(output, status):
+    command = f'"{COMMAND}" run "{topology("small")}" --mode inprocess >{output}'
+    shown = subprocess.run(["sh", "-c", command], capture_output=True, text=True, cwd=ROOT)
+    assert shown.returncode == status
+    assert "Traceback" not in shown.stderr
