@@ -340,3 +340,12 @@ def test_a_component_that_can_not_be_imported_is_not_started_again(tmp_path, cap
             run.wait(timeout=30)
     assert run.counters["once"].restarts == 0
     assert sum("ModuleNotFoundError in component" in record.message for record in caplog.records) == 1
+
+
+def test_a_program_that_never_closes_its_cluster_leaves_no_folder(tmp_path):
+    text = 'if __name__ == "__main__":\n    run = LocalCluster().submit(build())\n    run.wait(timeout=30)\n    print(run.pid_dir)\n'
+    done = run_script(tmp_path, text)
+    assert (done.stderr, done.returncode) == ("", 0)
+    folder = Path(done.stdout.strip()).parent
+    assert folder.name.startswith("multilang-")
+    assert not folder.exists()

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import threading
 import time
+import weakref
 from collections import deque
 from itertools import count
 from typing import TYPE_CHECKING
@@ -69,6 +70,8 @@ class ProcessTopology(LocalTopology):
         os.set_blocking(self._waker, False)
         self._selector.register(self._wake_up, selectors.EVENT_READ, self._woken)
         self._folder = tempfile.mkdtemp(prefix="multilang-")  # mode 0700
+        # Also at the end of a program that never closed its cluster.
+        self._remove_folder = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self.pid_dir = os.path.join(self._folder, "pids")
         os.mkdir(self.pid_dir)
         self.env = environment()
@@ -375,4 +378,4 @@ class ProcessTopology(LocalTopology):
             os.close(self._wake_up)
             os.close(self._waker)
             self._waker = -1
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._remove_folder()
