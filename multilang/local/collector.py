@@ -127,18 +127,23 @@ class _Emitter:
     def live(self, anchors: Any, values: list[Any], stream: str | None, direct_task: int | None) -> list[LocalTuple]:
         """The tuples that ``anchors`` stand for; raises what the wire would for one that is finished."""
         if not isinstance(anchors, str | Tuple):
-            named = self.links.named
-            found: list[Any] = [named.get(anchor, anchor) if isinstance(anchor, str) else anchor for anchor in anchors]
+            found = [self._original(anchor) for anchor in anchors]
             if all(type(anchor) is LocalTuple and anchor.unfinished for anchor in found):
                 return found
         self.wire.emit(values, stream, anchors, direct_task)
         raise TypeError(f"{self.plan}: anchors are tuples that this task received, not {anchors!r}")
 
+    def _original(self, tup: Any) -> Any:
+        """The tuple that was received under this id, or that this is a copy of; anything else as it is."""
+        if type(tup) is LocalTuple or not isinstance(tup, str | Tuple):
+            return tup
+        return self.links.named.get(tup if isinstance(tup, str) else tup.id, tup)
+
     def received(self, tup: Any, what: str) -> LocalTuple:
         """The unfinished tuple that ``tup`` (itself or its id) stands for; raises what the wire would of another."""
-        found = self.links.named.get(tup) if isinstance(tup, str) else tup
+        found = self._original(tup)
         if type(found) is not LocalTuple or not found.unfinished:
-            getattr(self.wire, what)(tup if found is None else found)
+            getattr(self.wire, what)(tup)
             raise TypeError(f"{self.plan}: {what} takes a tuple that this task received, not {tup!r}")
         return found
 

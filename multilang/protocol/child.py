@@ -450,15 +450,15 @@ class ChildConnection:
 
     def _finishable(self, tup: Tuple | str, what: str) -> Tuple:
         """The received tuple that ``tup`` (itself or its id) stands for, when ``what`` may still be done to it."""
-        found = self.unfinished.get(tup) if isinstance(tup, str) else tup
-        if found is not None and not isinstance(found, Tuple):
+        if not isinstance(tup, (Tuple, str)):
             raise LocalProtocolError(
                 f"component {self.component!r}: {what} takes a tuple that was received, not {type(tup).__name__}"
             )
-        if found is None or not found.unfinished:
+        found = self.unfinished.get(tup if isinstance(tup, str) else tup.id)  # also of a copy of it
+        if found is None:
             past = {"ack": "acked", "fail": "failed", "anchor": "used as an anchor"}[what]
             raise LocalProtocolError(
-                f"component {self.component!r}: tuple {found.id if found else tup!r} can't be {past}: it was acked or "
+                f"component {self.component!r}: tuple {tup if isinstance(tup, str) else tup.id!r} can't be {past}: it was acked or "
                 "failed before, or never received here. Each tuple is acked or failed once, after all that is anchored "
                 "to it was emitted"
             )

@@ -142,6 +142,10 @@ class Tuple(Message):
                 raise KeyError(self._no_field(key)) from None
         return self.values[key]  # type: ignore[index]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy, or what comes back from another process: Storm takes one ack alone, so the original counts for it.
+        return Tuple, (self.id, self.component, self.stream, self.task, self.values, self.schema)
+
     def __len__(self) -> int:
         return len(self.values)
 

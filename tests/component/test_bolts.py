@@ -460,3 +460,36 @@ def test_a_direct_emit_that_would_halt_the_worker_is_refused(start: Starter, emi
     child.until(lambda: child.failed)
     assert error in child.errors[0]
     assert child.emitted == []
+
+
+COPIES = {
+    "copy": "copy.copy(tup)",
+    "deepcopy": "copy.deepcopy(tup)",
+    "pickle": "pickle.loads(pickle.dumps(tup))",
+}
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+def test_a_copy_of_a_tuple_stands_for_it_and_not_for_another_one(start: Starter, copied: str) -> None:
+    child = start(f"""
+        import copy, pickle
+        class Part(Bolt):
+            output_fields = ["value"]
+            def process(self, tup):
+                mine = {copied}
+                assert mine == tup and mine["value"] == tup["value"]
+                self.emit([1], anchors=[mine])
+                self.ack(mine)
+                for again in (self.ack, self.fail, lambda tup: self.emit([2], anchors=[tup])):
+                    for each in (tup, mine):
+                        try:
+                            again(each)
+                        except Exception as error:
+                            self.log(type(error).__name__)
+        """)
+    id = child.give("x")
+    child.until(lambda: len(child.logged()) == 6)
+    assert child.logged() == ["LocalProtocolError"] * 6
+    assert child.acked == [id]
+    assert child.failed == []
+    assert [emit.anchors for emit in child.all(Emit)] == [[id]]

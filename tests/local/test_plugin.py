@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 from multilang.component import BasicBolt, BatchingBolt, Bolt, FailedException, ReliableSpout, Spout, Stream
@@ -218,3 +221,25 @@ def test_the_plugin_is_there_without_being_asked_for(pytester):
     result.assert_outcomes(passed=4, failed=1)
     result.stdout.fnmatch_lines(["*seed 7 fails, after 7 that passed*"])
     result.stdout.fnmatch_lines(["*MULTILANG_SEED=7*"])
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda tup: pickle.loads(pickle.dumps(tup))])
+def test_a_copy_of_a_tuple_stands_for_it_as_on_the_wire(run_bolt, copied):
+    refused = []
+
+    class Part(Bolt):
+        output_fields = ["value"]
+
+        def process(self, tup):
+            mine = copied(tup)
+            self.emit([mine["value"]], anchors=[mine])
+            self.ack(mine)
+            for each in (tup, mine):
+                for again in (self.ack, self.fail, lambda tup: self.emit([2], anchors=[tup])):
+                    with pytest.raises(LocalProtocolError):
+                        again(each)
+                    refused.append(again)
+
+    run = run_bolt(Part, [{"value": 1}])
+    assert run.values == [[1]]
+    assert len(refused) == 6
