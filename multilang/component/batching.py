@@ -105,8 +105,12 @@ class BatchingBolt(AnchoredBolt):
     def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         super()._attach(collector, conf, context)
         self._groups = {}
-        if self.batch_size is not None and self.batch_size < 1:
+        if self.batch_size is not None and (type(self.batch_size) is not int or self.batch_size < 1):
             raise ConfigError(f"{type(self).__name__}.batch_size is {self.batch_size!r}; use a number from 1, or None")
+        if type(self.ticks_between_batches) is not int or self.ticks_between_batches < 1:
+            raise ConfigError(
+                f"{type(self).__name__}.ticks_between_batches is {self.ticks_between_batches!r}; use a number from 1"
+            )
         if not conf.get("topology.tick.tuple.freq.secs") and self.batch_size != 1:
             raise ConfigError(
                 f"{type(self).__name__} of component {context.component!r} gets no ticks, so that a group smaller than "

@@ -97,6 +97,9 @@ class Retry(Middleware):
 
 def all_middleware(declared: Sequence[Middleware], conf: dict[str, Any]) -> list[Middleware]:
     """The conf's middleware and the class's, the outermost first."""
+    for middleware in declared:
+        if not isinstance(middleware, Middleware):
+            raise ConfigError(f"middleware is a list of Middleware objects; {middleware!r} is none")
     return [*(_load(name) for name in names(conf, "multilang.middleware", "dotted names")), *declared]
 
 

@@ -19,8 +19,9 @@ class Stream:
     __slots__ = ("direct", "fields")
 
     def __init__(self, fields: Sequence[str], direct: bool = False) -> None:
-        if isinstance(fields, str) or not all(type(f) is str and f for f in fields):
-            raise ConfigError(f"the fields of a stream are a list of names, not {fields!r}; write [{fields!r}]")
+        if not isinstance(fields, list | tuple) or not all(type(f) is str and f for f in fields):
+            instead = f"; write [{fields!r}]" if isinstance(fields, str) else ""
+            raise ConfigError(f"the fields of a stream are a list of names, not {fields!r}{instead}")
         self.fields = tuple(fields)
         twice = sorted({f for f in self.fields if self.fields.count(f) > 1})
         if twice:
@@ -46,6 +47,10 @@ def declared_streams(
     streams: dict[str, Stream] = {}
     if output_fields is not None:
         streams[DEFAULT_STREAM] = output_fields if isinstance(output_fields, Stream) else Stream(output_fields)
+    if output_streams is not None and not hasattr(output_streams, "items"):
+        raise ConfigError(
+            f"output_streams maps stream names to fields, {{'errors': ['message']}}; not {output_streams!r}"
+        )
     for name, fields in (output_streams or {}).items():
         if type(name) is not str or not name:
             raise ConfigError(f"output_streams maps stream names to fields; {name!r} is no name")

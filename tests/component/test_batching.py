@@ -143,6 +143,8 @@ def test_what_is_collected_at_the_end_is_neither_acked_nor_failed(start: Starter
     [
         ("pass", {}, "topology.tick.tuple.freq.secs"),
         ("batch_size = 0", TICKS, "Part.batch_size is 0; use a number from 1, or None"),
+        ("batch_size = '9'", TICKS, "Part.batch_size is '9'; use a number from 1, or None"),
+        ("ticks_between_batches = None", TICKS, "Part.ticks_between_batches is None; use a number from 1"),
     ],
 )
 def test_settings_by_which_tuples_would_wait_for_ever_are_refused(

@@ -171,3 +171,15 @@ def test_retry_wants_a_number_from_1(start: Starter) -> None:
     child = start(FLAKY.format(retry="Retry(0)", error="OSError"))
     child.ended(UNUSABLE)
     assert "Retry(times=0): use a number from 1" in child.errors[0]
+
+
+def test_a_middleware_that_is_none_is_one_clear_error(start: Starter) -> None:
+    child = start("""
+        class Part(BasicBolt):
+            middleware = [Timing]
+            def process(self, tup):
+                pass
+        """)
+    child.ended(1)
+    (error,) = child.errors
+    assert "middleware is a list of Middleware objects" in error

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from multilang.component.bolt import BasicBolt, Bolt
+from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
 from multilang.component.streams import Stream
 from multilang.topology import CustomGrouping, Grouping, Input, ShellBolt, ShellSpout, TopologyBuilder, TopologyError
@@ -390,3 +391,17 @@ class TestFlow:
         builder.set_bolt("count", Split).fields_grouping("count", "word")
         with refuses("bolt 'count' has no input but itself.* subscribe it to 'sentences' or 'split'"):
             builder.build()
+
+
+@pytest.mark.parametrize("fields", [{"a", "b"}, (name for name in ["a"]), 5, [1], b"ab"])
+def test_fields_have_an_order(fields: object) -> None:
+    with pytest.raises(ConfigError, match="the fields of a stream are a list of names"):
+        Stream(fields)  # type: ignore[arg-type]
+
+
+def test_output_streams_is_a_mapping() -> None:
+    class Wrong(Bolt):
+        output_streams = ["errors"]  # type: ignore[assignment]
+
+    with pytest.raises(ConfigError, match="output_streams maps stream names to fields"):
+        Wrong().declared_streams()
