@@ -107,9 +107,7 @@ class Task:
                 status = 1
                 self._report(f"the parent broke the protocol, the process ends: {error}")
             except SystemExit as error:
-                status = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
-                if status:
-                    self._report(self._describe(error))
+                status = self._exit_status(error)
             except BaseException as error:  # noqa: BLE001 - whatever it is, Storm's log gets to show it
                 status = 1 if isinstance(error, OSError | MemoryError) else self._failure
                 self._report(self._describe(error))
@@ -123,7 +121,12 @@ class Task:
         from multilang.component.runner import start_bolt, start_spout
         from multilang.component.settings import check, deadline, log_level
         from multilang.component.spout import Spout
-        from multilang.component.wire import WireBoltCollector, WireSpoutCollector, spout_commands
+        from multilang.component.wire import (
+            UnackedSpoutCollector,
+            WireBoltCollector,
+            WireSpoutCollector,
+            spout_commands,
+        )
 
         attendant = self._attendant
         attendant.busy = "the start of the component"
@@ -136,7 +139,8 @@ class Task:
         wire = self._wire
         if isinstance(component, Spout):
             attendant.is_spout = True
-            spouts = WireSpoutCollector(wire)
+            unacked = self._conf.get("topology.acker.executors") == 0
+            spouts = UnackedSpoutCollector(wire) if unacked else WireSpoutCollector(wire)
             self._set(component, spouts)
             runner = start_spout(component, spouts, self._conf, self._context)
             wire.on_command = spout_commands(wire, runner, spouts, self._conf.get("multilang.parent") == "local")
@@ -192,6 +196,12 @@ class Task:
         current = getattr(getattr(component, "_collector", None), "current", None)
         return describe(error, component, current)
 
+    def _exit_status(self, error: SystemExit) -> int:
+        status = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+        if status:
+            self._report(self._describe(error))
+        return status
+
     def _report(self, text: str) -> None:
         self._connection.error(text)
         self._connection.log(text, 4)
@@ -203,8 +213,13 @@ class Task:
         attendant.busy = None
         component = self._component
         if component is not None and self._initialized:
+            self._wire.closing = True
+            from multilang.component.runner import close
+
             try:
-                component.close()
+                close(component)
+            except SystemExit as error:
+                status = status or self._exit_status(error)
             except Exception as error:  # noqa: BLE001 - user code: reported, and the end goes on
                 status = status or 1
                 self._report(self._describe(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.bolt import BasicBolt
+from multilang.component.collector import BoltCollector
 from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.report import report_exception
 from multilang.component.settings import check
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from multilang.component.base import Component
     from multilang.component.bolt import Bolt
-    from multilang.component.collector import BoltCollector, SpoutCollector
+    from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
     from multilang.component.spout import Spout
     from multilang.protocol.messages import Tuple
@@ -34,6 +36,15 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
         for middleware in reversed(all_middleware(bolt.middleware, conf)):
             process = middleware.process(bolt, process)
     return _basic(bolt, collector, process) if isinstance(bolt, BasicBolt) else _plain(bolt, collector, process)
+
+
+def close(component: Component) -> None:
+    """Tell ``component`` that it is over. Nothing is in process any more, so what it emits now is anchored to nothing."""
+    collector = component._collector
+    collector.current = None
+    if isinstance(collector, BoltCollector):
+        collector.anchors = ()
+    component.close()
 
 
 def _attach(component: Any, collector: Any, conf: dict[str, Any], context: Context) -> None:

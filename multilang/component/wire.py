@@ -39,6 +39,7 @@ _HEARTBEAT_SIZE = 200  # bytes; what is longer holds more than a heartbeat
 _PATIENCE = 10  # milliseconds that a full pipe is waited for before reading goes on meanwhile
 _MAX_BACKLOG = 64 * 1024 * 1024  # bytes read ahead while the parent does not read, before reading stops too
 # Seconds; "if you have no tuples to emit for a next, you should sleep for a small amount of time before syncing".
+_MAX_NESTED = 50  # reliable emits of a spout, without ackers, between two waits for their acks
 _IDLE_SLEEPS = (0.001, 0.002, 0.004, 0.008, 0.016)
 
 
@@ -73,6 +74,7 @@ class Wire:
         self._failure: RemoteProtocolError | None = None
         self._ended = False
         self.stopping = False  # a signal came while the output was written
+        self.closing = False  # what comes in is not handled any more
         self._main = get_ident()
         self._buffer = connection.write
 
@@ -201,17 +203,22 @@ class Wire:
         while not self.output.flush_some() and monotonic() < until:
             select.select([], [self.output.fd], [], 0.1)
 
+    def check_wait(self) -> None:
+        """Raise LocalProtocolError where nothing can be waited for; asked before the emit is sent."""
+        if get_ident() != self._main:
+            raise LocalProtocolError(
+                "need_task_ids waits by reading, which only the thread of process() and next_tuple() may do; "
+                "use on_task_ids in other threads"
+            )
+        if self.closing:
+            raise LocalProtocolError("need_task_ids waits for an answer, which close() would not get; emit without it")
+
     def wait_for(self, wait: _Wait) -> list[int]:
         """Flush, and read until the task ids are there; tuples that come meanwhile are kept, commands handled.
 
         With no ackers Storm sends an ``ack`` command before the task ids, and waits for its sync.
         """
         attendant = self.attendant
-        if get_ident() != self._main:
-            raise LocalProtocolError(
-                "need_task_ids waits by reading, which only the thread of process() and next_tuple() may do; "
-                "use on_task_ids in other threads"
-            )
         if attendant is not None:
             attendant.waiting = True
         later: list[Message] = []
@@ -266,6 +273,7 @@ class _WireCollector:
         if not need:
             send(callback)
             return None
+        self._wire.check_wait()
         wait = _Wait()
         send(wait)
         tasks = self._wire.wait_for(wait)
@@ -357,6 +365,40 @@ class WireSpoutCollector(_WireCollector, SpoutCollector):
             )
         self._emit(values, tup_id, stream, direct_task)
         return None
+
+
+class UnackedSpoutCollector(WireSpoutCollector):
+    """A spout's collector where there are no ackers.
+
+    Storm then acks a reliable emit at once, from inside of it, and reads the next emit from inside of that ack: each
+    emit of one command nests deeper, until Java's stack overflows and the worker dies. So an emit now and then waits
+    for its task ids, which come when all acks before them are done.
+    """
+
+    def __init__(self, wire: Wire) -> None:
+        super().__init__(wire)
+        self._nested = 0
+        self._main = get_ident()
+
+    def emit(
+        self,
+        values: Sequence[Any],
+        tup_id: Any = None,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None:
+        """See SpoutCollector."""
+        wait = need_task_ids
+        if tup_id is not None:
+            self._nested += 1
+            if self._nested >= _MAX_NESTED and direct_task is None and get_ident() == self._main:
+                wait = True  # a direct emit has no answer to wait for
+        if wait and direct_task is None:
+            self._nested = 0
+        tasks = super().emit(values, tup_id, stream, direct_task, wait, on_task_ids)
+        return tasks if need_task_ids else None
 
 
 def _not_a_bolt(tup: Tuple) -> None:

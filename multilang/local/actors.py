@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from multilang.component.report import describe
-from multilang.component.runner import start_bolt, start_spout
+from multilang.component.runner import close, start_bolt, start_spout
 from multilang.local.collector import LocalBoltCollector, LocalSpoutCollector
 from multilang.local.counters import SAMPLE_EVERY
 from multilang.local.errors import LocalClusterError, TaskStartError
@@ -184,7 +184,7 @@ class ActorTopology(LocalTopology):
             if actor.component is None:
                 continue
             try:
-                actor.component.close()
+                close(actor.component)
             except Exception as error:  # noqa: BLE001  # user code: the other components are to be closed, too
                 self._error(actor.plan, describe(error, actor.component, None, "in close"))
 

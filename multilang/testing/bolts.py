@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
-from multilang.component.runner import start_bolt
+from multilang.component.runner import close, start_bolt
 from multilang.local.collector import LocalBoltCollector
 from multilang.local.counters import TaskStats
 from multilang.local.tuples import LocalTuple, Origin
@@ -122,7 +122,7 @@ class BoltRun:
 
     def close(self) -> None:
         """Tell it that it is over."""
-        self.bolt.close()
+        close(self.bolt)
         self._collect()
 
     def _collect(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang.protocol.messages import Pid
+from multilang.protocol.messages import Emit, Pid
 from tests.component.harness import LIMIT
 
 if TYPE_CHECKING:
@@ -294,3 +294,55 @@ def test_a_parent_that_breaks_the_protocol_ends_the_process_after_what_came_befo
     assert child.acked == [id]
     (said,) = child.errors
     assert error in said
+
+
+@pytest.mark.parametrize("base", ["Bolt", "BasicBolt", "BatchingBolt"])
+def test_what_close_emits_is_anchored_to_nothing(start: Starter, base: str) -> None:
+    child = start(f"""
+        class Part({base}):
+            output_fields = ["value"]
+            batch_size = 1
+            def process_batch(self, key, tups):
+                self.emit(["in process"])
+            def process(self, tup):
+                if {base == "BatchingBolt"}:
+                    super().process(tup)
+                else:
+                    self.ack(tup)
+            def close(self):
+                self.emit(["total"])
+        """)
+    child.give("x")
+    child.until(lambda: child.acked)
+    child.close_input()
+    child.ended(0)
+    assert child.all(Emit)[-1].values == ["total"]
+    assert not child.all(Emit)[-1].anchors
+
+
+@pytest.mark.parametrize("by", ["signal", "close_input"])
+def test_close_is_told_that_no_task_ids_will_come(start: Starter, by: str) -> None:
+    child = start("""
+        class Part(Bolt):
+            output_fields = ["value"]
+            def close(self):
+                self.emit(["x"], need_task_ids=True)
+        """).started()
+    began = time.monotonic()
+    getattr(child, by)()
+    child.ended(1)
+    assert time.monotonic() - began < 4
+    assert child.emitted == []
+    (error,) = child.errors
+    assert "close() would not get" in error
+
+
+def test_sys_exit_in_close_is_the_status(start: Starter) -> None:
+    child = start("""
+        class Part(Bolt):
+            def close(self):
+                sys.exit(3)
+        """).started()
+    child.close_input()
+    child.ended(3)
+    assert len(child.errors) == 1

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,6 +13,8 @@ from multilang.protocol.messages import Ack, Emit, Log, Sync
 from tests.component.harness import LIMIT, context
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.component.harness import Starter
 
 WAITS = """
@@ -215,3 +220,87 @@ def test_an_emit_that_waits_ends_with_the_input(start: Starter) -> None:
     child.ended(0, limit=LIMIT)
     assert (child.acked, child.failed, child.errors, child.all(Ack)) == ([], [], [], [])
     assert child.all(Log) == []
+
+
+def test_an_emit_that_may_not_wait_is_not_sent(start: Starter) -> None:
+    child = start("""
+        import threading
+        class Part(Bolt):
+            output_fields = ["value"]
+            def process(self, tup):
+                def other():
+                    try:
+                        self.emit(["x"], need_task_ids=True)
+                    except Exception as error:
+                        self.log(type(error).__name__)
+                thread = threading.Thread(target=other)
+                thread.start()
+                thread.join()
+                self.ack(tup)
+        """)
+    child.give("x")
+    child.until(lambda: child.acked)
+    assert child.logged() == ["LocalProtocolError"]
+    assert child.emitted == []
+
+
+class ShellSpoutWithoutAckers:
+    """What ShellSpout does when there are no ackers: it acks from inside of an emit, and reads on from inside of that."""
+
+    def __init__(self, command: list[str], folder: Path) -> None:
+        self.child = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.depth = self.deepest = self.emits = 0
+        self.logged: list[str] = []
+
+    def write(self, message: object) -> None:
+        assert self.child.stdin is not None
+        self.child.stdin.write(json.dumps(message).encode() + b"\nend\n")
+        self.child.stdin.flush()
+
+    def read(self) -> dict[str, Any]:
+        assert self.child.stdout is not None
+        text = self.child.stdout.readline()
+        assert self.child.stdout.readline() == b"end\n"
+        message: dict[str, Any] = json.loads(text)
+        return message
+
+    def query(self, command: dict[str, Any]) -> None:
+        self.depth += 1
+        self.deepest = max(self.deepest, self.depth)
+        self.write(command)
+        while (message := self.read())["command"] != "sync":
+            if message["command"] == "log" and message["level"]:
+                self.logged.append(message["msg"])
+            if message["command"] == "emit":
+                self.emits += 1
+                self.query({"command": "ack", "id": message["id"]})
+                if message.get("need_task_ids", True):
+                    self.write([2])
+        self.depth -= 1
+
+
+@pytest.mark.parametrize("base", ["Spout", "ReliableSpout"])
+def test_without_ackers_the_acks_of_one_command_nest_no_deeper_than_a_java_stack_bears(
+    start: Starter, base: str, tmp_path: Path
+) -> None:
+    module = start.write(f"""
+        class Part({base}):
+            output_fields = ["value"]
+            acks = 0
+            def next_tuple(self):
+                self.emit_many([[n] for n in range(1000)], range(1000))
+                self.log(f"{{self.acks}} acked")
+            def ack{"ed" if base == "ReliableSpout" else ""}(self, tup_id):
+                self.acks += 1
+        """)
+    storm = ShellSpoutWithoutAckers([sys.executable, "-m", "multilang.component", f"{module}:Part"], tmp_path)
+    try:
+        storm.write({"conf": {"topology.acker.executors": 0}, "pidDir": str(tmp_path), "context": context(bolt=False)})
+        assert "pid" in storm.read()
+        storm.query({"command": "next"})
+    finally:
+        storm.child.kill()
+        storm.child.communicate()
+    assert storm.emits == 1000
+    assert storm.logged == ["1000 acked"]
+    assert storm.deepest <= 60
