@@ -10,6 +10,7 @@ from multilang.component import find
 from multilang.local.clock import SystemClock
 from multilang.local.errors import LocalClusterError
 from multilang.local.plan import Plan
+from multilang.topology.errors import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,6 +106,8 @@ class LocalCluster:
 
     def kill(self, name: str, wait_secs: float = 0) -> None:
         """End a topology, see LocalTopology.kill; its name is free again."""
+        if name not in self.topologies:
+            raise LocalClusterError(f"no topology {name!r} runs here; {did_you_mean(name, self.topologies)}")
         self.topologies.pop(name).kill(wait_secs)
 
     def close(self) -> None:

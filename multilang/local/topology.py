@@ -72,7 +72,7 @@ class LocalTopology(ABC):
         self.stats = {task: TaskStats() for task in plan.tasks}
         self._errors: deque[TaskError] = deque(maxlen=MAX_ERRORS)
         self._captured: dict[tuple[str, str], list[LocalTuple]] = {}
-        for wanted in capture:
+        for wanted in [capture] if isinstance(capture, str) else capture:
             keep = capture[wanted] if isinstance(capture, Mapping) else None
             component, stream = (wanted, None) if isinstance(wanted, str) else wanted
             self._capture(component, stream, keep)

@@ -59,3 +59,12 @@ def test_what_a_function_raises_is_no_fault_of_the_component_and_ends_the_wait(m
         ):
             run.wait(timeout=60)
         assert run.errors == []
+
+
+def test_one_component_to_capture_may_be_given_by_itself():
+    with LocalCluster("inprocess") as cluster:
+        run = cluster.submit(topology, capture="upper")
+        run.wait(timeout=60)
+        assert [tup["letter"] for tup in run.captured("upper")] == list("ABCDE")
+        with pytest.raises(LocalClusterError, match="no topology 'leters' runs here; did you mean 'letters'"):
+            cluster.kill("leters")
