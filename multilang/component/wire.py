@@ -38,8 +38,8 @@ HEARTBEAT = HEARTBEAT_STREAM.encode()
 _HEARTBEAT_SIZE = 200  # bytes; what is longer holds more than a heartbeat
 _PATIENCE = 10  # milliseconds that a full pipe is waited for before reading goes on meanwhile
 _MAX_BACKLOG = 64 * 1024 * 1024  # bytes read ahead while the parent does not read, before reading stops too
-# Seconds; "if you have no tuples to emit for a next, you should sleep for a small amount of time before syncing".
 _MAX_NESTED = 50  # reliable emits of a spout, without ackers, between two waits for their acks
+# Seconds; "if you have no tuples to emit for a next, you should sleep for a small amount of time before syncing".
 _IDLE_SLEEPS = (0.001, 0.002, 0.004, 0.008, 0.016)
 
 
