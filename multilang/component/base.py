@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.component.errors import ConfigError
 from multilang.component.streams import Stream, declared_streams
 
 TYPE_CHECKING = False
@@ -68,8 +69,16 @@ class Component:
         """A logger named after the component's id; its records go to Storm's log."""
         import logging
 
+        own: logging.Logger | None = self.__dict__.get("_logger")
+        if own is not None:
+            return own
         context = getattr(self, "context", None)
         return logging.getLogger(type(self).__name__ if context is None else context.component)
+
+    @logger.setter
+    def logger(self, logger: logging.Logger) -> None:
+        """A component may have a logger of its own; what it says goes to Storm's log, too."""
+        self.__dict__["_logger"] = logger
 
     @property
     def metrics(self) -> MetricsRegistry:
@@ -78,6 +87,8 @@ class Component:
         if registry is None:
             from multilang.component.metrics import MetricsRegistry
 
+            if not hasattr(self, "_collector"):
+                raise ConfigError(f"{type(self).__name__}.metrics is there from initialize() on, not in __init__")
             registry = self._metrics = MetricsRegistry.for_component(self._collector, self.conf, self.context)
         return registry
 

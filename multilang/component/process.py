@@ -200,6 +200,8 @@ class Task:
         status = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
         if status:
             self._report(self._describe(error))
+        else:
+            self._connection.log("user code ended the process by sys.exit(); Storm starts it again", 3)
         return status
 
     def _report(self, text: str) -> None:

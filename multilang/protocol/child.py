@@ -75,6 +75,7 @@ class ChildConnection:
         self._out: list[str] = []
         self.write: Callable[[str], None] = self._out.append
         """Where messages go: the buffer of ``data_to_send``, unless the owner puts something in its place."""
+        self._answered_emits = False  # some emit that asked for task ids has them
         self._awaited: deque[Any] = deque()  # tokens of the emits whose task ids are to come, in order
         self._in_order = RLock()  # between threads: tokens stand in the order in which their emits are written
         self.silent_emits = 0  # emits that asked for no task ids
@@ -217,10 +218,17 @@ class ChildConnection:
             if not self.silent_emits:
                 raise _broken("a list of task ids", "answers no emit", frame)
             # The parent does not know need_task_ids: from now on each emit that is not direct has its list.
+            if self._answered_emits:
+                self.log(
+                    "the parent sends task ids for every emit, need_task_ids or not; those that came before this line "
+                    "may have been of an earlier emit",
+                    3,
+                )
             self._ask_always()
             awaited.extend([None] * self.silent_emits)
             self.silent_emits = 0
         token = awaited.popleft()
+        self._answered_emits = self._answered_emits or token is not None
         return None if token is None else TaskIds(message, token)
 
     def _learn(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
@@ -460,7 +468,7 @@ class ChildConnection:
             raise LocalProtocolError(
                 f"component {self.component!r}: tuple {tup if isinstance(tup, str) else tup.id!r} can't be {past}: it was acked or "
                 "failed before, or never received here. Each tuple is acked or failed once, after all that is anchored "
-                "to it was emitted"
+                "to it was emitted" + ("; a later emit says anchors=[]" if what == "anchor" else "")
             )
         return found
 

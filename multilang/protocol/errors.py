@@ -17,10 +17,12 @@ class UnserializableValue(LocalProtocolError):
     ``index``: its position in the tuple (None: the tuple itself is at fault); ``reason``: what is wrong with it.
     """
 
-    def __init__(self, reason: str, index: int | None = None) -> None:
+    def __init__(self, reason: str, index: int | None = None, where: str | None = None) -> None:
         self.index = index
         self.reason = reason
-        super().__init__(reason if index is None else f"value {index}: {reason}")
+        if where is None and index is not None:
+            where = f"value {index}"
+        super().__init__(reason if where is None else f"{where}: {reason}")
 
 
 class RemoteProtocolError(ProtocolError):

@@ -100,9 +100,8 @@ class Outputs:
             if error.index is not None and out.fields and error.index < len(out.fields):
                 field = f" (field {out.fields[error.index]!r})"
             at = "" if error.index is None else f", value {error.index}{field}"
-            raise UnserializableValue(
-                f"component {self.component!r}, stream {out.name!r}{at}: {error.reason}", error.index
-            ) from None
+            where = f"component {self.component!r}, stream {out.name!r}{at}"
+            raise UnserializableValue(error.reason, error.index, where) from None
 
     def check_direct(self, out: OutStream, task: int | None) -> None:
         """That ``task`` may be sent to on this stream; None: that the stream wants no task."""

@@ -493,3 +493,27 @@ def test_a_copy_of_a_tuple_stands_for_it_and_not_for_another_one(start: Starter,
     assert child.acked == [id]
     assert child.failed == []
     assert [emit.anchors for emit in child.all(Emit)] == [[id]]
+
+
+def test_a_component_may_have_a_logger_of_its_own(start: Starter) -> None:
+    child = start("""
+        import logging
+
+        class Part(BasicBolt):
+            def initialize(self, conf, context):
+                self.logger = logging.getLogger("shop")
+            def process(self, tup):
+                self.logger.warning("sold %s", tup[0])
+        """)
+    child.give("x")
+    child.until(lambda: "shop: sold x" in child.logged())
+
+
+def test_metrics_before_initialize_say_when_they_are_there(start: Starter) -> None:
+    child = start("""
+        class Part(BasicBolt):
+            def __init__(self):
+                self.metrics.counter("n")
+        """)
+    child.ended(78)
+    assert "metrics is there from initialize() on" in child.errors[0]

@@ -122,6 +122,18 @@ def test_a_parent_that_does_not_know_need_task_ids_is_noticed() -> None:
         child.receive_data(ids(2))
 
 
+def test_ids_that_may_have_been_of_an_earlier_emit_are_warned_of() -> None:
+    child = shaken_child()
+    child.emit(["a", 1])
+    child.emit(["b", 1], token="b")
+    said(child)
+    assert child.receive_data(ids(2)) == [TaskIds([2], "b")]  # nothing tells yet that it was of the first emit
+    assert child.receive_data(ids(3)) == []
+    (warning,) = said(child)
+    assert (warning["command"], warning["level"]) == ("log", 3)
+    assert "may have been of an earlier emit" in warning["msg"]
+
+
 def test_before_storm_0_10_every_emit_has_its_ids() -> None:
     child = old_child()
     child.emit(["a"])
