@@ -203,7 +203,7 @@ def test_sys_exit_in_user_code_ends_the_process_with_its_status(start: Starter, 
     child.give("x")
     child.ended(status)
     assert len(child.errors) == (status != 0)
-    assert any("sys.exit" in line for line in child.logged()) == (status == 0)
+    assert any("by sys.exit()" in line for line in child.logged()) == (status == 0)
     assert child.acked == []
 
 
