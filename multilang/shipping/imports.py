@@ -48,7 +48,7 @@ def follow(start: str, file: Path, leave_out: Sequence[str] = ()) -> Found:
 
     Raises ShippingError for a module that is not to be found, hides one of Python's, or is no source code.
     """
-    follower = _Follower(set(leave_out))
+    follower = _Follower(set(leave_out), file.parents[start.count(".") + (file.name == "__init__.py" and "." in start)])
     follower.start(start, file)
     while follower.queue:
         follower.read(*follower.queue.pop())
@@ -70,10 +70,11 @@ def is_installed(path: str) -> bool:
 
 
 class _Follower:
-    def __init__(self, leave_out: set[str]) -> None:
+    def __init__(self, leave_out: set[str], root: Path) -> None:
         self.found = Found()
         self.queue: list[tuple[str, Path, bool]] = []
         self._leave_out = leave_out
+        self._root = root
         self._seen: set[str] = set()
 
     def start(self, name: str, file: Path) -> None:
@@ -108,6 +109,8 @@ class _Follower:
         if top in PROVIDED or top in self._leave_out or top in self.found.foreign:
             return False
         if top in sys.stdlib_module_names:
+            if (self._root / f"{top}.py").is_file():
+                raise ShippingError(f"{self._root / top}.py, {why}, would hide Python's own module {top!r}; rename it")
             return False
         spec = _top_level(top)
         if spec is None:
