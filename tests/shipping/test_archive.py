@@ -141,7 +141,9 @@ def test_an_environment_runs_a_bolt_in_any_folder_from_the_workers_directory(env
             shipped = tar.getnames()
     finally:
         hidden.rename(environment)
-    assert not [name for name in shipped if name == "pyvenv.cfg" or "/activate" in name or name.endswith("/test/support")]
+    library = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}"
+    assert {f"{library}/os.py", "bin/python", "bin/where"} <= set(shipped)
+    assert not {f"{library}/test", f"{library}/idlelib", "pyvenv.cfg", "bin/activate"} & set(shipped)
 
 
 def test_an_environment_that_leads_elsewhere_is_refused(environment: Path, tmp_path: Path) -> None:
