@@ -171,7 +171,7 @@ def test_the_launcher_is_code_that_an_old_python_can_read() -> None:
     import ast
 
     launcher = Path(__file__).parents[2] / "multilang" / "shipping" / "run_topology.py"
-    tree = ast.parse(launcher.read_text(), feature_version=(3, 4))
+    tree = ast.parse(launcher.read_text(), feature_version=(3, 7))
     assert not any(isinstance(node, ast.JoinedStr | ast.AnnAssign) for node in ast.walk(tree))
 
 
