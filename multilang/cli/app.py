@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,26 @@ from multilang.cli.exits import BROKE_OFF, BROKEN_PIPE, INTERRUPTED
 
 TOPOLOGY = "TOPOLOGY is a file (examples/word_count.py), a file and a name in it (wordcount.py:small), or module:name."
 
+# Commands whose modules are imported when they are asked for: name -> module in this package.
+ELSEWHERE = {"archive": "package", "flux": "package", "package": "package"}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+class Commands(click.Group):
+    """The commands of this module, and those of ELSEWHERE."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = getattr(import_module(f"multilang.cli.{ELSEWHERE[cmd_name]}"), cmd_name)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 def app() -> None:
-    """Run and show Storm topologies written in Python, on this machine."""
+    """Run and show Storm topologies written in Python, and ship them to a cluster."""
 
 
 @app.command(epilog=TOPOLOGY)

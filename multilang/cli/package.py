@@ -1,0 +1,205 @@
+"""The commands that make what is shipped: jars, archives, Flux YAML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from multilang.cli.loading import load
+from multilang.component.errors import ConfigError
+from multilang.shipping.archive import SUFFIXES, Archived, archive_folder, archive_shipment
+from multilang.shipping.errors import ShippingError
+from multilang.shipping.jar import Shipment, pack, write
+from multilang.shipping.wheels import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_PATH = click.Path(path_type=Path)
+_INTERPRETER = click.option(
+    "--interpreter", default="python3", show_default=True, help="The workers' command for Python, one word."
+)
+
+
+class ShippingFault(click.ClickException):
+    """What can't be shipped, shown without a traceback."""
+
+    exit_code = 2
+
+
+def packing(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of what goes into a shipment, for every command that makes one; ``packed`` takes them."""
+    options = [
+        click.option(
+            "-r",
+            "--requirements",
+            type=_PATH,
+            metavar="FILE",
+            help="Packages to add, as pip's requirements.txt has them.",
+        ),
+        click.option("--python", metavar="3.N", help="The workers' Python version; this one's unless given."),
+        click.option(
+            "--platform",
+            metavar="NAME",
+            help="The workers' platform, as manylinux2014_x86_64; this machine's unless given.",
+        ),
+        click.option("--include", multiple=True, type=_PATH, metavar="PATH", help="One more file or folder, as it is."),
+        click.option(
+            "--leave-out", multiple=True, metavar="MODULE", help="A module that the workers have, or never import."
+        ),
+        _INTERPRETER,
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def packed(
+    topology: str,
+    *,
+    requirements: Path | None,
+    python: str | None,
+    platform: str | None,
+    include: Sequence[Path],
+    leave_out: Sequence[str],
+    interpreter: str,
+) -> Shipment:
+    """The topology that the command line names, packed. Raises ShippingFault or TopologyFault."""
+    loaded = load(topology)
+    try:
+        return pack(
+            loaded,
+            target=Target.of(python, platform),
+            requirements=requirements,
+            leave_out=leave_out,
+            include=include,
+            interpreter=interpreter,
+        )
+    except (ShippingError, ConfigError) as error:
+        raise ShippingFault(str(error)) from error
+
+
+@click.command()
+@click.argument("topology")
+@click.option("-o", "--output", type=_PATH, metavar="FILE", help="The .jar to write, or a .tgz for the blob store.")
+@click.option(
+    "--add-jar", multiple=True, type=_PATH, metavar="JAR", help="A jar whose classes go along, Flux's for one."
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing; show the files, the commands and the conf.")
+@click.option("-v", "--verbose", is_flag=True, help="List every file.")
+@packing
+def package(
+    topology: str, output: Path | None, add_jar: tuple[Path, ...], dry_run: bool, verbose: bool, **options: Any
+) -> int:
+    """Make a topology into a jar that needs nothing on the workers but Python.
+
+    The jar holds the topology's module and what it imports of yours, this package, ujson compiled for the workers, and
+    what --requirements asks for. The same input gives the same bytes.
+    """
+    shipment = packed(topology, **options)
+    output = output or Path(f"{shipment.topology.name}.jar")
+    blob = output.name.endswith(SUFFIXES)
+    try:
+        checked = shipment.check()
+        if blob and add_jar:
+            raise ShippingError("--add-jar puts Java classes into a jar; a .tgz is for Python's side alone")
+        if not blob and output.suffix != ".jar":
+            raise ShippingError(f"{output.name!r} is neither a .jar nor a .tgz; name the output so")
+        if not dry_run and blob:
+            archive_shipment(shipment, output)
+        elif not dry_run:
+            write(output, shipment.jar(add_jar))
+    except ShippingError as error:
+        raise ShippingFault(str(error)) from error
+    click.echo(_listed(shipment, verbose or dry_run))
+    if dry_run:
+        click.echo(_plan(shipment))
+        return 0
+    click.echo(
+        "the topology was loaded from these files alone, and loads"
+        if checked
+        else f"not tried here: the files are for Python {shipment.target.python}, {shipment.target.platform_name}"
+    )
+    click.echo(f"{output}: {output.stat().st_size:,} bytes")
+    return 0
+
+
+@click.command()
+@click.argument("folder", type=_PATH)
+@click.option("-o", "--output", type=_PATH, metavar="FILE", help="The .tgz to write; the folder's name unless given.")
+def archive(folder: Path, output: Path | None) -> int:
+    """Make a folder or a virtual environment into a .tgz for the blob store.
+
+    Modes and links are kept. An environment (python3 -m venv env) becomes relocatable: its Python and the standard
+    library come along, so that ./env/bin/python runs in any folder.
+    """
+    output = output or Path(f"{folder.resolve().name}.tgz")
+    try:
+        made = archive_folder(folder, output)
+    except ShippingError as error:
+        raise ShippingFault(str(error)) from error
+    click.echo(_archived(output, made))
+    return 0
+
+
+@click.command()
+@click.argument("topology")
+@click.option("-o", "--output", type=_PATH, metavar="FILE", help="Where to write it; standard output unless given.")
+@click.option("--env", metavar="KEY", help="The blob of an environment whose Python runs the components: env.tgz.")
+@click.option("--app", metavar="KEY", help="The blob of the topology's files, if not in the jar: app.tgz.")
+@click.option("--java", is_flag=True, help="A Java class instead, which can do all that Storm can.")
+@packing
+def flux(topology: str, output: Path | None, env: str | None, app: str | None, java: bool, **options: Any) -> int:
+    """Show a topology as YAML for Storm's Flux.
+
+    Commands are run in the jar's resources. With --env or --app they are relative to the worker's directory
+    (changeChildCWD false), where the blobs are.
+    """
+    from multilang.shipping.flux import check_flux, flux_yaml
+    from multilang.shipping.java_text import java_class
+    from multilang.shipping.places import Places
+
+    try:
+        if not java:
+            check_flux(load(topology))
+        places = Places(env, app)
+        shipment = packed(topology, **options)
+        text = (java_class if java else flux_yaml)(shipment, options["interpreter"], places)
+        if output is not None:
+            write(output, text.encode())
+    except ShippingError as error:
+        raise ShippingFault(str(error)) from error
+    if output is None:
+        click.echo(text, nl=False)
+    return 0
+
+
+def _listed(shipment: Shipment, every: bool) -> str:
+    """What went in, and why; of packages only how much."""
+    lines = []
+    parts: dict[str, list[int]] = {}
+    for item in shipment.contents:
+        if every or item.part in ("your files", "launcher"):
+            lines.append(f"  {item.name}  {len(item.data):,} bytes: {item.part}, {item.why}")
+        else:
+            parts.setdefault(item.part, []).append(len(item.data))
+    lines += [f"  {part}: {len(sizes)} files, {sum(sizes):,} bytes" for part, sizes in sorted(parts.items())]
+    return "\n".join([*lines, *(f"  with {note}" for note in shipment.notes)])
+
+
+def _plan(shipment: Shipment) -> str:
+    """The commands and the conf that a submission would have."""
+    from multilang.protocol.codec import dumps
+    from multilang.shipping.conf import storm_conf
+
+    lines = [f"  {id}: {' '.join(words)}" for id, words in shipment.commands.items()]
+    lines += [f"  {key} = {dumps(value)}" for key, value in storm_conf(shipment.topology).items()]
+    return "\n".join(lines)
+
+
+def _archived(output: Path, made: Archived) -> str:
+    what = "a relocatable environment, " if made.environment else ""
+    tried = "; its Python runs in another folder" if made.checked else ""
+    return f"{output}: {what}{made.files:,} files, {made.links} links, {made.size:,} bytes{tried}"

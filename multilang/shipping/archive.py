@@ -1,0 +1,83 @@
+"""``multilang archive``: a folder or an environment as a .tgz for Storm's blob store."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from multilang.shipping.environment import check_interpreter, environment_tree, is_environment
+from multilang.shipping.errors import ShippingError
+from multilang.shipping.tree import Entry, Tree
+
+if TYPE_CHECKING:
+    from multilang.shipping.jar import Shipment
+
+# The supervisor unpacks a blob by the end of its key; these two by the system's tar, which keeps modes and links.
+SUFFIXES = (".tgz", ".tar.gz")
+
+
+@dataclass(frozen=True)
+class Archived:
+    """What was written. ``checked``: its Python was run in another folder than this one."""
+
+    files: int
+    links: int
+    size: int
+    environment: bool
+    checked: bool
+
+
+def archive_folder(folder: Path, out: Path) -> Archived:
+    """Write ``folder`` to ``out``; a virtual environment together with its Python. Raises ShippingError."""
+    check_suffix(out)
+    if not folder.is_dir():
+        raise ShippingError(f"{folder} is no folder; name an environment (python3 -m venv env) or any other folder")
+    environment = is_environment(folder)
+    if environment:
+        tree = environment_tree(folder)
+    else:
+        tree = Tree()
+        tree.add_folder(folder)
+    if not tree.entries:
+        raise ShippingError(f"{folder} is empty")
+    return write_tree(tree, out, str(folder), environment)
+
+
+def archive_shipment(shipment: Shipment, out: Path) -> Archived:
+    """Write a topology's files, which a jar has in resources/, to a .tgz: code that the blob store can renew."""
+    check_suffix(out)
+    tree = Tree()
+    for item in shipment.contents:
+        for depth in range(1, item.name.count("/") + 1):
+            tree.add("/".join(item.name.split("/")[:depth]), Entry())
+        tree.add(item.name, Entry(item.data, mode=0o755 if item.executable else 0o644))
+    return write_tree(tree, out, str(out), environment=False)
+
+
+def write_tree(tree: Tree, out: Path, name: str, environment: bool) -> Archived:
+    """Write the archive beside ``out``, try its Python, and only then put it there."""
+    try:
+        handle, part = tempfile.mkstemp(prefix=f".{out.name}.", dir=out.parent)
+    except OSError as error:
+        raise ShippingError(f"{out} can't be written: {error.strerror or error}") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            tree.write(file)
+        os.chmod(part, 0o644)
+        checked = any(each.startswith("bin/python3") for each in tree.entries) and check_interpreter(Path(part), name)
+        os.replace(part, out)
+    except BaseException:
+        os.unlink(part)
+        raise
+    links = sum(entry.link is not None for entry in tree.entries.values())
+    files = sum(entry.source is not None for entry in tree.entries.values())
+    return Archived(files, links, out.stat().st_size, environment, checked)
+
+
+def check_suffix(out: Path) -> None:
+    """Raise ShippingError for a name that no supervisor would unpack."""
+    if not out.name.endswith(SUFFIXES):
+        raise ShippingError(f"{out.name!r} does not end in .tgz; Storm unpacks a blob by the end of its name")

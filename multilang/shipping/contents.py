@@ -1,0 +1,93 @@
+"""The files of a shipment, by their names in it: nothing has two meanings, nothing leads out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from multilang.shipping.errors import ShippingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Item:
+    """One file. ``part``: whose it is, for the list of what went in; ``why``: what made it come along."""
+
+    name: str
+    data: bytes
+    part: str
+    why: str
+    executable: bool = False
+
+
+class Contents:
+    """Files by name, ``/`` between folders. Adding the same bytes twice is no fault; other bytes are."""
+
+    def __init__(self) -> None:
+        self._items: dict[str, Item] = {}
+        self._owners: dict[str, Item] = {}
+
+    def add(self, item: Item) -> None:
+        """Raises ShippingError for a name that leads out of the folder or that something else has."""
+        check_name(item.name, item.why)
+        there = self._items.get(item.name)
+        if there is None:
+            self._check_owner(item)
+            self._items[item.name] = item
+        elif there.data != item.data:
+            raise ShippingError(
+                f"two files would be {item.name!r}: that of {there.part} ({there.why}) and that of {item.part} "
+                f"({item.why}); rename one of them"
+            )
+
+    def add_file(self, name: str, path: Path, part: str, why: str) -> None:
+        """Add a file that is on the disk."""
+        try:
+            data = path.read_bytes()
+            executable = bool(path.stat().st_mode & 0o100)
+        except OSError as error:
+            raise ShippingError(f"{path} can't be read: {error.strerror or error}") from None
+        self.add(Item(name, data, part, why, executable))
+
+    def has_module(self, name: str) -> bool:
+        """Whether a top-level module or package of this name is here."""
+        return name in self._owners
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._items
+
+    def __iter__(self) -> Iterator[Item]:
+        """In the order of their names, which is that of the archive: the same input gives the same bytes."""
+        return iter([self._items[name] for name in sorted(self._items)])
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def _check_owner(self, item: Item) -> None:
+        """``x.py`` of one part and ``x/`` or ``x.*.so`` of another are one name to an import, and one hides the other."""
+        first, slash, _ = item.name.partition("/")
+        if not (slash or first.endswith((".py", ".so"))):
+            return
+        module = first.partition(".")[0] if not slash else first
+        owner = self._owners.setdefault(module, item)
+        if owner.part != item.part and not (owner.part.startswith("wheel") and item.part.startswith("wheel")):
+            raise ShippingError(
+                f"{owner.name!r} of {owner.part} and {item.name!r} of {item.part} ({item.why}) are both imported as "
+                f"{module!r}, and one would hide the other; rename yours"
+            )
+
+
+def check_name(name: str, why: str) -> None:
+    """Refuse a name that leads out of the folder it is unpacked into."""
+    parts = name.split("/")
+    if (
+        not name
+        or name.startswith("/")
+        or "\\" in name
+        or "\0" in name
+        or any(part in ("", ".", "..") for part in parts)
+    ):
+        raise ShippingError(f"{name!r} ({why}) can't be a name in an archive: it leads out of the folder")

@@ -1,0 +1,137 @@
+"""A topology as Flux YAML, for clusters where topologies are submitted by Storm's own Flux."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from multilang.shipping.conf import storm_conf
+from multilang.shipping.errors import ShippingError
+from multilang.shipping.places import Places
+from multilang.shipping.shippable import check_shippable
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.shipping.jar import Shipment
+    from multilang.topology import ComponentSpec, Grouping, Topology
+
+_CLASSES = {
+    "spout": "org.apache.storm.flux.wrappers.spouts.FluxShellSpout",
+    "bolt": "org.apache.storm.flux.wrappers.bolts.FluxShellBolt",
+}
+
+
+def flux_yaml(shipment: Shipment, interpreter: str = "python3", places: Places | None = None) -> str:
+    """The YAML of a packed topology. Raises ShippingError for a direct stream, of which Flux's components know nothing."""
+    topology = shipment.topology
+    check_flux(topology)
+    places = places or Places()
+    lines = [f"name: {_flow(topology.name)}", "config:"]
+    lines += [f"  {_flow(key)}: {_flow(value)}" for key, value in places.conf(storm_conf(topology)).items()]
+    lines += _fields_components(topology)
+    for kind, specs in (("spout", topology.spouts), ("bolt", topology.bolts)):
+        if specs:
+            lines.append(f"{kind}s:")
+        for spec in specs.values():
+            words = shipment.commands[spec.id]
+            command = places.command(words, interpreter, words[1] in shipment.contents)
+            lines += _component(spec, command, places)
+    lines += _streams(topology)
+    return "\n".join(lines) + "\n"
+
+
+def check_flux(topology: Topology) -> None:
+    """Raise ShippingError, which names the streams, for what Flux can't express."""
+    check_shippable(topology)
+    direct = [
+        f"{name!r} of {spec.id!r}"
+        for spec in topology.components.values()
+        for name, stream in spec.streams.items()
+        if stream.direct
+    ]
+    if direct:
+        raise ShippingError(
+            f"Flux can't declare direct streams ({', '.join(direct)}): its FluxShellSpout and FluxShellBolt know plain "
+            "streams only. Submit the topology with multilang submit, or from Java with the class that "
+            "multilang flux --java prints"
+        )
+
+
+def _component(spec: ComponentSpec, command: list[str], places: Places) -> list[str]:
+    calls: list[tuple[str, list[Any]]] = []
+    if not places.changes_directory:
+        calls.append(("changeChildCWD", [False]))
+    for name, stream in spec.streams.items():
+        if name == "default":
+            calls.append(("setDefaultStream", [list(stream.fields)]))
+        else:
+            calls.append(("setNamedStream", [name, list(stream.fields)]))
+    calls += [("addComponentConfig", [key, value]) for key, value in spec.conf.items()]
+    lines = [
+        f"  - id: {_flow(spec.id)}",
+        f"    className: {_flow(_CLASSES[spec.kind])}",
+        f"    constructorArgs: [{_flow(command)}]",
+        f"    parallelism: {spec.parallelism}",
+        f"    numTasks: {spec.tasks}",
+    ]
+    if calls:
+        lines.append("    configMethods:")
+        lines += [f"      - {{name: {_flow(name)}, args: {_flow(arguments)}}}" for name, arguments in calls]
+    return lines
+
+
+def _streams(topology: Topology) -> list[str]:
+    lines = ["streams:"] if any(spec.inputs for spec in topology.components.values()) else []
+    for spec in topology.components.values():
+        for number, input_ in enumerate(spec.inputs):
+            stream = "" if input_.stream == "default" else f", streamId: {_flow(input_.stream)}"
+            lines += [
+                f"  - from: {_flow(input_.component)}",
+                f"    to: {_flow(spec.id)}",
+                f"    grouping: {{{_grouping(input_.grouping, _fields_id(spec, number))}{stream}}}",
+            ]
+    return lines
+
+
+def _grouping(grouping: Grouping, fields_id: str) -> str:
+    if grouping.type == "partial_key":
+        return (
+            'type: CUSTOM, customClass: {className: "org.apache.storm.grouping.PartialKeyGrouping", '
+            f"constructorArgs: [{{ref: {_flow(fields_id)}}}]}}"
+        )
+    if grouping.type == "fields":
+        return f"type: FIELDS, args: {_flow(list(grouping.fields))}"
+    return f"type: {grouping.type.upper()}"
+
+
+def _fields_components(topology: Topology) -> list[str]:
+    """Objects that partial-key groupings refer to: Flux makes Fields of a list of names only as a component."""
+    lines: list[str] = []
+    for spec in topology.components.values():
+        for number, input_ in enumerate(spec.inputs):
+            if input_.grouping.type == "partial_key":
+                lines += [
+                    f"  - id: {_flow(_fields_id(spec, number))}",
+                    '    className: "org.apache.storm.tuple.Fields"',
+                    f"    constructorArgs: [{_flow(list(input_.grouping.fields))}]",
+                ]
+    return ["components:", *lines] if lines else []
+
+
+def _fields_id(spec: ComponentSpec, number: int) -> str:
+    return f"fields of {spec.id} {number + 1}"
+
+
+def _flow(value: Any) -> str:
+    """JSON, which YAML includes, but for its floats: YAML 1.1 reads 1e-07 as text, and 1.0e-07 as a number."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_flow(str(key))}: {_flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    text = json.dumps(value)
+    if isinstance(value, float) and "e" in text:
+        mantissa, _, exponent = text.partition("e")
+        sign = "" if exponent[0] in "+-" else "+"
+        text = f"{mantissa if '.' in mantissa else mantissa + '.0'}e{sign}{exponent}"
+    return text

@@ -1,0 +1,203 @@
+"""Which files a topology's module needs: its imports, read from the source, followed as far as they are the user's own.
+
+Nothing is executed. Left aside is what can't run on a worker: ``if TYPE_CHECKING`` and ``if __name__ == "__main__"``.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from dataclasses import dataclass, field
+from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from multilang.shipping.errors import ShippingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from importlib.machinery import ModuleSpec
+
+PROVIDED = {"multilang", "ujson"}  # what every jar has
+_IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """An import statement: ``module``, and the names taken ``from`` it; ``optional``: in a try that expects a failure."""
+
+    module: str
+    names: tuple[str, ...]
+    level: int
+    line: int
+    optional: bool
+
+
+@dataclass
+class Found:
+    """``files``: name in the jar -> (file, why); ``foreign``: installed packages, by name -> why; ``multilang``: what of us."""
+
+    files: dict[str, tuple[Path, str]] = field(default_factory=dict)
+    foreign: dict[str, str] = field(default_factory=dict)
+    multilang: set[str] = field(default_factory=set)
+
+
+def follow(start: str, file: Path, leave_out: Sequence[str] = ()) -> Found:
+    """Everything that the module ``start`` in ``file`` imports, directly or not. ``leave_out``: top-level names to skip.
+
+    Raises ShippingError for a module that is not to be found, hides one of Python's, or is no source code.
+    """
+    follower = _Follower(set(leave_out), file.parents[start.count(".") + (file.name == "__init__.py" and "." in start)])
+    follower.start(start, file)
+    while follower.queue:
+        follower.read(*follower.queue.pop())
+    return follower.found
+
+
+def imports_of(source: str, name: str) -> list[Import]:
+    """The import statements that can run when ``source`` is imported and used."""
+    try:
+        tree = ast.parse(source, name)
+    except SyntaxError as error:
+        raise ShippingError(f"{name}, line {error.lineno} is not valid Python: {error.msg}") from None
+    return list(_statements(tree, False))
+
+
+def is_installed(path: str) -> bool:
+    """Whether pip or the system put it there, so that a requirement brings it and not a copy of its files."""
+    return bool({"site-packages", "dist-packages"}.intersection(Path(path).parts))
+
+
+class _Follower:
+    def __init__(self, leave_out: set[str], root: Path) -> None:
+        self.found = Found()
+        self.queue: list[tuple[str, Path, bool]] = []
+        self._leave_out = leave_out
+        self._root = root
+        self._seen: set[str] = set()
+
+    def start(self, name: str, file: Path) -> None:
+        if "." in name:  # with the packages around it
+            self._find(name, f"the topology's module {name}", optional=False)
+        else:
+            self._seen.add(name)
+            self._take(name, file, file.name == "__init__.py", "the topology's module")
+
+    def read(self, module: str, file: Path, package: bool) -> None:
+        """One module's own imports."""
+        source = importlib.util.decode_source(file.read_bytes())
+        for each in imports_of(source, str(file)):
+            base = each.module
+            if each.level:
+                parts = module.split(".") if package else module.split(".")[:-1]
+                parts = parts[: len(parts) - each.level + 1]
+                base = ".".join([*parts, each.module] if each.module else parts)
+            if not base:
+                continue
+            why = f"imported by {file.name}, line {each.line}"
+            if base.partition(".")[0] == "multilang":
+                self.found.multilang.update([base, *(f"{base}.{name}" for name in each.names)])
+                continue
+            if self._find(base, why, each.optional):
+                for name in each.names:  # a name taken from a package may be a module in it, or anything else
+                    self._find(f"{base}.{name}", why, optional=True)
+
+    def _find(self, name: str, why: str, optional: bool) -> bool:
+        """Whether ``name`` is one of the user's own; queues it and the packages that it is in."""
+        top, *rest = name.split(".")
+        if top in PROVIDED or top in self._leave_out or top in self.found.foreign:
+            return False
+        if top in sys.stdlib_module_names:
+            if (self._root / f"{top}.py").is_file():
+                raise ShippingError(f"{self._root / top}.py, {why}, would hide Python's own module {top!r}; rename it")
+            return False
+        spec = _top_level(top)
+        if spec is None:
+            if not optional:
+                raise ShippingError(
+                    f"there is no module {top!r}, {why}; install it or add its folder to PYTHONPATH, or, if the workers "
+                    f"never import it, say --leave-out {top}"
+                )
+            return False
+        where = spec.origin or next(iter(spec.submodule_search_locations or ()), "")
+        if where in ("built-in", "frozen"):
+            return False
+        if is_installed(where):
+            if not optional:
+                self.found.foreign.setdefault(top, why)
+            return False
+        self._visit(top, spec, why)
+        dotted = top
+        for part in rest:
+            if spec.submodule_search_locations is None:
+                return True  # an attribute of a module
+            dotted = f"{dotted}.{part}"
+            inner = PathFinder.find_spec(dotted, list(spec.submodule_search_locations))
+            if inner is None:
+                return True
+            spec = inner
+            self._visit(dotted, spec, why)
+        return True
+
+    def _visit(self, name: str, spec: ModuleSpec, why: str) -> None:
+        if name in self._seen:
+            return
+        self._seen.add(name)
+        if spec.origin is not None:  # a namespace package has no file
+            self._take(name, Path(spec.origin), spec.submodule_search_locations is not None, why)
+
+    def _take(self, name: str, file: Path, package: bool, why: str) -> None:
+        if not file.is_file():
+            raise ShippingError(f"the module {name!r}, {why}, is at {file}, which is no file; unpack it first")
+        if name in sys.stdlib_module_names:
+            raise ShippingError(f"{file} would hide Python's own module {name!r} from everything else; rename it")
+        place = name.replace(".", "/")
+        if "." not in name and not package and not name.isidentifier():
+            place = name
+        if file.suffix == ".py":
+            self.found.files[f"{place}/__init__.py" if package else f"{place}.py"] = (file, why)
+            self.queue.append((name, file, package))
+        elif any(file.name.endswith(suffix) for suffix in EXTENSION_SUFFIXES):
+            self.found.files[f"{place.rpartition('/')[0]}/{file.name}".lstrip("/")] = (file, why)
+        else:
+            raise ShippingError(f"the module {name!r}, {why}, is {file.name}, without its source; ship the .py file")
+
+
+def _top_level(name: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return None
+
+
+def _statements(node: ast.AST, optional: bool) -> Iterator[Import]:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield Import(alias.name, (), 0, node.lineno, optional)
+    elif isinstance(node, ast.ImportFrom):
+        names = tuple(alias.name for alias in node.names if alias.name != "*")
+        yield Import(node.module or "", names, node.level, node.lineno, optional)
+    elif isinstance(node, ast.If) and _never_on_a_worker(node.test):
+        for inner in node.orelse:
+            yield from _statements(inner, optional)
+    elif isinstance(node, ast.Try):
+        tried = optional or any(_expects_import_error(handler) for handler in node.handlers)
+        for inner in node.body:
+            yield from _statements(inner, tried)
+        for rest in (*node.handlers, *node.orelse, *node.finalbody):
+            yield from _statements(rest, optional)
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _statements(child, optional)
+
+
+def _never_on_a_worker(test: ast.expr) -> bool:
+    text = ast.unparse(test)
+    return text in ("TYPE_CHECKING", "typing.TYPE_CHECKING", "__name__ == '__main__'", "'__main__' == __name__")
+
+
+def _expects_import_error(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    return any(isinstance(part, ast.Name) and part.id in _IMPORT_ERRORS for part in ast.walk(handler.type))

@@ -1,0 +1,234 @@
+"""A topology as a jar that Storm takes, or as a .tgz for its blob store: the same files, and the same bytes each time."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import multilang
+from multilang.shipping.commands import LAUNCHER, Commands, add_tree
+from multilang.shipping.contents import Contents, Item
+from multilang.shipping.errors import ShippingError
+from multilang.shipping.imports import follow, imports_of
+from multilang.shipping.shippable import check_shippable
+from multilang.shipping.wheels import Target, add_requirements, add_ujson
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from multilang.topology import Topology
+
+MANIFEST = "manifest.json"
+RESOURCES = (
+    "resources/"  # where ShellProcess looks: "packaged inside of your topology jar under the resources subdirectory"
+)
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip knows
+_JAR_MANIFEST = b"Manifest-Version: 1.0\r\nCreated-By: storm-multilang\r\n\r\n"
+# Parts of this package that a component's process has no use for, unless the topology's own modules import them.
+_NOT_FOR_CHILDREN = ("cli", "conformance", "local", "shipping", "testing")
+_OURS = "multilang"
+_YOURS = "your files"
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """A topology with all its files. ``commands``: component id -> the two words that start its tasks in resources/."""
+
+    topology: Topology
+    target: Target
+    contents: Contents
+    commands: dict[str, tuple[str, str]]
+    notes: list[str]
+
+    def jar(self, others: Sequence[Path] = ()) -> bytes:
+        """The jar. ``others``: jars whose classes go along, Flux's for one."""
+        files = {f"{RESOURCES}{item.name}": item.data for item in self.contents}
+        for other in others:
+            _merge(files, other)
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+            for name in ["META-INF/MANIFEST.MF", *sorted(files)]:
+                info = zipfile.ZipInfo(name, _EPOCH)
+                info.create_system = 3
+                info.external_attr = 0o100644 << 16
+                info.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(info, files.get(name, _JAR_MANIFEST))
+        return out.getvalue()
+
+    def unpack(self, folder: Path) -> None:
+        """Write the files into a folder, as a supervisor does with resources/."""
+        for item in self.contents:
+            path = folder / item.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(item.data)
+
+    def check(self) -> bool:
+        """Load the topology from the files alone, in a process of its own; False where they are for another machine.
+
+        Raises ShippingError with the traceback: a module imported by a computed name, a data file left behind.
+        """
+        if not self.target.here:
+            return False
+        with tempfile.TemporaryDirectory() as folder:
+            self.unpack(Path(folder))
+            shown = subprocess.run(
+                [sys.executable, "-B", "-E", "-s", "-S", "-c", _CHECK],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+            )
+        if shown.returncode:
+            raise ShippingError(
+                "the topology can't be loaded from the jar's files alone (name what is missing with --include or "
+                f"--requirements):\n{shown.stderr.strip()}"
+            )
+        return True
+
+
+_CHECK = """\
+import sys
+sys.path.insert(0, "")
+import run_topology
+target = run_topology.check()["topology"]
+from multilang.topology import load_topology
+load_topology(target)
+"""
+
+
+def pack(
+    topology: Topology,
+    *,
+    target: Target | None = None,
+    requirements: Path | None = None,
+    leave_out: Sequence[str] = (),
+    include: Sequence[Path] = (),
+    interpreter: str = "python3",
+) -> Shipment:
+    """Everything that the tasks of ``topology`` need on a worker that has Python and nothing else.
+
+    ``requirements``: a file of packages to add as wheels; ``leave_out``: modules the workers have themselves;
+    ``include``: more files and folders, below the topology's own; ``interpreter``: the workers' command for Python.
+    Raises ShippingError, or TopologyError for a topology that no process could import.
+    """
+    check_shippable(topology)
+    if not interpreter or len(interpreter.split()) != 1:
+        raise ShippingError(f"--interpreter {interpreter!r} is not one word; Storm starts a component with two")
+    target = target or Target.of(None, None)
+    module, file, root, attr = _place(topology)
+    contents = Contents()
+    notes = [] if requirements is None else add_requirements(contents, requirements, target)
+    found = follow(module, file, leave_out)
+    for name, (path, why) in found.files.items():
+        if path.suffix != ".py" and not target.here:
+            raise ShippingError(
+                f"{path} ({why}) is compiled for this machine, and the jar is for Python {target.python}, "
+                f"{target.platform_name}; build a wheel of it for that, and name it in the requirements"
+            )
+        contents.add_file(name, path, _YOURS, why)
+    for name, why in found.foreign.items():
+        if not contents.has_module(name):
+            raise ShippingError(
+                f"{name!r}, {why}, is an installed package and not in the jar; name what brings it in a file for "
+                f"--requirements, or, if the workers have it or never import it, say --leave-out {name}"
+            )
+    _add_ourselves(contents, found.multilang)
+    for path in include:
+        add_tree(contents, path, root, _YOURS, "to be included")
+    if not contents.has_module("ujson"):
+        notes.append(add_ujson(contents, target))
+    commands = Commands(topology, root, contents, interpreter)
+    contents.add(Item(LAUNCHER, _own("run_topology.py"), "launcher", "starts every task"))
+    for script in commands.scripts:
+        contents.add(Item(script, _own("run_command.py"), "launcher", "starts a program"))
+    manifest = {
+        "topology": f"{module if module.replace('.', '').isidentifier() else module + '.py'}:{attr}",
+        "python": target.python,
+        "platform": target.platform_name,
+        # What imports without: ujson is checked apart, a worker may have its own.
+        "compiled": [item.name for item in contents if item.name.endswith(".so") and item.part != "ujson"],
+        "commands": commands.scripts,
+    }
+    text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
+    contents.add(Item(MANIFEST, text.encode(), "launcher", "says where the topology is and what the jar is for"))
+    return Shipment(topology, target, contents, commands.two, notes)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Put ``data`` in the place of ``path``: what is there is the old file or the whole new one."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_bytes(data)
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise ShippingError(f"{path} can't be written: {error.strerror or error}") from None
+
+
+def _place(topology: Topology) -> tuple[str, Path, Path, str]:
+    """The topology's module, its file, the folder that imports start from, and the topology's name in it."""
+    place, _, attr = topology.require_origin().rpartition(":")
+    if place.endswith(".py"):
+        file = Path(place)
+        return file.stem, file, file.parent, attr
+    path = getattr(sys.modules.get(place), "__file__", None)
+    if path is None or not Path(path).is_file():
+        raise ShippingError(f"the topology's module {place!r} has no file to ship; load it from a .py file")
+    file = Path(path)
+    depth = place.count(".") + (file.name == "__init__.py")
+    return place, file, file.parents[depth], attr
+
+
+def _own(name: str) -> bytes:
+    return Path(__file__).with_name(name).read_bytes()
+
+
+def _add_ourselves(contents: Contents, asked: set[str]) -> None:
+    """Add this package, without the parts that only stand around components, except those asked for."""
+    home = Path(multilang.__file__).parent
+    wanted: set[str] = set()
+    waiting = {_part(name) for name in asked} & set(_NOT_FOR_CHILDREN)
+    while waiting:
+        part = waiting.pop()
+        wanted.add(part)
+        for path in (home / part).rglob("*.py"):
+            for each in imports_of(path.read_text(encoding="utf-8"), str(path)):
+                names = {each.module, *(f"{each.module}.{name}" for name in each.names)}
+                waiting |= ({_part(name) for name in names} & set(_NOT_FOR_CHILDREN)) - wanted
+    for path in sorted(home.rglob("*.py")):
+        name = path.relative_to(home)
+        if name.parts[0] not in _NOT_FOR_CHILDREN or name.parts[0] in wanted:
+            contents.add_file(f"multilang/{name.as_posix()}", path, _OURS, "runs the components")
+
+
+def _part(name: str) -> str:
+    """The part of this package that a dotted name is in: ``multilang.LocalCluster`` and ``multilang.local.conf`` in local."""
+    words = name.split(".")
+    if len(words) < 2 or words[0] != "multilang":
+        return ""
+    home = multilang._HOME_OF.get(words[1])
+    return home.split(".")[1] if home is not None else words[1]
+
+
+def _merge(files: dict[str, bytes], other: Path) -> None:
+    try:
+        with zipfile.ZipFile(other) as archive:
+            for info in archive.infolist():
+                name = info.filename
+                if info.is_dir() or name.startswith(RESOURCES) or name.upper() == "META-INF/MANIFEST.MF":
+                    continue
+                if name.upper().startswith("META-INF/") and name.upper().endswith((".SF", ".RSA", ".DSA")):
+                    continue  # a signature of another jar
+                data = archive.read(info)
+                if files.setdefault(name, data) != data and not name.startswith("META-INF/"):
+                    raise ShippingError(f"two jars have the file {name!r}, {other} and one before it; leave one out")
+    except (OSError, zipfile.BadZipFile) as error:
+        raise ShippingError(f"{other} is no jar that can be read: {error}") from None

@@ -1,0 +1,135 @@
+"""A folder as a .tgz: modes and symbolic links kept, nothing that leads out of it, the same bytes each time."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+import tarfile
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from multilang.shipping.contents import check_name
+from multilang.shipping.errors import ShippingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_UNWANTED = (".pyc", ".pyo")  # they hold the time of their source, which would make each archive another
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file (``source``: its path or its bytes), a symbolic ``link``, or, with neither, a folder."""
+
+    source: Path | bytes | None = None
+    link: str | None = None
+    mode: int = 0o755
+
+
+class Tree:
+    """Entries by their names, ``/`` between folders."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+
+    def add(self, name: str, entry: Entry) -> None:
+        """Add or replace one."""
+        check_name(name, "to be archived")
+        self.entries[name] = entry
+
+    def add_folder(self, folder: Path, prefix: str = "", skip: Callable[[str], bool] = lambda _: False) -> None:
+        """Add what is in ``folder``. ``skip``: names in it, folders or files, to leave out.
+
+        A link that stays in the folder is kept; what one leads to outside is put in its place.
+        """
+        root = Path(os.path.realpath(folder))
+        if not root.is_dir():
+            raise ShippingError(f"{folder} is no folder")
+        self._walk(root, root, prefix, "", skip, (root,))
+
+    def write(self, out: IO[bytes]) -> None:
+        """Write the .tgz. Owners and times are always the same; the names are in order."""
+        with (
+            gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0, compresslevel=6) as zipped,
+            tarfile.open(fileobj=zipped, mode="w", format=tarfile.GNU_FORMAT) as tar,
+        ):
+            for name in sorted(self.entries):
+                self._write_one(tar, name, self.entries[name])
+
+    @staticmethod
+    def _write_one(tar: tarfile.TarFile, name: str, entry: Entry) -> None:
+        info = tarfile.TarInfo(name)
+        info.mode = entry.mode & 0o777  # no set-user-id
+        info.mtime = 315532800  # 1980, for what reads zeros as an error
+        if entry.link is not None:
+            info.type, info.linkname, info.mode = tarfile.SYMTYPE, entry.link, 0o777
+            tar.addfile(info)
+        elif entry.source is None:
+            info.type = tarfile.DIRTYPE
+            tar.addfile(info)
+        else:
+            try:
+                data = entry.source if isinstance(entry.source, bytes) else entry.source.read_bytes()
+            except OSError as error:
+                raise ShippingError(f"{entry.source!s} can't be read: {error.strerror or error}") from None
+            info.size = len(data)
+            tar.addfile(info, BytesIO(data))
+
+    def _walk(
+        self, root: Path, folder: Path, prefix: str, below: str, skip: Callable[[str], bool], above: tuple[Path, ...]
+    ) -> None:
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError as error:
+            raise ShippingError(f"{folder} can't be read: {error.strerror or error}") from None
+        for each in names:
+            path, inner = folder / each, f"{below}{each}"
+            if each == "__pycache__" or each.endswith(_UNWANTED) or skip(inner):
+                continue
+            if path.is_symlink():
+                real = _resolved(path)
+                if real.is_relative_to(root):
+                    self.add(f"{prefix}{inner}", Entry(link=_inside(path, real)))
+                    continue
+                path = real
+            kind = path.stat().st_mode
+            if stat.S_ISDIR(kind):
+                if any(path == one or one.is_relative_to(path) for one in above):
+                    raise ShippingError(
+                        f"{folder / each} leads to {path}, which it is itself a part of; remove that link"
+                    )
+                self.add(f"{prefix}{inner}", Entry(mode=kind))
+                # A link in a folder that a link led to is kept if it stays in that one, whose name here it shares.
+                base = root if path.is_relative_to(root) else path
+                self._walk(base, path, prefix, f"{inner}/", skip, (*above, path))
+            elif stat.S_ISREG(kind):
+                self.add(f"{prefix}{inner}", Entry(path, mode=kind))
+            else:
+                raise ShippingError(
+                    f"{folder / each} is neither a file nor a folder nor a link, so no archive can hold it"
+                )
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return Path(os.path.realpath(path, strict=True))
+    except OSError as error:
+        raise ShippingError(
+            f"the link {path} -> {os.readlink(path)} leads nowhere ({error.strerror}); remove it"
+        ) from None
+
+
+def _inside(path: Path, real: Path) -> str:
+    """The link's text, relative, so that it leads to the same file wherever the folder is unpacked."""
+    text = os.readlink(path)
+    there = path.parent / os.path.dirname(text)
+    if (
+        not os.path.isabs(text)
+        and Path(os.path.realpath(there)) == real.parent
+        and there / real.name == path.parent / text
+    ):
+        return text
+    return os.path.relpath(real, path.parent)

@@ -1,0 +1,165 @@
+"""Compiled packages for the workers' Python and platform: wheels, fetched by pip and unpacked."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from multilang.shipping.contents import Contents, Item
+from multilang.shipping.errors import ShippingError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LEAST = (3, 10)
+_OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}  # by the version of glibc, 2.N
+_PORTABLE = re.compile(r"(many|musl)linux|macosx")
+_MUTABLE = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}  # written by who installs, not part of the package
+
+
+def this_python() -> str:
+    """The running Python's version, as ``3.11``."""
+    return ".".join(map(str, sys.version_info[:2]))
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the workers run: ``python`` as ``3.11``, ``platform`` as pip names it; None: this machine's."""
+
+    python: str
+    platform: str | None = None
+
+    @classmethod
+    def of(cls, python: str | None, platform: str | None) -> Target:
+        """Checked. Raises ShippingError for what names no version or platform."""
+        match = re.fullmatch(r"(\d)\.(\d+)", python or this_python())
+        if match is None:
+            raise ShippingError(f"--python {python!r} is no version; write it as {this_python()}")
+        if (int(match[1]), int(match[2])) < LEAST:
+            raise ShippingError(f"--python {python}: the components' code needs Python 3.10 or newer")
+        if platform is not None and not re.fullmatch(r"[a-z][A-Za-z0-9_]*_[A-Za-z0-9_]+", platform):
+            raise ShippingError(f"--platform {platform!r} is no platform; write it as manylinux2014_x86_64")
+        return cls(match[0], platform)
+
+    @property
+    def here(self) -> bool:
+        """Whether it is this very machine's Python, whose compiled code can be run and shipped as it is."""
+        return self.python == this_python() and self.platform is None
+
+    @property
+    def platform_name(self) -> str:
+        """For people."""
+        return self.platform or sysconfig.get_platform()
+
+    def pip_options(self) -> list[str]:
+        """What makes pip choose wheels for it."""
+        if self.here:
+            return []
+        options = ["--python-version", self.python, "--implementation", "cp"]
+        return options + [word for name in _compatible(self.platform) for word in ("--platform", name)]
+
+
+def _compatible(platform: str | None) -> list[str]:
+    """The platforms whose wheels run on this one: pip takes the named ones only. glibc 2.28 runs what 2.17 does."""
+    if platform is None:
+        return []
+    match = re.fullmatch(r"manylinux(?:_2_(\d+)|(1|2010|2014))_(\w+)", platform)
+    if match is None:
+        return [platform]
+    newest = int(match[1]) if match[1] else {name[9:]: minor for minor, name in _OLD_NAMES.items()}[match[2]]
+    names = []
+    for minor in range(newest, 4, -1):
+        names.append(f"manylinux_2_{minor}_{match[3]}")
+        if minor in _OLD_NAMES:
+            names.append(f"{_OLD_NAMES[minor]}_{match[3]}")
+    return names
+
+
+def add_ujson(contents: Contents, target: Target) -> str:
+    """Add ujson's compiled module, of the version installed here; returns what it is, for the list."""
+    version = metadata.version("ujson")
+    if target.here and add_installed_ujson(contents):
+        return f"ujson {version}, as installed here"
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = download([f"ujson=={version}"], target, Path(folder), deps=False)[0]
+        add_wheel(contents, wheel, "ujson")
+        return f"ujson {version}, {wheel.name}"
+
+
+def add_installed_ujson(contents: Contents) -> bool:
+    """Add the installed one; False when it was built here, and so may need libraries that workers lack."""
+    installed = metadata.distribution("ujson")
+    if not _PORTABLE.search(installed.read_text("WHEEL") or ""):
+        return False
+    for file in installed.files or ():
+        if _of_ujson(str(file)):
+            contents.add_file(str(file), Path(str(file.locate())), "ujson", "reads and writes the protocol's JSON")
+    return True
+
+
+def add_requirements(contents: Contents, requirements: Path, target: Target) -> list[str]:
+    """Add the wheels that a requirements file asks for, and what those need; returns their names, with versions."""
+    if not requirements.is_file():
+        raise ShippingError(f"there is no requirements file {requirements}")
+    shipped = []
+    with tempfile.TemporaryDirectory() as folder:
+        for wheel in download(["-r", str(requirements)], target, Path(folder)):
+            name, version = wheel.name.split("-")[:2]
+            if name == "storm_multilang":
+                continue  # the package itself is in every jar
+            add_wheel(contents, wheel, "ujson" if name == "ujson" else f"wheel {name}")
+            shipped.append(f"{name} {version}")
+    return shipped
+
+
+def download(what: Sequence[str], target: Target, folder: Path, deps: bool = True) -> list[Path]:
+    """The wheels that pip finds for ``what``, in the order of their names. Raises ShippingError with pip's reason."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
+    command += ["--only-binary", ":all:", "--dest", str(folder), *target.pip_options()]
+    shown = subprocess.run(
+        [*command, *([] if deps else ["--no-deps"]), *what],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if shown.returncode:
+        said = [line for line in (shown.stderr or shown.stdout).splitlines() if line.strip()]
+        errors = [line for line in said if line.startswith("ERROR")] or said[-3:]
+        raise ShippingError(
+            f"pip found no wheels of {' '.join(what)} for Python {target.python}, {target.platform_name} "
+            f"(what has no wheel can go in an archive: multilang archive):\n" + "\n".join(errors)
+        )
+    return sorted(folder.glob("*.whl"))
+
+
+def add_wheel(contents: Contents, wheel: Path, part: str) -> None:
+    """Unpack a wheel as an installer would, without its programs, headers and data."""
+    with zipfile.ZipFile(wheel) as archive:
+        for info in archive.infolist():
+            name = _unpacked(info.filename)
+            if name is None or info.is_dir() or (part == "ujson" and not _of_ujson(name)):
+                continue
+            contents.add(Item(name, archive.read(info), part, f"from {wheel.name}"))
+
+
+def _of_ujson(name: str) -> bool:
+    """Its compiled module, and its licence: not the types, which no worker reads."""
+    if ".dist-info/" in name:
+        return Path(name).name not in _MUTABLE
+    return name.startswith("ujson") and name.endswith((".so", ".py")) and "/" not in name
+
+
+def _unpacked(name: str) -> str | None:
+    folder, _, rest = name.partition("/")
+    if not folder.endswith(".data"):
+        return name
+    scheme, _, inner = rest.partition("/")
+    return inner if scheme in ("purelib", "platlib") else None

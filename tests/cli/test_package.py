@@ -1,0 +1,58 @@
+"""The commands that make what is shipped."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+from tests.cli.command import ROOT, multilang
+
+
+def test_package_writes_a_jar_and_lists_what_went_in(tmp_path: Path) -> None:
+    out = tmp_path / "wordcount.jar"
+    shown = multilang("package", "examples/word_count.py", "-o", out)
+    assert shown.returncode == 0, shown.stderr
+    assert "word_count.py" in shown.stdout
+    assert "loaded from these files alone" in shown.stdout
+    with zipfile.ZipFile(out) as jar:
+        assert "resources/run_topology.py" in jar.namelist()
+    assert [path.name for path in tmp_path.iterdir()] == ["wordcount.jar"]
+
+
+def test_a_dry_run_shows_commands_and_conf_and_writes_nothing(tmp_path: Path) -> None:
+    shown = multilang("package", ROOT / "examples/node_split.py", "--dry-run", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "  split: node node_split.js" in shown.stdout
+    assert '  topology.kryo.register = ["org.apache.storm.shade.net.minidev.json.JSONArray"' in shown.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_topologys_files_and_any_folder_become_archives(tmp_path: Path) -> None:
+    app, folder = tmp_path / "app.tgz", tmp_path / "folder.tgz"
+    assert multilang("package", "examples/word_count.py", "-o", app).returncode == 0
+    shown = multilang("archive", ROOT / "examples", "-o", folder)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith(f"{folder}: ")
+    assert app.read_bytes()[:2] == folder.read_bytes()[:2] == b"\x1f\x8b"
+
+
+def test_flux_writes_yaml_and_java() -> None:
+    assert multilang("flux", "examples/word_count.py").stdout.startswith('name: "word-count"\n')
+    assert "class DirectBalanceTopology {" in multilang("flux", "examples/direct_balance.py", "--java").stdout
+
+
+def test_what_can_not_be_shipped_is_one_error_and_status_2(tmp_path: Path) -> None:
+    for arguments, reason in (
+        (["flux", "examples/direct_balance.py"], "Flux can't declare direct streams ('work' of 'balance')"),
+        (["package", "examples/word_count.py", "-o", tmp_path / "x.zip"], "neither a .jar nor a .tgz"),
+        (["package", "examples/word_count.py", "-o", tmp_path / "no/x.jar"], "can't be written"),
+        (["package", "examples/word_count.py", "--python", "2.7"], "3.10 or newer"),
+        (["package", "examples/word_count.py", "--interpreter", "python3 -u"], "not one word"),
+        (["package", "examples/word_count.py", "--include", tmp_path], "outside of the topology's folder"),
+        (["archive", tmp_path / "nothing", "-o", tmp_path / "x.tgz"], "is no folder"),
+    ):
+        shown = multilang(*arguments)
+        assert shown.returncode == 2
+        assert reason in shown.stderr
+        assert "Traceback" not in shown.stderr
+    assert list(tmp_path.iterdir()) == []
