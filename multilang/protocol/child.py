@@ -65,6 +65,9 @@ class ChildConnection:
     def __init__(self, max_buffer: int = DEFAULT_MAX_BUFFER) -> None:
         self.component = "?"
         self.task = -1
+        self._yielded: Tuple | None = (
+            None  # what came last, and is not among the unfinished before the next is asked for
+        )
         self.unfinished: dict[str, Tuple] = {}  # by id: received, neither acked nor failed
         self.commands_owed = 0  # commands that a spout has received and not answered with sync
         self.schema: Schema = {}
@@ -102,7 +105,7 @@ class ChildConnection:
             raise
         return events
 
-    def iter_data(self, data: bytes) -> Iterator[Message]:
+    def iter_data(self, data: bytes) -> Iterator[Message]:  # noqa: C901 - one loop, with no call per tuple
         """The same one by one: each is decoded when it is asked for, and can be let go before the next.
 
         All must be taken before the next data is given.
@@ -158,11 +161,13 @@ class ChildConnection:
                 tup.values = values
                 tup.schema = schema
                 tup.unfinished = True
-                unfinished[id] = tup
                 if escapes and not id.lstrip("-").isalnum():
                     self._plain_ids = False
                     self._outputs.nothing_plain()
+                self._yielded = tup
                 yield tup
+                if tup.unfinished:  # most are acked by now, and need no entry that is taken out again
+                    unfinished[id] = tup
         except RemoteProtocolError as error:
             failure = error
         if failure is not None:
@@ -291,7 +296,8 @@ class ChildConnection:
             tup = self._finishable(tup, "ack")
         tup.unfinished = False
         id = tup.id
-        self.unfinished.pop(id, None)
+        if self.unfinished:
+            self.unfinished.pop(id, None)
         if self._plain_ids:
             self.write('{"command":"ack","id":"' + id + '"}\nend\n')
         else:
@@ -462,8 +468,11 @@ class ChildConnection:
             raise LocalProtocolError(
                 f"component {self.component!r}: {what} takes a tuple that was received, not {type(tup).__name__}"
             )
-        found = self.unfinished.get(tup if isinstance(tup, str) else tup.id)  # also of a copy of it
-        if found is None:
+        id = tup if isinstance(tup, str) else tup.id  # also that of a copy
+        found = self.unfinished.get(id)
+        if found is None and self._yielded is not None and self._yielded.id == id:
+            found = self._yielded
+        if found is None or not found.unfinished:
             past = {"ack": "acked", "fail": "failed", "anchor": "used as an anchor"}[what]
             raise LocalProtocolError(
                 f"component {self.component!r}: tuple {tup if isinstance(tup, str) else tup.id!r} can't be {past}: it was acked or "

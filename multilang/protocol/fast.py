@@ -61,7 +61,10 @@ def fast_emit(
             and type(values) is list
             and len(anchors) == 1
         ):
-            arity, text = plain.get(stream, not_plain)
+            try:
+                arity, text = plain[stream]
+            except (KeyError, TypeError):
+                arity, text = not_plain
             if len(values) == arity or arity == -1:
                 # Letters and digits need no escape; a call of the encoder costs more than to write them down here.
                 row = ""
@@ -78,8 +81,11 @@ def fast_emit(
                 try:
                     tup: Any = anchors[0]
                     if tup.unfinished:
-                        row = encode(values) if kind else f"[{row[:-1]}]"
-                        connection.write(f'{text}{tup.id}"],"need_task_ids":false,"tuple":{row}}}\nend\n')
+                        if kind is None:
+                            connection.write(f'{text}{tup.id}"],"need_task_ids":false,"tuple":[{row[:-1]}]}}\nend\n')
+                        else:
+                            row = encode(values)
+                            connection.write(f'{text}{tup.id}"],"need_task_ids":false,"tuple":{row}}}\nend\n')
                         return None
                 except (AttributeError, LookupError, TypeError, UnserializableValue):
                     pass  # an anchor by its id, a value that can't be sent: the slow path sends it or says what is wrong
