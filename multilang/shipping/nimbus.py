@@ -135,7 +135,6 @@ def _connect(address: Address, timeout: float) -> Any:
 
 
 def _call(client: Any, address: Address, method: str, arguments: tuple[object, ...]) -> Any:
-    from thriftpy2.protocol.exc import TProtocolException
     from thriftpy2.thrift import TApplicationException, TException
     from thriftpy2.transport import TTransportException
 
@@ -146,18 +145,29 @@ def _call(client: Any, address: Address, method: str, arguments: tuple[object, .
             f"{address} gave no answer to {method} in time: it is very busy, or not a Nimbus that speaks plain Thrift in "
             "frames (a login by Kerberos or TLS is not supported)"
         ) from None
-    except (TTransportException, TProtocolException, OSError, EOFError) as error:
-        raise UnreachableError(
-            f"{address} broke off the connection at {method} ({_reason(error)}): it is no Nimbus, it ended, or it wants "
-            "a login by Kerberos or TLS, which is not supported (storm.thrift.transport must be SimpleTransportPlugin)"
-        ) from None
+    except (TTransportException, OSError, EOFError) as error:
+        raise _broken_off(address, method, error) from None
     except TApplicationException as error:
         raise RefusedError(
             "TApplicationException", f"Nimbus at {address} failed in {method} ({error}); see its log, nimbus.log"
         ) from None
     except TException as error:
         kind = type(error).__name__
-        raise RefusedError(kind, f"{getattr(error, 'msg', None) or 'refused without a word'} ({kind})") from None
+        if not hasattr(error, "msg"):  # every exception of Storm's has it; these are thriftpy2's own
+            raise _broken_off(address, method, error) from None
+        raise RefusedError(kind, f"{error.msg or 'refused without a word'} ({kind})") from None
+    except Exception as error:
+        # What is raised for bytes that are no Thrift depends on how thriftpy2 was built; not all has a common ancestor.
+        if not type(error).__module__.startswith("thriftpy2."):
+            raise
+        raise _broken_off(address, method, error) from None
+
+
+def _broken_off(address: Address, method: str, error: Exception) -> UnreachableError:
+    return UnreachableError(
+        f"{address} broke off the connection at {method} ({_reason(error)}): it is no Nimbus, it ended, or it wants a "
+        "login by Kerberos or TLS, which is not supported (storm.thrift.transport must be SimpleTransportPlugin)"
+    )
 
 
 def _reason(error: BaseException) -> str:
