@@ -9,7 +9,7 @@ import click
 
 from multilang.cli import exits
 from multilang.shipping.errors import ClusterError, NimbusError, ShippingError, UnreachableError
-from multilang.shipping.storm_conf import DEFAULT_PORT, Address, addresses, conf_file, parse_address, read_conf
+from multilang.shipping.storm_yaml import DEFAULT_PORT, Address, addresses, conf_file, parse_address, read_conf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from multilang.shipping.errors import NimbusError, RefusedError, UnreachableError
-from multilang.shipping.storm_conf import Address
+from multilang.shipping.storm_yaml import Address
 from multilang.shipping.thrift_types import types
 
 if TYPE_CHECKING:

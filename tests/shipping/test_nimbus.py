@@ -11,7 +11,7 @@ import pytest
 
 from multilang.shipping.errors import UnreachableError
 from multilang.shipping.nimbus import Nimbus
-from multilang.shipping.storm_conf import Address
+from multilang.shipping.storm_yaml import Address
 from tests.cli.command import ROOT, multilang
 
 if TYPE_CHECKING:

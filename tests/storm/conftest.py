@@ -21,6 +21,7 @@ HERE = Path(__file__).parent
 LIMIT = 120  # seconds for what takes some: this machine may be busy with other tests
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator, Mapping
 
-    from multilang.shipping.storm_conf import Address
+    from multilang.shipping.storm_yaml import Address
 
 SIGN = ".storm-multilang-cluster"  # in every folder of ours: none else is ever emptied
 START_LIMIT = 180.0  # seconds for all daemons to answer, on a machine that is busy

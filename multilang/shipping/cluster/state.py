@@ -11,7 +11,7 @@ from pathlib import Path
 
 from multilang.shipping.cluster.artifacts import cache_folder
 from multilang.shipping.errors import ClusterError
-from multilang.shipping.storm_conf import Address
+from multilang.shipping.storm_yaml import Address
 
 FILE = "cluster.json"
 LOOPBACK = "127.0.0.1"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from multilang.shipping.errors import NimbusError
-from multilang.shipping.storm_conf import Address, addresses, conf_file, parse_address, read_conf
+from multilang.shipping.storm_yaml import Address, addresses, conf_file, parse_address, read_conf
 
 
 @pytest.mark.parametrize(
