@@ -15,8 +15,15 @@ from multilang.cli.exits import BROKE_OFF, BROKEN_PIPE, INTERRUPTED
 
 TOPOLOGY = "TOPOLOGY is a file (examples/word_count.py), a file and a name in it (wordcount.py:small), or module:name."
 
-# Commands whose modules are imported when they are asked for: name -> module in this package.
-ELSEWHERE = {"archive": "package", "flux": "package", "package": "package"}
+# Commands whose modules are imported when they are asked for: name -> module in this package, and its name in there.
+ELSEWHERE = {
+    **{name: ("package", name) for name in ("archive", "flux", "package")},
+    **{name: ("topologies", name) for name in ("activate", "deactivate", "kill", "rebalance", "status")},
+    "blob": ("blob", "blob"),
+    "cluster": ("cluster", "cluster"),
+    "list": ("topologies", "list_topologies"),
+    "submit": ("submit", "submit"),
+}
 
 
 class Commands(click.Group):
@@ -28,7 +35,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in ELSEWHERE:
             return super().get_command(ctx, cmd_name)
-        command: click.Command = getattr(import_module(f"multilang.cli.{ELSEWHERE[cmd_name]}"), cmd_name)
+        module, name = ELSEWHERE[cmd_name]
+        command: click.Command = getattr(import_module(f"multilang.cli.{module}"), name)
         return command
 
 

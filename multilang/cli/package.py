@@ -17,6 +17,8 @@ from multilang.shipping.wheels import Target
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from multilang.topology import Topology
+
 _PATH = click.Path(path_type=Path)
 _INTERPRETER = click.option(
     "--interpreter", default="python3", show_default=True, help="The workers' command for Python, one word."
@@ -57,7 +59,7 @@ def packing(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def packed(
-    topology: str,
+    topology: str | Topology,
     *,
     requirements: Path | None,
     python: str | None,
@@ -67,7 +69,7 @@ def packed(
     interpreter: str,
 ) -> Shipment:
     """The topology that the command line names, packed. Raises ShippingFault or TopologyFault."""
-    loaded = load(topology)
+    loaded = load(topology) if isinstance(topology, str) else topology
     try:
         return pack(
             loaded,
@@ -113,9 +115,9 @@ def package(
             write(output, shipment.jar(add_jar))
     except ShippingError as error:
         raise ShippingFault(str(error)) from error
-    click.echo(_listed(shipment, verbose or dry_run))
+    click.echo(listed(shipment, verbose or dry_run))
     if dry_run:
-        click.echo(_plan(shipment))
+        click.echo(plan(shipment))
         return 0
     click.echo(
         "the topology was loaded from these files alone, and loads"
@@ -176,7 +178,7 @@ def flux(topology: str, output: Path | None, env: str | None, app: str | None, j
     return 0
 
 
-def _listed(shipment: Shipment, every: bool) -> str:
+def listed(shipment: Shipment, every: bool) -> str:
     """What went in, and why; of packages only how much."""
     lines = []
     parts: dict[str, list[int]] = {}
@@ -189,7 +191,7 @@ def _listed(shipment: Shipment, every: bool) -> str:
     return "\n".join([*lines, *(f"  with {note}" for note in shipment.notes)])
 
 
-def _plan(shipment: Shipment) -> str:
+def plan(shipment: Shipment) -> str:
     """The commands and the conf that a submission would have."""
     from multilang.protocol.codec import dumps
     from multilang.shipping.conf import storm_conf

@@ -1,0 +1,73 @@
+"""``multilang blob``: the files of a cluster's blob store."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from multilang.cli import exits
+from multilang.cli.nimbus import NIMBUS, connected
+from multilang.shipping import blobs
+
+
+@click.group()
+def blob() -> None:
+    """Put files into a cluster's blob store, from which workers get them."""
+
+
+@blob.command()
+@click.argument("key")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@NIMBUS
+@click.option("--replication", type=click.IntRange(min=1), default=1, show_default=True, help="Copies in the store.")
+def put(key: str, file: Path, where: str | None, replication: int) -> int:
+    """Put a file under a key, in the place of what is there.
+
+    Running topologies that map the key get it. A worker finds it unpacked if the topology says so and the KEY ends as
+    an archive's name does: env.tgz.
+    """
+    with connected(where) as nimbus:
+        created = blobs.put_blob(nimbus, key, file, replication)
+    click.echo(f"{key}: {file.stat().st_size:,} bytes, {'new' if created else 'updated'}")
+    return exits.OK
+
+
+@blob.command("ls")
+@NIMBUS
+def list_keys(where: str | None) -> int:
+    """Show the keys, one a line; those of the topologies' own jars and conf too."""
+    with connected(where) as nimbus:
+        keys = blobs.list_blobs(nimbus)
+    for key in keys:
+        click.echo(key)
+    return exits.OK
+
+
+@blob.command()
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@NIMBUS
+def rm(keys: tuple[str, ...], where: str | None) -> int:
+    """Delete keys."""
+    with connected(where) as nimbus:
+        for key in keys:
+            blobs.delete_blob(nimbus, key)
+    return exits.OK
+
+
+@blob.command()
+@click.argument("key")
+@NIMBUS
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; standard output unless given."
+)
+def cat(key: str, where: str | None, output: Path | None) -> int:
+    """Show what is under a key."""
+    with connected(where) as nimbus:
+        if output is None:
+            for piece in blobs.read_blob(nimbus, key):
+                sys.stdout.buffer.write(piece)
+        else:
+            click.echo(f"{output}: {blobs.save_blob(nimbus, key, output):,} bytes")
+    return exits.OK

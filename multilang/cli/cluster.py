@@ -1,0 +1,88 @@
+"""``multilang cluster``: a real Storm on this machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from multilang.cli import exits
+from multilang.cli.arguments import conf_entries
+from multilang.cli.nimbus import faults
+from multilang.shipping.cluster import STORM_VERSION, Cluster
+
+_HOME = click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The cluster's folder; MULTILANG_CLUSTER_HOME, or one in the user's cache, unless given.",
+)
+
+
+@click.group(help=f"Run a real Storm {STORM_VERSION} on this machine: ZooKeeper, Nimbus and supervisors on loopback.")
+def cluster() -> None:
+    """See the group's help."""
+
+
+@cluster.command()
+@_HOME
+@click.option("--supervisors", type=click.IntRange(1, 8), default=1, show_default=True, help="How many.")
+@click.option("--slots", type=click.IntRange(1, 32), default=4, show_default=True, help="Workers of each, at most.")
+@click.option(
+    "-c",
+    "--conf",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=conf_entries,
+    help="An entry of storm.yaml over ours; VALUE is JSON or text.",
+)
+def up(home: Path | None, supervisors: int, slots: int, conf: dict[str, Any]) -> int:
+    """Start what isn't running, and wait until it is ready.
+
+    Storm comes once through Maven (140 MB); it needs a Java runtime, 17 or newer. A cluster that is down, or whose start
+    was broken off, begins anew, without what was on it. It stays up when this command has ended.
+    """
+    chosen = Cluster(home, supervisors=supervisors, slots=slots, conf=conf)
+    with faults():
+        started = chosen.up(lambda what: click.echo(f"{what} ...", err=True))
+        address = chosen.address
+    running = len([name for name in chosen.status() if name.startswith("supervisor")])
+    if not started and running != supervisors:
+        click.echo(f"it runs with {running} supervisors already; multilang cluster down ends it first", err=True)
+    click.echo(f"nimbus      {address}")
+    click.echo(f"supervisors {running}")
+    click.echo(f"logs        {chosen.logs}")
+    click.echo(f"for Storm's own client: STORM_CONF_DIR={chosen.conf_folder}")
+    return exits.OK
+
+
+@cluster.command()
+@_HOME
+def down(home: Path | None) -> int:
+    """End it all: daemons, workers and components."""
+    with faults():
+        ended = Cluster(home).down()
+    click.echo(f"{ended} processes ended" if ended else "nothing was running")
+    return exits.OK
+
+
+@cluster.command()
+@_HOME
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+def status(home: Path | None, as_json: bool) -> int:
+    """Show what runs. Exit status 0: all of it; 1: not all, or nothing."""
+    chosen = Cluster(home)
+    daemons = chosen.status()
+    whole = bool(daemons) and all(daemons.values())
+    address = str(chosen.address) if daemons else None
+    workers = len(chosen.processes()) - sum(pid is not None for pid in daemons.values())
+    if as_json:
+        click.echo(json.dumps({"home": str(chosen.home), "nimbus": address, "daemons": daemons, "others": workers}))
+    elif not daemons:
+        click.echo(f"down ({chosen.home})")
+    else:
+        for name, pid in daemons.items():
+            click.echo(f"{name:13}{'down' if pid is None else f'up, process {pid}'}")
+        click.echo(f"Nimbus's address is {address}; workers and components: {workers} processes")
+    return exits.OK if whole else 1

@@ -1,0 +1,80 @@
+"""What all commands have in common that talk to a cluster: which one, and how its refusals are shown."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from multilang.cli import exits
+from multilang.shipping.errors import ClusterError, NimbusError, ShippingError, UnreachableError
+from multilang.shipping.storm_yaml import DEFAULT_PORT, Address, addresses, conf_file, parse_address, read_conf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from multilang.shipping.nimbus import Nimbus
+
+NIMBUS = click.option(
+    "--nimbus",
+    "where",
+    metavar="HOST:PORT",
+    help="The cluster. Else that of ~/.storm/storm.yaml, of the storm.yaml in STORM_CONF_DIR, of multilang cluster up, "
+    f"or localhost:{DEFAULT_PORT}.",
+)
+WAIT = click.option(
+    "--wait",
+    type=click.IntRange(min=0),
+    metavar="SECS",
+    help="From its deactivation; its message timeout if not given.",
+)
+
+
+class NimbusFault(click.ClickException):
+    """What a cluster refused; shown without a traceback."""
+
+    exit_code = exits.USAGE
+
+
+class Unreachable(NimbusFault):
+    """Why a cluster could not be asked."""
+
+    exit_code = exits.UNAVAILABLE
+
+
+@contextmanager
+def faults() -> Iterator[None]:
+    """Shows what goes wrong in a cluster as the command's error."""
+    try:
+        yield
+    except UnreachableError as error:
+        raise Unreachable(str(error)) from error
+    except (NimbusError, ShippingError, ClusterError) as error:
+        raise NimbusFault(str(error)) from error
+
+
+@contextmanager
+def connected(where: str | None) -> Iterator[Nimbus]:
+    """A connection to the Nimbus that the command line names, or the configuration; errors are shown."""
+    from multilang.shipping.nimbus import Nimbus
+
+    with faults(), Nimbus(_seeds(where)) as nimbus:
+        yield nimbus
+
+
+def _seeds(where: str | None) -> list[Address]:
+    if where is not None:
+        return [parse_address(where)]
+    path = conf_file()
+    if path is not None:
+        return addresses(read_conf(path), str(path))
+    return [_own_cluster() or Address("localhost")]
+
+
+def _own_cluster() -> Address | None:
+    """The Nimbus that ``multilang cluster up`` started, if it runs."""
+    from multilang.shipping.cluster import Cluster
+
+    cluster = Cluster()
+    return cluster.address if cluster.status().get("nimbus") else None

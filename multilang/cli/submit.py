@@ -1,0 +1,139 @@
+"""``multilang submit``: packs a topology, gives it to Nimbus, and waits until it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from multilang.cli import exits
+from multilang.cli.arguments import conf_entries
+from multilang.cli.loading import load
+from multilang.cli.nimbus import NIMBUS, connected, faults
+from multilang.cli.package import listed, packed, packing, plan
+from multilang.cli.topologies import show_errors
+from multilang.component import settings
+from multilang.component.errors import ConfigError
+
+if TYPE_CHECKING:
+    from multilang.shipping.jar import Shipment
+    from multilang.shipping.topology_status import TopologyStatus
+    from multilang.topology import Topology
+
+
+@click.command()
+@click.argument("topology")
+@NIMBUS
+@click.option("--name", help="What it is called on the cluster; its own name unless given.")
+@click.option(
+    "-c",
+    "--conf",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=conf_entries,
+    help="A conf entry; VALUE is JSON or text.",
+)
+@click.option("--inactive", is_flag=True, help="Leave the spouts silent until multilang activate.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=120.0,
+    show_default=True,
+    metavar="SECS",
+    help="How long it may take until it runs; 0: don't wait.",
+)
+@click.option("--dry-run", is_flag=True, help="Ask no cluster; show the files, the commands and the conf.")
+@packing
+def submit(
+    topology: str,
+    where: str | None,
+    name: str | None,
+    conf: dict[str, Any],
+    inactive: bool,
+    wait: float,
+    dry_run: bool,
+    **options: Any,
+) -> int:
+    """Submit a topology to a cluster, and wait until it runs.
+
+    The workers need nothing but Python: see multilang package for what goes into the jar.
+
+    \b
+    Exit status: 0  it runs (--wait 0: it was submitted)
+                 2  the command line or the topology is wrong, or Nimbus refused it
+                 3  it did not start in time
+                 4  a component reported an error, which is shown
+                69  no Nimbus can be reached
+    """  # noqa: D301 - click wants the very sign that backslash-b stands for
+    from multilang.shipping.submit import submit as send
+    from multilang.shipping.thrift_topology import check_thrift
+
+    with faults():
+        try:
+            settings.check(conf)  # else each task's process would find it out
+            named = load(topology).with_conf(conf, name)
+        except ConfigError as error:
+            raise click.UsageError(str(error)) from error
+        _check_name(named)
+        check_thrift(named)
+        shipment = packed(named, **options)
+        shipment.check()
+    if dry_run:
+        click.echo(listed(shipment, every=True))
+        click.echo(plan(shipment))
+        return exits.OK
+    with connected(where) as nimbus:
+        send(nimbus, shipment, active=not inactive)
+        click.echo(f"{named.name!r} was submitted to {nimbus.address}")
+        if not wait:
+            return exits.OK
+        from multilang.shipping.submit import wait_until_running
+
+        try:
+            runs, status = wait_until_running(nimbus, named.name, wait)
+        except KeyboardInterrupt:
+            click.echo(f"no longer waiting; it stays submitted, multilang kill {named.name} ends it", err=True)
+            return exits.INTERRUPTED
+    return _tell(shipment, runs, status, wait)
+
+
+def _tell(shipment: Shipment, runs: bool, status: TopologyStatus, waited: float) -> int:
+    name = shipment.topology.name
+    if runs:
+        click.echo(f"it runs: {_tasks(status)} in {_count(status.workers, 'worker')}")
+        return exits.OK
+    hint = f"it stays submitted; multilang status {name} shows more, multilang kill {name} ends it"
+    if status.errors:
+        show_errors(status)
+        click.echo(hint, err=True)
+        return exits.BROKE_OFF
+    click.echo(f"after {waited:g} seconds it does not run: {_why(status)}\n{hint}", err=True)
+    return exits.NEVER_STARTED
+
+
+def _why(status: TopologyStatus) -> str:
+    if not status.components:
+        return "Nimbus has found no worker for it. Are supervisors up, with free slots (multilang list)?"
+    if status.missing:
+        return f"{', '.join(status.missing)} did not start; the worker's log on the supervisor says why"
+    return f"its youngest executor has been up for {status.least_uptime} s only"
+
+
+def _tasks(status: TopologyStatus) -> str:
+    own = [each for each in status.components if not each.id.startswith("__")]
+    return f"{_count(sum(each.tasks for each in own), 'task')} of {_count(len(own), 'component')}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"
+
+
+def _check_name(topology: Topology) -> None:
+    from multilang.shipping.errors import ShippingError
+
+    wrong = sorted(set("/.:\\") & set(topology.name))
+    if wrong or not topology.name.strip():
+        raise ShippingError(
+            f"Storm takes no topology called {topology.name!r}: a name is not empty and has none of / . : \\; "
+            "give it another with --name"
+        )

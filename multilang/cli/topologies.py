@@ -1,0 +1,161 @@
+"""The commands for topologies that run on a cluster."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+from rich.table import Table
+
+from multilang.cli import exits
+from multilang.cli.nimbus import NIMBUS, WAIT, connected
+from multilang.cli.view import console
+from multilang.shipping.topology_status import TopologyStatus, topology_status, worth_showing
+
+if TYPE_CHECKING:
+    from typing import Any
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+
+
+@click.command("list")
+@NIMBUS
+@_JSON
+def list_topologies(where: str | None, as_json: bool) -> int:
+    """Show the topologies of a cluster, and its supervisors."""
+    with connected(where) as nimbus:
+        summary = nimbus.summary()
+        address = nimbus.address
+    if as_json:
+        click.echo(json.dumps(_summary(summary), indent=1))
+        return exits.OK
+    slots = sum(each.num_workers for each in summary.supervisors)
+    used = sum(each.num_used_workers for each in summary.supervisors)
+    version = next((each.version for each in summary.nimbuses if each.isLeader), "of an unknown version")
+    click.echo(f"{address}: Storm {version}, supervisors: {len(summary.supervisors)}, slots in use: {used} of {slots}")
+    if summary.topologies:
+        table = _table("topology", "status", "up (s)", "workers", "executors", "tasks")
+        for each in sorted(summary.topologies, key=lambda each: str(each.name)):
+            numbers = (each.uptime_secs, each.num_workers, each.num_executors, each.num_tasks)
+            table.add_row(each.name, each.status, *map(str, numbers))
+        console(sys.stdout).print(table)
+    return exits.OK
+
+
+@click.command()
+@click.argument("name")
+@NIMBUS
+@_JSON
+def status(name: str, where: str | None, as_json: bool) -> int:
+    """Show a topology's components: what they have done, and the errors they reported.
+
+    Figures are as old as the executors' last report (executor.metrics.frequency.secs, 60 s unless the cluster sets it)
+    and, where topology.stats.sample.rate is below 1, estimated.
+    """
+    with connected(where) as nimbus:
+        found = topology_status(nimbus.topology(name))
+    if as_json:
+        document = asdict(found)
+        for error, plain in zip(found.errors, document["errors"], strict=True):
+            plain["text"] = error.text
+        click.echo(json.dumps(document, indent=1))
+        return exits.OK
+    click.echo(f"{found.name} ({found.id}): {found.status}, up {found.uptime} s, workers: {found.workers}")
+    table = _table("component", "executors", "tasks", "running", "emitted", "acked", "failed")
+    for each in found.components:
+        numbers = (each.executors, each.tasks, each.up, each.emitted, each.acked, each.failed)
+        table.add_row(each.id, *map(str, numbers))
+    console(sys.stdout).print(table)
+    show_errors(found)
+    return exits.OK
+
+
+@click.command()
+@click.argument("name")
+@NIMBUS
+@WAIT
+def kill(name: str, where: str | None, wait: int | None) -> int:
+    """End a topology: its spouts are deactivated, and after a while its workers end."""
+    with connected(where) as nimbus:
+        nimbus.kill(name, wait)
+    click.echo(f"{name} is being killed")
+    return exits.OK
+
+
+@click.command()
+@click.argument("name")
+@NIMBUS
+def activate(name: str, where: str | None) -> int:
+    """Let a topology's spouts emit again."""
+    with connected(where) as nimbus:
+        nimbus.activate(name)
+    click.echo(f"{name} is active")
+    return exits.OK
+
+
+@click.command()
+@click.argument("name")
+@NIMBUS
+def deactivate(name: str, where: str | None) -> int:
+    """Let a topology's spouts emit nothing more; what is under way is processed."""
+    with connected(where) as nimbus:
+        nimbus.deactivate(name)
+    click.echo(f"{name} is inactive")
+    return exits.OK
+
+
+def _executors(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, int]:
+    found = {}
+    for text in texts:
+        component, _, number = text.rpartition("=")
+        if not component or not number.isascii() or not number.isdigit() or int(number) == 0:
+            raise click.BadParameter(f"{text!r} is not COMPONENT=NUMBER; write for example split=4")
+        found[component] = int(number)
+    return found
+
+
+@click.command()
+@click.argument("name")
+@NIMBUS
+@WAIT
+@click.option("-n", "--workers", type=click.IntRange(min=1), help="A new number of workers.")
+@click.option(
+    "-e",
+    "--executors",
+    multiple=True,
+    metavar="COMPONENT=N",
+    callback=_executors,
+    help="A new number of a component's executors, at most that of its tasks.",
+)
+def rebalance(name: str, where: str | None, wait: int | None, workers: int | None, executors: dict[str, int]) -> int:
+    """Distribute a topology's tasks over the workers anew."""
+    with connected(where) as nimbus:
+        nimbus.rebalance(name, wait, workers, executors)
+    click.echo(f"{name} is being rebalanced")
+    return exits.OK
+
+
+def show_errors(status: TopologyStatus) -> None:
+    """What the components reported, to standard error."""
+    for error, times in worth_showing(status.errors):
+        often = f", {times} times" if times > 1 else ""
+        click.echo(f"error in {error.component!r} on {error.where}, {error.age:.0f} s ago{often}:", err=True)
+        click.echo("".join(f"    {line}\n" for line in error.text.splitlines()), err=True, nl=False)
+
+
+def _table(name: str, *columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(name, no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="left" if column == "status" else "right", no_wrap=True)
+    return table
+
+
+def _summary(summary: Any) -> dict[str, list[dict[str, Any]]]:
+    return {
+        kind: [dict(vars(each)) for each in getattr(summary, kind)]
+        for kind in ("nimbuses", "supervisors", "topologies")
+    }

@@ -1,0 +1,117 @@
+"""Storm's blob store: files by key, which workers find in their directory."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from multilang.shipping.errors import NimbusError, RefusedError
+from multilang.shipping.nimbus import chunks
+from multilang.shipping.thrift_types import types
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from multilang.shipping.nimbus import Nimbus
+
+_KEY = re.compile(r"[\w \t._-]+", re.ASCII)  # Storm's BlobStore.KEY_PATTERN
+EVERYTHING = 7  # read 1, write 2, administrate 4: what `storm blobstore create --acl o::rwa` gives to everybody
+
+
+def put_blob(nimbus: Nimbus, key: str, path: Path, replication: int = 1) -> bool:
+    """Put a file under a key, in the place of what is there; whether it is new. Raises NimbusError.
+
+    Topologies that map the key get what is new while they run. ``replication``: copies in a store of several nodes.
+    """
+    if not _KEY.fullmatch(key):
+        raise NimbusError(f"{key!r} is no key of a blob: use letters, digits, spaces, dots, hyphens and underscores")
+    try:
+        with path.open("rb") as file:
+            created, session = _begin(nimbus, key, replication)
+            try:
+                for piece in chunks(file):
+                    nimbus.call("uploadBlobChunk", session, piece)
+            except BaseException:
+                nimbus.call("cancelBlobUpload", session)
+                if created:  # a key whose upload was never finished is listed, and can't be used
+                    delete_blob(nimbus, key)
+                raise
+            nimbus.call("finishBlobUpload", session)
+    except OSError as error:
+        raise NimbusError(f"{path} can't be read: {error.strerror or error}") from None
+    if created:
+        nimbus.call("createStateInZookeeper", key)  # as Storm's own client does: it tells the other Nimbuses
+    return created
+
+
+def list_blobs(nimbus: Nimbus) -> list[str]:
+    """All keys, sorted."""
+    keys: list[str] = []
+    session = ""
+    while True:
+        page = nimbus.call("listBlobs", session)
+        if not page.keys:  # the end
+            return sorted(keys)
+        keys += page.keys
+        session = page.session
+
+
+def read_blob(nimbus: Nimbus, key: str) -> Iterator[bytes]:
+    """A blob's content, piece by piece. Raises NimbusError at the first piece when there is no such key."""
+    with _found(key):
+        begun = nimbus.call("beginBlobDownload", key)
+    while piece := nimbus.call("downloadBlobChunk", begun.session):
+        yield piece
+
+
+def save_blob(nimbus: Nimbus, key: str, path: Path) -> int:
+    """Write a blob into a file, which is there whole or not at all; its bytes."""
+    pieces = read_blob(nimbus, key)
+    size = 0
+    part = None
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.absolute().parent, prefix=f".{path.name}.", delete=False) as file:
+            part = file.name
+            for piece in pieces:
+                size += file.write(piece)
+        os.chmod(part, 0o644)
+        os.replace(part, path)
+        part = None
+    except OSError as error:
+        raise NimbusError(f"{path} can't be written: {error.strerror or error}") from None
+    finally:
+        if part is not None:
+            os.unlink(part)
+    return size
+
+
+def delete_blob(nimbus: Nimbus, key: str) -> None:
+    """Delete a key. Raises RefusedError when there is none."""
+    with _found(key):
+        nimbus.call("deleteBlob", key)
+
+
+@contextmanager
+def _found(key: str) -> Iterator[None]:
+    try:
+        yield
+    except RefusedError as error:
+        if error.kind != "KeyNotFoundException":
+            raise
+        raise RefusedError(error.kind, f"there is no blob {key!r}; multilang blob ls shows those there are") from None
+
+
+def _begin(nimbus: Nimbus, key: str, replication: int) -> tuple[bool, str]:
+    thrift = types()
+    everybody = thrift.AccessControl(type=thrift.AccessControlType.OTHER, access=EVERYTHING)
+    meta = thrift.SettableBlobMeta(acl=[everybody], replication_factor=replication)
+    try:
+        return True, nimbus.call("beginCreateBlob", key, meta)
+    except RefusedError as error:
+        if error.kind != "KeyAlreadyExistsException":
+            raise
+    return False, nimbus.call("beginUpdateBlob", key)

@@ -1,0 +1,9 @@
+"""A real Storm on this machine: ZooKeeper, Nimbus and supervisors on loopback, for tests and laptops."""
+
+from __future__ import annotations
+
+from multilang.shipping.cluster.artifacts import STORM_VERSION, missing_programs
+from multilang.shipping.cluster.cluster import Cluster
+from multilang.shipping.cluster.state import default_home
+
+__all__ = ["STORM_VERSION", "Cluster", "default_home", "missing_programs"]

@@ -1,0 +1,117 @@
+"""Storm's jars, fetched once through Maven and laid out as a release has them."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from multilang.shipping.errors import ClusterError
+
+STORM_VERSION = "2.8.3"
+FETCH_LIMIT = 900  # seconds; some 140 MB
+
+_POM = """\
+<project>
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>local</groupId>
+  <artifactId>storm-on-this-machine</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.storm</groupId>
+      <artifactId>storm-server</artifactId>
+      <version>@VERSION@</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+# What a worker has on its class path, a release's lib-worker.
+_WORKER_JARS = (
+    *("storm-client-*", "storm-shaded-deps-*", "slf4j-api-*", "log4j-*", "kryo-*", "reflectasm-*", "minlog-*"),
+    *("objenesis-*", "asm-*", "metrics-*", "commons-codec-*", "commons-lang3-*", "jackson-*", "snakeyaml-*"),
+    *("jakarta.xml.bind-api-*", "jakarta.activation-*"),
+)
+
+
+def cache_folder() -> Path:
+    """Where downloads are kept: ``MULTILANG_CACHE``, else ``storm-multilang`` in the user's cache folder."""
+    own = os.environ.get("MULTILANG_CACHE")
+    if own:
+        return Path(own).absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "storm-multilang").absolute()
+
+
+def missing_programs() -> list[str]:
+    """Which of the programs that a cluster needs are not here."""
+    needed = ["java"] if _complete(_folder()) else ["java", "mvn"]
+    return [name for name in needed if (java() is None if name == "java" else shutil.which(name) is None)]
+
+
+def java() -> str | None:
+    """The program ``java``: of ``JAVA_HOME``, else on the path."""
+    home = os.environ.get("JAVA_HOME")
+    if home and os.access(os.path.join(home, "bin", "java"), os.X_OK):
+        return os.path.join(home, "bin", "java")
+    return shutil.which("java")
+
+
+def storm_jars() -> Path:
+    """A folder with ``lib`` and ``lib-worker``. Fetched when it isn't there. Raises ClusterError."""
+    folder = _folder()
+    if _complete(folder):
+        return folder
+    missing = missing_programs()
+    if missing:
+        raise ClusterError(
+            f"{' and '.join(missing)} not found: Storm needs a Java runtime (17 or newer) and, to fetch it once, Maven "
+            "(Debian, Ubuntu: apt-get install openjdk-17-jre-headless maven; macOS: brew install openjdk@17 maven)"
+        )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}-") as name:
+        part = Path(name, "storm")
+        _fetch(Path(name), part / "lib")
+        (part / "lib-worker").mkdir()
+        for jar in sorted((part / "lib").iterdir()):
+            if any(fnmatch.fnmatch(jar.name, pattern) for pattern in _WORKER_JARS):
+                (part / "lib-worker" / jar.name).symlink_to(Path("..", "lib", jar.name))
+        try:
+            part.rename(folder)  # whole or not at all
+        except OSError:
+            if not _complete(folder):  # another process may have been quicker
+                raise
+    return folder
+
+
+def _folder() -> Path:
+    return cache_folder() / f"storm-{STORM_VERSION}"
+
+
+def _complete(folder: Path) -> bool:
+    return (folder / "lib-worker").is_dir()
+
+
+def _fetch(folder: Path, lib: Path) -> None:
+    pom = folder / "pom.xml"
+    pom.write_text(_POM.replace("@VERSION@", STORM_VERSION))
+    command = ["mvn", "--quiet", "--batch-mode", "--no-transfer-progress", "--file", str(pom), _GOAL]
+    try:
+        shown = subprocess.run(
+            [*command, "-DincludeScope=runtime", f"-DoutputDirectory={lib}"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=FETCH_LIMIT,
+        )
+    except subprocess.TimeoutExpired:
+        raise ClusterError(
+            f"Maven did not get Storm's jars in {FETCH_LIMIT} seconds; run it again, it goes on"
+        ) from None
+    if shown.returncode:
+        said = "\n".join((shown.stdout + shown.stderr).strip().splitlines()[:12])
+        raise ClusterError(f"Maven could not get Storm {STORM_VERSION}'s jars:\n{said}")

@@ -1,0 +1,229 @@
+"""Starting and stopping a cluster. Whatever was left by one that was killed is cleaned up by the next ``up``."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from multilang.shipping.cluster import processes, settings
+from multilang.shipping.cluster.artifacts import STORM_VERSION, java, storm_jars
+from multilang.shipping.cluster.state import LOOPBACK, State, default_home, new_state, read_state, write_state
+from multilang.shipping.errors import ClusterError, NimbusError, ShippingError
+from multilang.shipping.nimbus import Nimbus
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterator, Mapping
+
+    from multilang.shipping.storm_yaml import Address
+
+SIGN = ".storm-multilang-cluster"  # in every folder of ours: none else is ever emptied
+START_LIMIT = 180.0  # seconds for all daemons to answer, on a machine that is busy
+_LOCK = ".lock"
+_POLL = 0.1  # seconds
+
+
+class Cluster:
+    """ZooKeeper, Nimbus and supervisors on loopback, in a folder that holds all they write.
+
+    ``home``: that folder, made when missing. ``supervisors``, ``slots``: how many, and workers of each, when the cluster
+    is new. ``conf``: entries of storm.yaml over ours. Its Nimbus is open to every process of this machine.
+    """
+
+    def __init__(
+        self,
+        home: Path | None = None,
+        *,
+        supervisors: int = 1,
+        slots: int = 4,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        # Resolved: the mark in the environment must be the same by whatever path the folder is named.
+        self.home = Path(os.path.realpath(home or default_home()))
+        self._supervisors = supervisors
+        self._slots = slots
+        self._conf = dict(conf or {})
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def logs(self) -> Path:
+        """The folder of all logs; those of workers are in ``workers-artifacts/TOPOLOGY-ID/PORT/worker.log``."""
+        return self.home / "logs"
+
+    @property
+    def conf_folder(self) -> Path:
+        """What ``STORM_CONF_DIR`` must be for Storm's own client."""
+        return settings.conf_folder(self.home)
+
+    @property
+    def address(self) -> Address:
+        """Of Nimbus. Raises ClusterError when the cluster was never up."""
+        return self._state().address
+
+    def up(self, progress: Callable[[str], None] = lambda _: None) -> bool:
+        """Start what isn't running, and wait until it is ready; False if there was nothing to do.
+
+        A cluster that lost some daemons gets them back with its data; one that is down, or was never ready, begins anew.
+        """
+        jars = self._jars(progress)
+        with self._locked():
+            state = read_state(self.home)
+            alive = processes.daemons(self.home)
+            if state is None or not state.ready or not alive or state.version != STORM_VERSION:
+                state = self._begin_anew(jars)
+                alive = {}
+            missing = [name for name in state.daemons if name not in alive]
+            for name in missing:
+                progress(f"starting {name}")
+                self._start(state, name)
+            self._wait(state)
+            if not state.ready:
+                write_state(self.home, replace(state, ready=True))
+            return bool(missing)
+
+    def down(self) -> int:
+        """End every process of the cluster, workers and components included; how many there were."""
+        if not (self.home / SIGN).exists():
+            return 0
+        with self._locked():
+            ended = processes.end(self.home)
+            self._reap()
+            (self.home / "cluster.json").unlink(missing_ok=True)
+        return ended
+
+    def status(self) -> dict[str, int | None]:
+        """Each daemon's process number; None for one that is not running. Empty: the cluster is down."""
+        state = read_state(self.home)
+        alive = processes.daemons(self.home)
+        return {} if state is None else {name: alive.get(name) for name in state.daemons}
+
+    def processes(self) -> dict[int, str]:
+        """All its processes, workers and components included: number -> the daemon that it comes from."""
+        return processes.members(self.home)
+
+    def kill(self, daemon: str) -> None:
+        """``kill -9`` of one daemon, its workers staying. Raises ClusterError when it isn't running."""
+        pid = processes.daemons(self.home).get(daemon)
+        if pid is None:
+            raise ClusterError(f"no {daemon!r} runs in {self.home}; running: {', '.join(self.status()) or 'none'}")
+        os.kill(pid, signal.SIGKILL)
+        self._until(lambda: daemon not in processes.daemons(self.home), f"{daemon} did not end")
+        self._reap()
+
+    def client(self) -> Nimbus:
+        """A connection to its Nimbus."""
+        return Nimbus([self.address])
+
+    def __enter__(self) -> Cluster:  # noqa: PYI034 - Self is not in Python 3.10
+        self.up()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.down()
+
+    def _jars(self, progress: Callable[[str], None]) -> Path:
+        if java() is None:
+            raise ClusterError("java not found: Storm needs a Java runtime, 17 or newer, on the path or in JAVA_HOME")
+        progress(f"Storm {STORM_VERSION}'s jars")
+        return storm_jars()
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One ``up`` or ``down`` at a time. The system lets go of the lock of a process that was killed."""
+        self._own_home()
+        with (self.home / _LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _own_home(self) -> None:
+        sign = self.home / SIGN
+        if self.home.exists() and not sign.exists() and any(self.home.iterdir()):
+            raise ClusterError(f"{self.home} holds other things; name an empty folder for the cluster, or a new one")
+        if any(letter in str(self.home) for letter in ' :*"%'):
+            raise ClusterError(f"{self.home} can't be a cluster's folder: Java's class path takes no such name")
+        self.home.mkdir(parents=True, exist_ok=True)
+        sign.touch()
+
+    def _begin_anew(self, jars: Path) -> State:
+        processes.end(self.home)
+        self._reap()
+        for path in self.home.iterdir():
+            if path.name in (SIGN, _LOCK):
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        state = new_state(STORM_VERSION, self._supervisors, self._slots)
+        write_state(self.home, state)
+        settings.write_settings(self.home, state, jars, self._conf)
+        return state
+
+    def _state(self) -> State:
+        state = read_state(self.home)
+        if state is None:
+            raise ClusterError(f"there is no cluster in {self.home}; start one: multilang cluster up")
+        return state
+
+    def _start(self, state: State, name: str) -> None:
+        path = f"{self.home / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        environment = processes.environment(
+            self.home, name, PATH=path, STORM_CONF_DIR=str(settings.conf_folder(self.home, name))
+        )
+        command = settings.command(self.home, state, name, java() or "java")
+        self._children[name] = processes.spawn(command, self.logs / f"{name}.out", environment, self.home)
+        if name == "zookeeper":  # else the others begin by waiting a second or more for it
+            self._until(lambda: _listens(state.zookeeper), "ZooKeeper does not answer", state)
+
+    def _wait(self, state: State) -> None:
+        """Until Nimbus leads and knows every supervisor."""
+        self._until(lambda: _ready(state), "Nimbus does not answer, or has not found every supervisor", state)
+
+    def _until(self, condition: Callable[[], bool], otherwise: str, state: State | None = None) -> None:
+        deadline = time.monotonic() + START_LIMIT
+        while not condition():
+            for name in [] if state is None else self._dead():
+                raise ClusterError(f"{name} ended at once:\n{self._last_words(name)}")
+            if time.monotonic() > deadline:
+                raise ClusterError(f"{otherwise}, after {START_LIMIT:.0f} seconds; see the logs in {self.logs}")
+            time.sleep(_POLL)
+
+    def _dead(self) -> list[str]:
+        """The daemons that this process started and that have ended."""
+        return [name for name, child in self._children.items() if child.poll() is not None]
+
+    def _last_words(self, name: str) -> str:
+        lines: list[str] = []
+        for suffix in ("out", "log"):
+            path = self.logs / f"{name}.{suffix}"
+            if path.exists():
+                lines += path.read_text(errors="replace").splitlines()[-15:]
+        return "\n".join(lines)
+
+    def _reap(self) -> None:
+        self._children = {name: child for name, child in self._children.items() if child.poll() is None}
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(2)
+        return probe.connect_ex((LOOPBACK, port)) == 0
+
+
+def _ready(state: State) -> bool:
+    if not _listens(state.nimbus):
+        return False
+    try:
+        with Nimbus([state.address], timeout=10) as nimbus:
+            summary = nimbus.summary()
+    except (NimbusError, ShippingError):
+        return False
+    return any(each.isLeader for each in summary.nimbuses) and len(summary.supervisors) >= len(state.supervisors)

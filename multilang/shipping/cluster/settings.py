@@ -1,0 +1,130 @@
+"""The configuration of a small cluster: its storm.yaml, how each JVM is started, how it logs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from multilang.shipping.cluster.state import LOOPBACK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from multilang.shipping.cluster.state import State
+
+_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData")
+_HEAPS = {"zookeeper": "96m", "nimbus": "192m"}  # a supervisor's: 128m
+_CLASSES = {
+    "zookeeper": "org.apache.storm.shade.org.apache.zookeeper.server.ZooKeeperServerMain",
+    "nimbus": "org.apache.storm.daemon.nimbus.Nimbus",
+}
+_SUPERVISOR = "org.apache.storm.daemon.supervisor.Supervisor"
+_LOG = """\
+<configuration shutdownHook="disable">
+  <appenders>
+    <File name="A1" fileName="@FILE@">
+      <PatternLayout pattern="%d{HH:mm:ss.SSS} %c{1.} %t [%p] %msg%n"/>
+    </File>
+  </appenders>
+  <loggers><root level="info"><appender-ref ref="A1"/></root></loggers>
+</configuration>
+"""
+_LOG_FILES = {
+    "cluster": "${sys:storm.log.dir}/${sys:logfile.name}",
+    "worker": "${sys:workers.artifacts}/${sys:storm.id}/${sys:worker.port}/${sys:logfile.name}",
+}
+
+
+def conf_folder(home: Path, daemon: str = "nimbus") -> Path:
+    """Where a daemon's storm.yaml is; Nimbus's serves clients too."""
+    return home / ("conf" if not daemon.startswith("supervisor") else f"conf-{daemon}")
+
+
+def write_settings(home: Path, state: State, jars: Path, conf: Mapping[str, Any]) -> None:
+    """Lay out a storm.home in ``home``. ``conf``: entries over ours."""
+    for name in ("bin", "log4j2", "logs", "tmp", "data"):
+        (home / name).mkdir(parents=True, exist_ok=True)
+    for name in ("lib", "lib-worker"):
+        _link(home / name, jars / name)
+    # Workers start components with python3: this very version, bare, whatever the machine calls by that name.
+    _link(home / "bin" / "python3", Path(getattr(sys, "_base_executable", sys.executable)))
+    for name, file in _LOG_FILES.items():
+        (home / "log4j2" / f"{name}.xml").write_text(_LOG.replace("@FILE@", file))
+    common = {**_common(home, state), **conf}
+    _write_yaml(conf_folder(home), {**common, "storm.local.dir": str(home / "data" / "nimbus")})
+    for number, (port, slots) in enumerate(zip(state.supervisors, state.slots, strict=True), 1):
+        own = {
+            "storm.local.dir": str(home / "data" / f"supervisor-{number}"),
+            "supervisor.thrift.port": port,
+            "supervisor.slots.ports": slots,
+        }
+        _write_yaml(conf_folder(home, f"supervisor-{number}"), {**common, **own})
+
+
+def command(home: Path, state: State, daemon: str, java: str) -> list[str]:
+    """The command line of a daemon."""
+    arguments = [str(state.zookeeper), str(home / "data" / "zookeeper")] if daemon == "zookeeper" else []
+    return [
+        java,
+        f"-Xmx{_HEAPS.get(daemon, '128m')}",
+        *_JVM,
+        f"-Djava.io.tmpdir={home / 'tmp'}",
+        f"-Ddaemon.name={daemon}",
+        f"-Dstorm.home={home}",
+        f"-Dstorm.log.dir={home / 'logs'}",
+        f"-Dlogfile.name={daemon}.log",
+        f"-Dlog4j.configurationFile={home / 'log4j2' / 'cluster.xml'}",
+        "-Dstorm.options=",
+        "-Dstorm.conf.file=",
+        "-Djava.deserialization.disabled=true",
+        "-Dzookeeper.admin.enableServer=false",
+        "-cp",
+        f"{home / 'lib'}/*:{conf_folder(home, daemon)}",
+        _CLASSES.get(daemon, _SUPERVISOR),
+        *arguments,
+    ]
+
+
+def _common(home: Path, state: State) -> dict[str, Any]:
+    worker_jvm = " ".join(_JVM)
+    return {
+        "storm.zookeeper.servers": [LOOPBACK],
+        "storm.zookeeper.port": state.zookeeper,
+        "nimbus.seeds": [LOOPBACK],
+        "nimbus.thrift.port": state.nimbus,
+        "storm.local.hostname": LOOPBACK,
+        "storm.log.dir": str(home / "logs"),
+        "storm.workers.artifacts.dir": str(home / "logs" / "workers-artifacts"),
+        "storm.log4j2.conf.dir": str(home / "log4j2"),
+        # Storm's defaults ask for 3 GiB a supervisor and 768 MiB a worker.
+        "supervisor.memory.capacity.mb": 4096.0,
+        "worker.heap.memory.mb": 192,
+        "topology.worker.max.heap.size.mb": 192.0,
+        "topology.component.resources.onheap.memory.mb": 16.0,
+        # Storm's default has flags for GC logs that Java 9 and newer refuse.
+        "worker.childopts": f"-Xmx%HEAP-MEM%m {worker_jvm}",
+        "topology.worker.logwriter.childopts": f"-Xmx32m {worker_jvm}",
+        # Quicker to react than a large cluster should be.
+        "nimbus.monitor.freq.secs": 2,
+        "nimbus.task.launch.secs": 60,
+        "supervisor.monitor.frequency.secs": 1,
+        "supervisor.worker.start.timeout.secs": 60,
+        "supervisor.worker.shutdown.sleep.secs": 1,
+        "supervisor.localizer.update.blob.interval.secs": 5,
+        "task.heartbeat.frequency.secs": 1,
+        "executor.metrics.frequency.secs": 2,
+        "topology.stats.sample.rate": 1.0,  # count every tuple, where Storm counts one in twenty
+    }
+
+
+def _write_yaml(folder: Path, conf: Mapping[str, Any]) -> None:
+    folder.mkdir(exist_ok=True)
+    # JSON values are YAML too.
+    (folder / "storm.yaml").write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in conf.items()))
+
+
+def _link(path: Path, target: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)

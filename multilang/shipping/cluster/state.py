@@ -1,0 +1,88 @@
+"""What is known of a cluster, in its folder: written whole before anything starts, so that any ``up`` can go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from multilang.shipping.cluster.artifacts import cache_folder
+from multilang.shipping.errors import ClusterError
+from multilang.shipping.storm_yaml import Address
+
+FILE = "cluster.json"
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class State:
+    """The ports of a cluster. ``slots``: of each supervisor's workers. ``ready``: it has been up once, whole."""
+
+    version: str
+    zookeeper: int
+    nimbus: int
+    supervisors: list[int]
+    slots: list[list[int]]
+    ready: bool = False
+
+    @property
+    def address(self) -> Address:
+        """Of its Nimbus."""
+        return Address(LOOPBACK, self.nimbus)
+
+    @property
+    def daemons(self) -> list[str]:
+        """Their names, in the order in which they are started."""
+        return ["zookeeper", "nimbus", *(f"supervisor-{n}" for n in range(1, len(self.supervisors) + 1))]
+
+
+def default_home() -> Path:
+    """The folder of this user's cluster: ``MULTILANG_CLUSTER_HOME``, else one in the cache folder."""
+    return Path(os.environ.get("MULTILANG_CLUSTER_HOME") or cache_folder() / "cluster").absolute()
+
+
+def new_state(version: str, supervisors: int, slots: int) -> State:
+    """Free ports for a cluster of ``supervisors``, each with ``slots`` workers."""
+    ports = _free_ports(2 + supervisors * (1 + slots))
+    first = 2 + supervisors
+    return State(
+        version,
+        ports[0],
+        ports[1],
+        ports[2:first],
+        [ports[first + n * slots : first + (n + 1) * slots] for n in range(supervisors)],
+    )
+
+
+def read_state(home: Path) -> State | None:
+    """The state in a folder; None if there is none, or none of ours that can be read."""
+    try:
+        return State(**json.loads((home / FILE).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def write_state(home: Path, state: State) -> None:
+    """Put the state in its place: the old one or the new one is there, whatever happens."""
+    part = home / f".{FILE}"
+    part.write_text(json.dumps(asdict(state)) + "\n")
+    part.replace(home / FILE)
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nothing listens on, below those that systems give to outgoing connections (32768 and up on Linux)."""
+    found: list[int] = []
+    for port in random.sample(range(20000, 32000), 2000):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise ClusterError(f"there are no {count} free ports between 20000 and 32000")

@@ -1,0 +1,90 @@
+"""Where Nimbus is: read from Storm's own configuration file, as Storm's own client does."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from multilang.shipping.errors import NimbusError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_PORT = 6627  # nimbus.thrift.port in Storm's defaults.yaml
+PLAIN_TRANSPORT = "org.apache.storm.security.auth.SimpleTransportPlugin"
+
+
+@dataclass(frozen=True)
+class Address:
+    """Host and port of a Nimbus."""
+
+    host: str
+    port: int = DEFAULT_PORT
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """``"host"``, ``"host:port"`` or ``"[::1]:port"``. Raises NimbusError."""
+    bracket = text.rfind("]")
+    host, colon, port = text.rpartition(":") if text.rfind(":") > bracket else (text, "", str(DEFAULT_PORT))
+    if not colon:
+        host, port = text, str(DEFAULT_PORT)
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise NimbusError(f"{text!r} is no address of a Nimbus; write host:port, as localhost:{DEFAULT_PORT}")
+    return Address(host, int(port))
+
+
+def conf_file(environment: Mapping[str, str] | None = None) -> Path | None:
+    """The storm.yaml that Storm's client would read: the user's own, or else that of ``STORM_CONF_DIR``."""
+    environment = os.environ if environment is None else environment
+    folders = [Path(environment.get("HOME") or Path.home(), ".storm")]
+    if environment.get("STORM_CONF_DIR"):
+        folders.append(Path(environment["STORM_CONF_DIR"]))
+    return next((folder / "storm.yaml" for folder in folders if (folder / "storm.yaml").is_file()), None)
+
+
+def read_conf(path: Path) -> dict[str, Any]:
+    """A storm.yaml. Raises NimbusError, which names the file and the line."""
+    try:
+        import yaml
+    except ModuleNotFoundError:
+        raise NimbusError(
+            f"reading {path} needs the package PyYAML; install the extra: pip install 'storm-multilang[storm]', "
+            "or name the Nimbus: --nimbus host:port"
+        ) from None
+    try:
+        conf = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise NimbusError(f"{path} can't be read: {error}") from None
+    if conf is None:
+        return {}
+    if not isinstance(conf, dict):
+        raise NimbusError(f"{path} holds no entries KEY: VALUE")
+    return conf
+
+
+def addresses(conf: Mapping[str, Any], source: str) -> list[Address]:
+    """``nimbus.seeds`` with ``nimbus.thrift.port``. Raises NimbusError for wrong values, and for what isn't supported."""
+    seeds = conf.get("nimbus.seeds", ["localhost"])
+    port = conf.get("nimbus.thrift.port", DEFAULT_PORT)
+    if not isinstance(seeds, list) or not seeds or not all(isinstance(seed, str) and seed for seed in seeds):
+        raise NimbusError(f"{source}: nimbus.seeds is {seeds!r}; write a list of host names")
+    if type(port) is not int or not 0 < port < 65536:
+        raise NimbusError(f"{source}: nimbus.thrift.port is {port!r}; write a port number")
+    transport = conf.get("storm.thrift.transport", PLAIN_TRANSPORT)
+    if transport != PLAIN_TRANSPORT:
+        raise NimbusError(
+            f"{source}: storm.thrift.transport is {transport}. Kerberos and other SASL logins are not supported; "
+            "make the jar with multilang package and the topology with multilang flux, and submit it with Storm's client"
+        )
+    if conf.get("nimbus.thrift.client.use.tls") is True:
+        raise NimbusError(
+            f"{source}: nimbus.thrift.client.use.tls is true. TLS is not supported; submit with Storm's client"
+        )
+    return [Address(seed, port) for seed in seeds]

@@ -1,0 +1,75 @@
+"""One real Storm for all tests here: ZooKeeper, Nimbus and a supervisor of this machine's own, from Maven."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from multilang.shipping.cluster import Cluster, missing_programs
+from multilang.shipping.errors import NimbusError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from multilang.shipping.nimbus import Nimbus
+
+HERE = Path(__file__).parent
+LIMIT = 120  # seconds for what takes some: this machine may be busy with other tests
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("storm"))  # in one process: one cluster
+            item.add_marker(pytest.mark.timeout(600))  # the first fetches Storm
+
+
+@pytest.fixture(scope="session")
+def storm_programs() -> None:
+    missing = missing_programs()
+    if missing:
+        reason = f"no {' and no '.join(missing)} here, which a real Storm needs"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def storm(storm_programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("storm"), supervisors=1, slots=4)
+    try:
+        cluster.up()
+        yield cluster
+    finally:
+        cluster.down()
+
+
+@pytest.fixture
+def nimbus(storm: Cluster) -> Iterator[Nimbus]:
+    """A connection to Nimbus; the topologies that a test leaves are killed."""
+    with storm.client() as client:
+        yield client
+        for each in client.summary().topologies:
+            if each.status != "KILLED":
+                client.kill(each.name, 0)
+        wait_for(lambda: not client.summary().topologies, "the topologies are killed")
+
+
+def wait_for(condition: Callable[[], object], what: str, limit: float = LIMIT) -> None:
+    """Until the condition holds; an answer that Nimbus can't give yet is none."""
+    deadline = time.monotonic() + limit
+    problem: Exception | None = None
+    while time.monotonic() < deadline:
+        try:
+            if condition():
+                return
+            problem = None
+        except NimbusError as error:
+            problem = error
+        time.sleep(0.2)
+    pytest.fail(f"not within {limit} seconds: {what}" + (f" ({problem})" if problem else ""))

@@ -1,0 +1,69 @@
+"""A cluster comes up, stays up, and leaves nothing behind, whatever happens to the command that starts it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from multilang.shipping.cluster import Cluster
+from multilang.shipping.errors import ClusterError
+from tests.cli.command import COMMAND, multilang
+from tests.storm.conftest import LIMIT, wait_for
+
+
+def alive(pid: int) -> bool:
+    """Whether a process still runs; one that has ended and that nobody has asked for its status does not."""
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
+    return bool(shown.stdout.strip()) and not shown.stdout.strip().startswith("Z")
+
+
+def test_up_goes_on_after_kill_9_and_down_leaves_nothing(storm_programs: None, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    cluster = Cluster(home)
+    try:
+        broken_off = subprocess.Popen([COMMAND, "cluster", "up", "--home", home], stderr=subprocess.DEVNULL)
+        wait_for(lambda: "nimbus" in set(cluster.processes().values()), "Nimbus is started", LIMIT)
+        broken_off.send_signal(signal.SIGKILL)
+        broken_off.wait()
+        left = set(cluster.processes())
+        assert left
+
+        shown = multilang("cluster", "up", "--home", home)
+        assert shown.returncode == 0, shown.stderr
+        assert f"nimbus      {cluster.address}" in shown.stdout
+        assert not left & set(cluster.processes())
+        with cluster.client() as nimbus:
+            assert len(nimbus.summary().supervisors) == 1
+
+        first = cluster.status()
+        assert multilang("cluster", "up", "--home", home).returncode == 0
+        assert cluster.status() == first  # idempotent
+
+        cluster.kill("nimbus")
+        assert multilang("cluster", "status", "--home", home).returncode == 1
+        assert multilang("cluster", "up", "--home", home).returncode == 0
+        again = cluster.status()
+        assert again["zookeeper"] == first["zookeeper"]
+        assert again["nimbus"] not in (None, first["nimbus"])
+
+        whole = json.loads(multilang("cluster", "status", "--home", home, "--json").stdout)
+        assert whole["daemons"] == again
+    finally:
+        pids = set(cluster.processes())
+        cluster.down()
+    assert pids
+    assert not any(map(alive, pids))
+    assert multilang("cluster", "down", "--home", home).stdout == "nothing was running\n"
+    assert multilang("cluster", "status", "--home", home).returncode == 1
+
+
+def test_a_folder_with_other_things_is_left_alone(storm_programs: None, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("mine")
+    with pytest.raises(ClusterError, match="holds other things"):
+        Cluster(tmp_path).up()
+    Cluster(tmp_path).down()
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
