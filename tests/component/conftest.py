@@ -16,3 +16,11 @@ def start(tmp_path: Path) -> Iterator[Starter]:
     starter = Starter(tmp_path)
     yield starter
     starter.clean_up()
+
+
+@pytest.fixture
+def unmeasured(start: Starter) -> None:
+    """Processes without coverage, which takes a lock of its own around every call: code that a signal makes the process
+    leave at that very moment, or a fork by another thread, keeps it locked for ever, for the end of the process, too.
+    """
+    start.measured = False

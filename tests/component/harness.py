@@ -99,6 +99,7 @@ class Child:
         spout: bool = False,
         env: Mapping[str, str] | None = None,
         answer: Callable[[Emit], list[int] | None] | None = lambda _: [2],
+        measured: bool = True,
     ) -> None:
         self.folder = folder
         self.parent = ParentConnection("spout" if spout else "bolt")
@@ -119,7 +120,8 @@ class Child:
         self._closing = False
         self._at_end = False
         # A parent's own interpreter settings must not decide how the child behaves; a test that wants some says so.
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON") or k == "PYTHONHASHSEED"}
+        hidden = ("PYTHON",) if measured else ("PYTHON", "COVERAGE_")
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(hidden) or k == "PYTHONHASHSEED"}
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -376,6 +378,7 @@ class Starter:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.measured = True
         self._children: list[Child] = []
 
     def write(self, source: str, name: str = "") -> Path:
@@ -392,7 +395,7 @@ class Starter:
 
     def command(self, command: list[str], **how: Any) -> Child:
         """Start any command."""
-        child = Child(command, self.folder, **how)
+        child = Child(command, self.folder, measured=self.measured, **how)
         self._children.append(child)
         return child
 

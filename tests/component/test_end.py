@@ -14,6 +14,8 @@ from tests.component.harness import LIMIT
 if TYPE_CHECKING:
     from tests.component.harness import Child, Starter
 
+pytestmark = pytest.mark.usefixtures("unmeasured")
+
 QUICK = 20.0  # seconds; what hangs takes much longer, what is busy on a loaded machine less
 
 STATES = {

@@ -126,6 +126,7 @@ def test_a_grandchild_that_outlives_the_process_breaks_nothing_and_holds_nothing
     os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_a_forked_worker_that_outlives_the_process_does_not_hold_its_output(start: Starter) -> None:
     child = start("""
         class Part(BasicBolt):
@@ -145,6 +146,7 @@ def test_a_forked_worker_that_outlives_the_process_does_not_hold_its_output(star
     os.kill(int(child.logged()[0].split()[1]), signal.SIGKILL)
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_a_pool_of_forked_processes_works_logs_and_ends(start: Starter) -> None:
     child = start("""
         import logging
@@ -171,6 +173,7 @@ def test_a_pool_of_forked_processes_works_logs_and_ends(start: Starter) -> None:
     assert child.errors == []
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_an_emit_in_a_forked_process_is_refused_and_does_not_reach_the_wire(start: Starter) -> None:
     child = start("""
         class Part(Bolt):
