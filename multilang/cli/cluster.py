@@ -37,13 +37,14 @@ def cluster() -> None:
     callback=conf_entries,
     help="An entry of storm.yaml over ours; VALUE is JSON or text.",
 )
-def up(home: Path | None, supervisors: int, slots: int, conf: dict[str, Any]) -> int:
+@click.option("--drpc/--no-drpc", default=None, help="Storm's DRPC server too. Unless said: if there is a JDK.")
+def up(home: Path | None, supervisors: int, slots: int, conf: dict[str, Any], drpc: bool | None) -> int:
     """Start what isn't running, and wait until it is ready.
 
     Storm comes once through Maven (140 MB); it needs a Java runtime, 17 or newer. A cluster that is down, or whose start
     was broken off, begins anew, without what was on it. It stays up when this command has ended.
     """
-    chosen = Cluster(home, supervisors=supervisors, slots=slots, conf=conf)
+    chosen = Cluster(home, supervisors=supervisors, slots=slots, conf=conf, drpc=drpc)
     with faults():
         started = chosen.up(lambda what: click.echo(f"{what} ...", err=True))
         address = chosen.address
@@ -52,6 +53,8 @@ def up(home: Path | None, supervisors: int, slots: int, conf: dict[str, Any]) ->
         click.echo(f"it runs with {running} supervisors already; multilang cluster down ends it first", err=True)
     click.echo(f"nimbus      {address}")
     click.echo(f"supervisors {running}")
+    if chosen.drpc:
+        click.echo("drpc        {}, for topologies {}".format(*chosen.drpc))
     click.echo(f"logs        {chosen.logs}")
     click.echo(f"for Storm's own client: STORM_CONF_DIR={chosen.conf_folder}")
     return exits.OK
@@ -76,13 +79,17 @@ def status(home: Path | None, as_json: bool) -> int:
     daemons = chosen.status()
     whole = bool(daemons) and all(daemons.values())
     address = str(chosen.address) if daemons else None
+    drpc = [str(each) for each in chosen.drpc or ()] if daemons else []
     workers = len(chosen.processes()) - sum(pid is not None for pid in daemons.values())
     if as_json:
-        click.echo(json.dumps({"home": str(chosen.home), "nimbus": address, "daemons": daemons, "others": workers}))
+        document = {"home": str(chosen.home), "nimbus": address, "drpc": drpc, "daemons": daemons, "others": workers}
+        click.echo(json.dumps(document))
     elif not daemons:
         click.echo(f"down ({chosen.home})")
     else:
         for name, pid in daemons.items():
             click.echo(f"{name:13}{'down' if pid is None else f'up, process {pid}'}")
         click.echo(f"Nimbus's address is {address}; workers and components: {workers} processes")
+        if drpc:
+            click.echo(f"DRPC: clients ask {drpc[0]}, topologies {drpc[1]}")
     return exits.OK if whole else 1

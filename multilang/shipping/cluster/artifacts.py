@@ -61,6 +61,15 @@ def java() -> str | None:
     return shutil.which("java")
 
 
+def runs_sources() -> bool:
+    """Whether the Java here runs a program from its source: a JDK does, a mere runtime has no compiler."""
+    program = java()
+    if program is None:
+        return False
+    shown = subprocess.run([program, "--list-modules"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return any(line.startswith("jdk.compiler@") for line in shown.stdout.splitlines())
+
+
 def storm_jars() -> Path:
     """A folder with ``lib`` and ``lib-worker``. Fetched when it isn't there. Raises ClusterError."""
     folder = _folder()

@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multilang.shipping.cluster import processes, settings
-from multilang.shipping.cluster.artifacts import STORM_VERSION, java, storm_jars
+from multilang.shipping.cluster.artifacts import STORM_VERSION, java, runs_sources, storm_jars
 from multilang.shipping.cluster.state import LOOPBACK, State, default_home, new_state, read_state, write_state
 from multilang.shipping.errors import ClusterError, NimbusError, ShippingError
 from multilang.shipping.nimbus import Nimbus
+from multilang.shipping.storm_yaml import Address
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator, Mapping
-
-    from multilang.shipping.storm_yaml import Address
 
 SIGN = ".storm-multilang-cluster"  # in every folder of ours: none else is ever emptied
 START_LIMIT = 180.0  # seconds for all daemons to answer, on a machine that is busy
@@ -35,7 +34,9 @@ class Cluster:
     """ZooKeeper, Nimbus and supervisors on loopback, in a folder that holds all they write.
 
     ``home``: that folder, made when missing. ``supervisors``, ``slots``: how many, and workers of each, when the cluster
-    is new. ``conf``: entries of storm.yaml over ours. Its Nimbus is open to every process of this machine.
+    is new. ``conf``: entries of storm.yaml over ours. ``drpc``: whether Storm's DRPC server runs too, which takes a JDK;
+    None: if there is one. Ports are free ones unless ``conf`` names them (``nimbus.thrift.port``, ``storm.zookeeper.port``,
+    ``drpc.port``, ``drpc.invocations.port``). It is all open to every process of this machine.
     """
 
     def __init__(
@@ -45,12 +46,14 @@ class Cluster:
         supervisors: int = 1,
         slots: int = 4,
         conf: Mapping[str, Any] | None = None,
+        drpc: bool | None = None,
     ) -> None:
         # Resolved: the mark in the environment must be the same by whatever path the folder is named.
         self.home = Path(os.path.realpath(home or default_home()))
         self._supervisors = supervisors
         self._slots = slots
         self._conf = dict(conf or {})
+        self._drpc = drpc
         self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
@@ -67,6 +70,14 @@ class Cluster:
     def address(self) -> Address:
         """Of Nimbus. Raises ClusterError when the cluster was never up."""
         return self._state().address
+
+    @property
+    def drpc(self) -> tuple[Address, Address] | None:
+        """Of Storm's DRPC server: where clients ask it, and where topologies do; None: there is none."""
+        state = self._state()
+        if state.drpc is None or state.drpc_invocations is None:
+            return None
+        return Address(LOOPBACK, state.drpc), Address(LOOPBACK, state.drpc_invocations)
 
     def up(self, progress: Callable[[str], None] = lambda _: None) -> bool:
         """Start what isn't running, and wait until it is ready; False if there was nothing to do.
@@ -152,7 +163,17 @@ class Cluster:
         self.home.mkdir(parents=True, exist_ok=True)
         sign.touch()
 
+    def _with_drpc(self) -> bool:
+        possible = self._drpc is not False and runs_sources()
+        if self._drpc and not possible:
+            raise ClusterError(
+                f"{java()} runs no program from its source, as the DRPC server must be: install a JDK, 17 or newer "
+                "(Debian, Ubuntu: apt-get install openjdk-17-jdk-headless), or leave DRPC out"
+            )
+        return possible
+
     def _begin_anew(self, jars: Path) -> State:
+        state = new_state(STORM_VERSION, self._supervisors, self._slots, self._with_drpc(), self._conf)
         processes.end(self.home)
         self._reap()
         for path in self.home.iterdir():
@@ -162,7 +183,6 @@ class Cluster:
                 shutil.rmtree(path)
             else:
                 path.unlink()
-        state = new_state(STORM_VERSION, self._supervisors, self._slots)
         write_state(self.home, state)
         settings.write_settings(self.home, state, jars, self._conf)
         return state
@@ -184,8 +204,10 @@ class Cluster:
             self._until(lambda: _listens(state.zookeeper), "ZooKeeper does not answer", state)
 
     def _wait(self, state: State) -> None:
-        """Until Nimbus leads and knows every supervisor."""
+        """Until Nimbus leads and knows every supervisor, and the DRPC server listens."""
         self._until(lambda: _ready(state), "Nimbus does not answer, or has not found every supervisor", state)
+        drpc = [port for port in (state.drpc, state.drpc_invocations) if port]
+        self._until(lambda: all(map(_listens, drpc)), "the DRPC server does not answer", state)
 
     def _until(self, condition: Callable[[], bool], otherwise: str, state: State | None = None) -> None:
         deadline = time.monotonic() + START_LIMIT

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from multilang.shipping.cluster.state import State
 
 _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData")
-_HEAPS = {"zookeeper": "96m", "nimbus": "192m"}  # a supervisor's: 128m
+_HEAPS = {"zookeeper": "96m", "nimbus": "192m", "drpc": "96m"}  # a supervisor's: 128m
+_DRPC = Path(__file__).with_name("Drpc.java")  # a program that Java runs from its source
 _CLASSES = {
     "zookeeper": "org.apache.storm.shade.org.apache.zookeeper.server.ZooKeeperServerMain",
     "nimbus": "org.apache.storm.daemon.nimbus.Nimbus",
+    "drpc": str(_DRPC),
 }
 _SUPERVISOR = "org.apache.storm.daemon.supervisor.Supervisor"
 _LOG = """\
@@ -89,7 +91,13 @@ def command(home: Path, state: State, daemon: str, java: str) -> list[str]:
 
 def _common(home: Path, state: State) -> dict[str, Any]:
     worker_jvm = " ".join(_JVM)
+    drpc = {
+        "drpc.servers": [LOOPBACK],
+        "drpc.port": state.drpc,
+        "drpc.invocations.port": state.drpc_invocations,
+    }
     return {
+        **(drpc if state.drpc else {}),
         "storm.zookeeper.servers": [LOOPBACK],
         "storm.zookeeper.port": state.zookeeper,
         "nimbus.seeds": [LOOPBACK],

@@ -8,10 +8,14 @@ import random
 import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from multilang.shipping.cluster.artifacts import cache_folder
 from multilang.shipping.errors import ClusterError
 from multilang.shipping.storm_yaml import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 FILE = "cluster.json"
 LOOPBACK = "127.0.0.1"
@@ -19,13 +23,18 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True)
 class State:
-    """The ports of a cluster. ``slots``: of each supervisor's workers. ``ready``: it has been up once, whole."""
+    """The ports of a cluster. ``slots``: of each supervisor's workers. ``ready``: it has been up once, whole.
+
+    ``drpc``: where clients ask Storm's DRPC server; ``drpc_invocations``: where topologies do. None: there is none.
+    """
 
     version: str
     zookeeper: int
     nimbus: int
     supervisors: list[int]
     slots: list[list[int]]
+    drpc: int | None = None
+    drpc_invocations: int | None = None
     ready: bool = False
 
     @property
@@ -36,7 +45,8 @@ class State:
     @property
     def daemons(self) -> list[str]:
         """Their names, in the order in which they are started."""
-        return ["zookeeper", "nimbus", *(f"supervisor-{n}" for n in range(1, len(self.supervisors) + 1))]
+        supervisors = [f"supervisor-{n}" for n in range(1, len(self.supervisors) + 1)]
+        return ["zookeeper", "nimbus", *supervisors, *(["drpc"] if self.drpc else [])]
 
 
 def default_home() -> Path:
@@ -44,16 +54,24 @@ def default_home() -> Path:
     return Path(os.environ.get("MULTILANG_CLUSTER_HOME") or cache_folder() / "cluster").absolute()
 
 
-def new_state(version: str, supervisors: int, slots: int) -> State:
-    """Free ports for a cluster of ``supervisors``, each with ``slots`` workers."""
-    ports = _free_ports(2 + supervisors * (1 + slots))
-    first = 2 + supervisors
+def new_state(version: str, supervisors: int, slots: int, drpc: bool, conf: Mapping[str, Any]) -> State:
+    """Ports for a cluster of ``supervisors``, each with ``slots`` workers: those that ``conf`` names, else free ones."""
+    free = iter(_free_ports(4 + supervisors * (1 + slots)))
+
+    def port(key: str) -> int:
+        number = conf.get(key, 0)
+        if not isinstance(number, int) or not 0 <= number <= 65535:
+            raise ClusterError(f"{key} is {number!r}; a port is a number from 1 to 65535")
+        return number or next(free)
+
     return State(
         version,
-        ports[0],
-        ports[1],
-        ports[2:first],
-        [ports[first + n * slots : first + (n + 1) * slots] for n in range(supervisors)],
+        port("storm.zookeeper.port"),
+        port("nimbus.thrift.port"),
+        [next(free) for _ in range(supervisors)],
+        [[next(free) for _ in range(slots)] for _ in range(supervisors)],
+        port("drpc.port") if drpc else None,
+        port("drpc.invocations.port") if drpc else None,
     )
 
 
