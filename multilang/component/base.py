@@ -34,6 +34,12 @@ class Component:
     middleware: ClassVar[Sequence[Middleware]] = ()
     """What runs around ``process`` and ``next_tuple``, the first outermost."""
 
+    transformations: ClassVar[Sequence[str]] = ()
+    """What a topology with this component becomes before it runs: functions by name, see topology.transform."""
+
+    wrapped: Component | None = None
+    """The component that this one stands around; None for all but wrappers."""
+
     conf: dict[str, Any]
     context: Context
     _collector: Collector

@@ -27,6 +27,9 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
 
     An exception that escapes that function ends the task: its runner reports it and starts the task again.
     """
+    if bolt.wrapped is not None:
+        wrapper: Any = bolt
+        return wrapper.start(collector, conf, context)  # type: ignore[no-any-return]
     _attach(bolt, collector, conf, context)
     bolt.initialize(conf, context)
     process: Callable[[Tuple], None] = bolt.process

@@ -227,7 +227,13 @@ class ActorTopology(LocalTopology):
         actors: dict[int, Any] = {**self.spouts, **self.bolts}
         return [
             TaskInfo(
-                id, task.component, task.spec.kind, not self.killed, self.stats[id].restarts, None, actors[id].component
+                id,
+                task.component,
+                task.spec.kind,
+                not self.killed,
+                self.stats[id].restarts,
+                None,
+                _innermost(actors[id].component),
             )
             for id, task in self.plan.tasks.items()
         ]
@@ -256,3 +262,10 @@ class ActorTopology(LocalTopology):
             if bolt.plan.settings.tick_secs and bolt.stats.unfinished:
                 lines.append(f"{bolt.plan}: {bolt.stats.unfinished} tuples neither acked nor failed")
         return lines
+
+
+def _innermost(component: Component | None) -> Component | None:
+    """The user's component behind its wrappers."""
+    while component is not None and component.wrapped is not None:
+        component = component.wrapped
+    return component

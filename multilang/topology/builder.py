@@ -12,6 +12,7 @@ from multilang.topology.errors import TopologyError
 from multilang.topology.groupings import CustomGrouping, Grouping
 from multilang.topology.model import TASKS, ComponentSpec, Input, Topology, describe, is_count
 from multilang.topology.shell import ShellBolt, ShellSpout
+from multilang.topology.transform import transformed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ class TopologyBuilder:
         copies = {id: spec.copy() for id, spec in self._specs.items()}
         topology = Topology(_name(caller) if name is None else name, conf or {}, copies, module=module)
         check(topology)
-        return topology
+        return transformed(topology)
 
     def _add(
         self,

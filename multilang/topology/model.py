@@ -270,9 +270,12 @@ class Topology:
 
 
 def describe(component: object) -> str:
-    """What to call a component in a message: its class, or its command line."""
+    """What to call a component in a message: its class (of what a wrapper stands around), or its command line."""
     if isinstance(component, ShellComponent):
         return " ".join(component.command)
+    wrapped = None if isinstance(component, type) else getattr(component, "wrapped", None)
+    if wrapped is not None:
+        return describe(wrapped)
     return component.__name__ if isinstance(component, type) else type(component).__name__
 
 

@@ -1,0 +1,59 @@
+"""What the higher systems make of a topology: functions from topology to topology that add plain components and streams.
+
+A component's class names those that its topology needs (``transformations = ["shop.audit:audited"]``), and the builder
+applies each of them once. What comes out is what every runner runs, and none of them knows of the higher system. They are
+found by name, when they are needed, so that this package depends on none of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from multilang.component.errors import ConfigError
+from multilang.topology.check import check
+from multilang.topology.errors import TopologyError
+from multilang.topology.model import Topology
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    Transformation: TypeAlias = Callable[[Topology], Topology]
+
+
+def transformed(topology: Topology) -> Topology:
+    """``topology``, checked before, with all transformations applied that its components ask for.
+
+    In the order in which the components were declared; those that an added component asks for come last.
+    """
+    applied: set[str] = set()
+    while (name := _next(topology, applied)) is not None:
+        applied.add(name)
+        try:
+            topology = _load(name)(topology)
+        except TopologyError:
+            raise
+        except ConfigError as problem:
+            raise TopologyError(str(problem)) from problem
+        check(topology)
+    return topology
+
+
+def _next(topology: Topology, applied: set[str]) -> str | None:
+    for spec in topology.components.values():
+        for name in getattr(spec.component, "transformations", ()):
+            if name not in applied:
+                return str(name)
+    return None
+
+
+def _load(name: str) -> Transformation:
+    module, _, function = name.partition(":")
+    try:
+        found: Transformation = getattr(import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as problem:
+        raise TopologyError(
+            f"a component asks for the transformation {name!r}, which can't be imported: {problem}; write 'module:function'"
+        ) from problem
+    return found
