@@ -230,7 +230,12 @@ def test_ctrl_c_before_the_handshake_makes_no_noise(start: Starter) -> None:
     child = start.raw("""
         class Part(BasicBolt): pass
         import threading
-        threading.Timer(0.5, lambda: print("waiting", file=open("waiting", "w"))).start()
+        def look(main):
+            while sys._current_frames()[main].f_code.co_name != "read":
+                time.sleep(0.05)
+            time.sleep(0.1)
+            open("waiting", "w").close()
+        threading.Thread(target=look, args=[threading.get_ident()]).start()
         Part().run()
         """, script=True)  # fmt: skip
     child.until((start.folder / "waiting").exists)
