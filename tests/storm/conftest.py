@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang.shipping.cluster import Cluster, missing_programs
+from multilang.shipping.cluster import STORM_VERSION, Cluster, missing_programs
+from multilang.shipping.cluster.artifacts import cache_folder
 from multilang.shipping.errors import NimbusError
+from multilang.shipping.topology_status import topology_status
+from tests.cli.command import multilang
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
     from multilang.shipping.nimbus import Nimbus
 
 HERE = Path(__file__).parent
+SHIPPED = HERE / "shipped"  # what goes to the cluster
 LIMIT = 120  # seconds for what takes some: this machine may be busy with other tests
 
 
@@ -41,7 +47,7 @@ def storm_programs() -> None:
 
 @pytest.fixture(scope="session")
 def storm(storm_programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path_factory.mktemp("storm"), supervisors=1, slots=4)
+    cluster = Cluster(tmp_path_factory.mktemp("storm"), supervisors=1, slots=8)
     try:
         cluster.up()
         yield cluster
@@ -54,6 +60,7 @@ def nimbus(storm: Cluster) -> Iterator[Nimbus]:
     """A connection to Nimbus; the topologies that a test leaves are killed."""
     with storm.client() as client:
         yield client
+    with storm.client() as client:  # Nimbus may be another one now
         for each in client.summary().topologies:
             if each.status != "KILLED":
                 client.kill(each.name, 0)
@@ -73,3 +80,35 @@ def wait_for(condition: Callable[[], object], what: str, limit: float = LIMIT) -
             problem = error
         time.sleep(0.2)
     pytest.fail(f"not within {limit} seconds: {what}" + (f" ({problem})" if problem else ""))
+
+
+def give(storm: Cluster, topology: Path, name: str, *options: object, **conf: object) -> None:
+    """Submit a topology from its folder, and don't wait."""
+    entries = [word for key, value in conf.items() for word in ("-c", f"{key}={json.dumps(value)}")]
+    where = ("--nimbus", storm.address, "--name", name, "--wait", 0)
+    shown = multilang("submit", topology.name, *where, *options, *entries, cwd=topology.parent)
+    assert shown.returncode == 0, shown.stderr
+
+
+def acked(nimbus: Nimbus, name: str, component: str) -> tuple[int, int]:
+    """How many tuples were acked and how many failed, by Nimbus's figures."""
+    components = topology_status(nimbus.topology(name)).components
+    return next(((each.acked, each.failed) for each in components if each.id == component), (0, 0))
+
+
+def maven(group: str, artifact: str, version: str = STORM_VERSION, plugin: str = "3.6.1") -> Path:
+    """A jar from Maven, kept in the cache."""
+    folder = cache_folder() / "artifacts"
+    jar = folder / f"{artifact}-{version}.jar"
+    if not jar.exists():
+        goal = f"org.apache.maven.plugins:maven-dependency-plugin:{plugin}:copy"
+        what = (f"-Dartifact={group}:{artifact}:{version}:jar", f"-DoutputDirectory={folder}")
+        shown = subprocess.run(
+            ["mvn", "--quiet", "--batch-mode", "--no-transfer-progress", goal, *what],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=500,
+        )
+        assert shown.returncode == 0, shown.stdout
+    return jar

@@ -231,7 +231,12 @@ class Cluster:
         return "\n".join(lines)
 
     def _reap(self) -> None:
-        self._children = {name: child for name, child in self._children.items() if child.poll() is None}
+        """Ask for the status of those of our children that are no longer members: they have ended, or are about to."""
+        members = processes.members(self.home)
+        for child in self._children.values():
+            if child.pid not in members:
+                child.wait(START_LIMIT)
+        self._children = {name: child for name, child in self._children.items() if child.returncode is None}
 
 
 def _listens(port: int) -> bool:

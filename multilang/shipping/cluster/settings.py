@@ -115,6 +115,7 @@ def _common(home: Path, state: State) -> dict[str, Any]:
         "worker.childopts": f"-Xmx%HEAP-MEM%m {worker_jvm}",
         "topology.worker.logwriter.childopts": f"-Xmx32m {worker_jvm}",
         # Quicker to react than a large cluster should be.
+        "storm.zookeeper.session.timeout": 10000,  # ms; a killed Nimbus's successor waits so long to lead
         "nimbus.monitor.freq.secs": 2,
         "nimbus.task.launch.secs": 60,
         "supervisor.monitor.frequency.secs": 1,

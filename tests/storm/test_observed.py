@@ -1,0 +1,98 @@
+"""What a cluster sees of a component: its log, its errors and its metrics; and what it tells a component."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import pytest
+
+from multilang.shipping import pack
+from multilang.shipping.conf import storm_conf
+from multilang.shipping.thrift_topology import storm_topology
+from multilang.shipping.thrift_types import types
+from multilang.shipping.topology_status import topology_status
+from multilang.topology import load_topology
+from tests.cli.command import multilang
+from tests.storm.conftest import SHIPPED, wait_for
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from multilang.shipping.cluster import Cluster
+    from multilang.shipping.nimbus import Nimbus
+
+METRICS_BOLT = "org.apache.storm.testing.PythonShellMetricsBolt"  # Storm's own; registers one metric
+METRIC = re.compile(r"my-custom-shell-metric\s+(\d+)\s*$", re.M)
+
+
+@pytest.fixture
+def observed(storm: Cluster, nimbus: Nimbus, tmp_path: Path) -> str:
+    """The topology's name; its bolt runs under Storm's PythonShellMetricsBolt in the place of ShellBolt."""
+    conf = {
+        "test.folder": str(tmp_path),
+        "topology.metrics.consumer.register": [
+            {"class": "org.apache.storm.metric.LoggingMetricsConsumer", "parallelism.hint": 1}
+        ],
+    }
+    shipment = pack(load_topology(str(SHIPPED / "observed.py")).with_conf(conf, "observed"))
+    structure = storm_topology(shipment)
+    thrift = types()
+    structure.bolts["watched"].bolt_object = thrift.ComponentObject(
+        java_object=thrift.JavaObject(
+            full_class_name=METRICS_BOLT,
+            args_list=[thrift.JavaObjectArg(string_arg=word) for word in shipment.commands["watched"]],
+        )
+    )
+    nimbus.call(
+        "submitTopologyWithOpts",
+        *("observed", nimbus.upload(shipment.jar()), json.dumps(storm_conf(shipment.topology)), structure),
+        thrift.SubmitOptions(initial_status=thrift.TopologyInitialStatus.ACTIVE),
+    )
+    return "observed"
+
+
+def test_logs_errors_metrics_ticks_and_being_switched_off_and_on(
+    storm: Cluster, nimbus: Nimbus, observed: str, tmp_path: Path
+) -> None:
+    at = ("--nimbus", storm.address)
+
+    def bolt() -> tuple[str, str, int, int]:
+        """Where ticks come from, how many came, and how many tuples."""
+        component, stream, ticks, seen = (tmp_path / "bolt").read_text().split()
+        return component, stream, int(ticks), int(seen)
+
+    def spout() -> list[str]:
+        """What it was told, one after the other, each once in a row."""
+        return [word for word, _ in groupby((tmp_path / "spout").read_text().split())]
+
+    wait_for(lambda: (tmp_path / "bolt").exists() and bolt()[3] > 0, "the bolt has seen a tuple and then a tick")
+    assert bolt()[:2] == ("__system", "__tick")
+
+    assert multilang("deactivate", observed, *at).returncode == 0
+    wait_for(lambda: spout()[-1] == "deactivate", "the spout is told that it is deactivated")
+    ticks = bolt()[2]
+    wait_for(lambda: bolt()[2] > ticks + 2, "time passes")
+    assert spout() == ["activate", "next", "deactivate"]
+
+    seen = bolt()[3]
+    [log] = storm.logs.glob(f"workers-artifacts/{observed}-*/*/worker.log")
+    wait_for(lambda: sum(map(int, METRIC.findall(log.read_text()))) == seen, "Storm's metric has counted every tuple")
+
+    assert multilang("activate", observed, *at).returncode == 0
+    wait_for(lambda: bolt()[3] > seen, "tuples come again")
+    assert spout() == ["activate", "next", "deactivate", "activate", "next"]
+
+    written = log.read_text()
+    for level in ("info", "warn", "error"):
+        assert re.search(rf"\[{level.upper()}\] .*this is {level}$", written, re.M)
+    assert "this is trace" not in written  # Storm's own configuration keeps what is at least info
+    assert "this is debug" not in written
+    assert re.search(r"\[WARN\] .*from a logger$", written, re.M)
+    assert re.search(r"\[INFO\] .*printed$", written, re.M)
+
+    [error] = topology_status(nimbus.topology(observed)).errors
+    assert (error.component, error.text) == ("watched", "nothing serious\nbut for two lines")
+    assert "nothing serious" in multilang("status", observed, *at).stderr
