@@ -9,7 +9,7 @@ from time import monotonic, sleep
 
 from multilang.component.collector import BoltCollector, SpoutCollector
 from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError
-from multilang.protocol.fast import fast_emit
+from multilang.protocol.fast import fast_ack, fast_emit
 from multilang.protocol.messages import (
     HEARTBEAT_STREAM,
     Ack,
@@ -289,7 +289,7 @@ class WireBoltCollector(_WireCollector, BoltCollector):
         super().__init__(wire)
         connection = wire.connection
         # The three that are called for every tuple, each without a call in between.
-        self.ack = connection.ack  # type: ignore[method-assign]
+        self.ack = fast_ack(connection)  # type: ignore[assignment,method-assign]
         self.emit_anchored = fast_emit(connection, self.emit, self)  # type: ignore[method-assign]
         self.emit = fast_emit(connection, self.emit)  # type: ignore[method-assign]
 

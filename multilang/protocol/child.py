@@ -87,7 +87,7 @@ class ChildConnection:
         self._outputs = Outputs()
         self.plain = self._outputs.plain
         self._escapes = False  # something came with a backslash
-        self._plain_ids = True  # no tuple id came with a character that JSON escapes; Storm's never do
+        self.plain_ids = True  # no tuple id came with a character that JSON escapes; Storm's never do
 
     # ---- what comes in ----
 
@@ -162,7 +162,7 @@ class ChildConnection:
                 tup.schema = schema
                 tup.unfinished = True
                 if escapes and not id.lstrip("-").isalnum():
-                    self._plain_ids = False
+                    self.plain_ids = False
                     self._outputs.nothing_plain()
                 self._yielded = tup
                 yield tup
@@ -298,7 +298,7 @@ class ChildConnection:
         id = tup.id
         if self.unfinished:
             self.unfinished.pop(id, None)
-        if self._plain_ids:
+        if self.plain_ids:
             self.write('{"command":"ack","id":"' + id + '"}\nend\n')
         else:
             self.write(f'{{"command":"ack","id":{dumps(id)}}}\nend\n')

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from multilang.protocol.codec import MAX_INT, MIN_INT, encode_values
 from multilang.protocol.errors import UnserializableValue
+from multilang.protocol.messages import Tuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from multilang.protocol.child import ChildConnection
-    from multilang.protocol.messages import Tuple
 
     class HasAnchors(Protocol):
         """What has the anchors to use when none are given."""
@@ -34,6 +34,23 @@ class NoAnchors:
 
 
 _NO_ANCHORS = NoAnchors()
+
+
+def fast_ack(connection: ChildConnection) -> Callable[[Tuple | str], None]:
+    """``connection.ack`` with what it reads for every tuple in cells."""
+    unfinished, otherwise, kind = connection.unfinished, connection.ack, Tuple
+
+    def ack(tup: Tuple | str) -> None:
+        if type(tup) is kind and tup.unfinished and connection.plain_ids:
+            tup.unfinished = False
+            id = tup.id
+            if unfinished:
+                unfinished.pop(id, None)
+            connection.write(f'{{"command":"ack","id":"{id}"}}\nend\n')
+        else:
+            otherwise(tup)
+
+    return ack
 
 
 def fast_emit(
@@ -55,9 +72,9 @@ def fast_emit(
         if anchors is None:
             anchors = default.anchors
         if (
-            direct_task is None
+            not need_task_ids
+            and direct_task is None
             and on_task_ids is None
-            and not need_task_ids
             and type(values) is list
             and len(anchors) == 1
         ):
