@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Tuple,
     )
     from multilang.local import LocalCluster
+    from multilang.state import KeyValueState, StatefulBasicBolt, StatefulBolt
     from multilang.topology import CustomGrouping, ShellBolt, ShellSpout, Topology, TopologyBuilder
 
 __version__ = "0.1.0"
@@ -41,6 +42,7 @@ _HOMES = {
         "Tuple",
     ),
     "multilang.local": ("LocalCluster",),
+    "multilang.state": ("KeyValueState", "StatefulBasicBolt", "StatefulBolt"),
     "multilang.topology": ("CustomGrouping", "ShellBolt", "ShellSpout", "Topology", "TopologyBuilder"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -53,12 +55,15 @@ __all__ = [
     "Context",
     "CustomGrouping",
     "FailedException",
+    "KeyValueState",
     "LocalCluster",
     "ReliableSpout",
     "ReportedFailedException",
     "ShellBolt",
     "ShellSpout",
     "Spout",
+    "StatefulBasicBolt",
+    "StatefulBolt",
     "Stream",
     "Topology",
     "TopologyBuilder",

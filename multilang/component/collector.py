@@ -88,6 +88,10 @@ class BoltCollector(Collector):
         self.emit_many(rows, stream, self.anchors if anchors is None else anchors)
 
     @abstractmethod
+    def received(self, tup: Tuple | str) -> Tuple:
+        """The unfinished input that ``tup`` (itself, a copy, or its id) stands for; raises what ``ack`` would."""
+
+    @abstractmethod
     def ack(self, tup: Tuple | str) -> None:
         """This input is done."""
 

@@ -323,6 +323,10 @@ class WireBoltCollector(_WireCollector, BoltCollector):
         """See BoltCollector."""
         self._connection.emit_many(rows, stream, anchors)
 
+    def received(self, tup: Tuple | str) -> Tuple:
+        """See BoltCollector."""
+        return self._connection.received(tup)
+
     def ack(self, tup: Tuple | str) -> None:
         """See BoltCollector."""
         self._connection.ack(tup)

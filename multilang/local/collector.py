@@ -42,7 +42,7 @@ class LocalBoltCollector(BoltCollector):
     def __init__(self, plan: TaskPlan, links: Links, stats: TaskStats) -> None:
         self._plan = plan
         self._links = links
-        emitter = _Emitter(plan, links, stats)
+        self._emitter = emitter = _Emitter(plan, links, stats)
         self.emit = _bolt_emit(self, emitter, automatic=False)  # type: ignore[method-assign]
         self.emit_anchored = _bolt_emit(self, emitter, automatic=True)  # type: ignore[method-assign]
         self.ack = _bolt_ack(emitter)  # type: ignore[method-assign]
@@ -52,6 +52,9 @@ class LocalBoltCollector(BoltCollector):
         emit = self.emit
         for values in rows:
             emit(values, stream, anchors)
+
+    def received(self, tup: Tuple | str) -> Tuple:
+        return self._emitter.received(tup, "ack")
 
     def log(self, message: str, level: int = 2) -> None:
         self._links.log(self._plan, message, level)

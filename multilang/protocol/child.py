@@ -290,6 +290,10 @@ class ChildConnection:
         else:
             self.write(f'{{"command":"sync","exhausted":{"true" if exhausted else "false"}}}\nend\n')
 
+    def received(self, tup: Tuple | str) -> Tuple:
+        """The unfinished tuple that ``tup`` (itself, a copy, or its id) stands for; LocalProtocolError when there is none."""
+        return self._finishable(tup, "ack")
+
     def ack(self, tup: Tuple | str) -> None:
         """This input is done; once, and after everything anchored to it."""
         if type(tup) is not Tuple or not tup.unfinished:

@@ -12,6 +12,8 @@ from multilang.local.tuples import LocalTuple, Origin
 from multilang.protocol import Tuple
 from multilang.protocol.codec import normalize
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.state.bolt import Stateful
+from multilang.state.memory import MemoryStateProvider
 from multilang.testing.harness import Emitted, Harness
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class BoltRun:
 
     ``emitted``: what it emitted, in order; ``acked``, ``failed``: the input tuples that it did so to, in order;
     ``unfinished``: those that it keeps; ``errors``: reported ones; ``logged``: (level, message); ``metrics``:
-    (name, params); ``bolt``: the bolt itself.
+    (name, params); ``bolt``: the bolt itself; ``state``: a stateful bolt's, a KeyValueState in memory.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class BoltRun:
         component: str,
         sink_tasks: int,
         seed: int,
+        state: Mapping[Any, Any] | None = None,
     ) -> None:
         sources: dict[str, dict[str, Sequence[str]]] = {}
         for tup in inputs:
@@ -84,8 +87,17 @@ class BoltRun:
             monotonic,
         )
         self.bolt = cast("Any", harness.plan.spec.component)
+        while self.bolt.wrapped is not None:
+            self.bolt = self.bolt.wrapped
         collector = LocalBoltCollector(harness.plan, links, TaskStats())
+        if isinstance(self.bolt, Stateful):
+            self.bolt._has_state = True
         self._execute = start_bolt(self.bolt, collector, harness.plan.conf, harness.plan.context)
+        if isinstance(self.bolt, Stateful):
+            self.state = MemoryStateProvider().new_state(component)
+            for key, value in (state or {}).items():
+                self.state.put(key, value)
+            self.bolt.init_state(self.state)
         self._collect()
 
     @property
@@ -140,15 +152,17 @@ def run_bolt(
     component: str = "bolt",
     sink_tasks: int = 1,
     seed: int = 0,
+    state: Mapping[Any, Any] | None = None,
 ) -> BoltRun:
     """Initialize ``bolt`` and give it ``tuples``, one after the other, in this thread.
 
     A tuple is made with ``make_tuple``, or is a dict of fields and values, or a list of values (of ``fields``);
     ``tick()`` makes a tick. Every output stream has a subscriber, the component "sink" of ``sink_tasks`` tasks
-    (by direct grouping where the stream is direct). Emits are checked as on the wire.
+    (by direct grouping where the stream is direct). Emits are checked as on the wire. ``state``: what a stateful bolt
+    finds in its state.
     """
     inputs = _tuples(tuples, fields)
-    run = BoltRun(bolt, inputs, conf, component, sink_tasks, seed)
+    run = BoltRun(bolt, inputs, conf, component, sink_tasks, seed, state)
     run.process(*inputs)
     return run
 

@@ -1,0 +1,59 @@
+"""State that survives crashes: stateful bolts, saved by Storm's three-phase checkpoints.
+
+The names below are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.state.api import KeyValueState, State, StateProvider
+    from multilang.state.bolt import StatefulBasicBolt, StatefulBolt
+    from multilang.state.errors import StateError, UnanchoredEmitError
+    from multilang.state.memory import MemoryStateProvider
+    from multilang.state.redis import RedisStateProvider
+    from multilang.state.serializers import Serializer
+    from multilang.state.sqlite import SqliteStateProvider
+
+_HOME_OF = {
+    "KeyValueState": "api",
+    "MemoryStateProvider": "memory",
+    "RedisStateProvider": "redis",
+    "Serializer": "serializers",
+    "SqliteStateProvider": "sqlite",
+    "State": "api",
+    "StateError": "errors",
+    "StateProvider": "api",
+    "StatefulBasicBolt": "bolt",
+    "StatefulBolt": "bolt",
+    "UnanchoredEmitError": "errors",
+}
+
+__all__ = [
+    "KeyValueState",
+    "MemoryStateProvider",
+    "RedisStateProvider",
+    "Serializer",
+    "SqliteStateProvider",
+    "State",
+    "StateError",
+    "StateProvider",
+    "StatefulBasicBolt",
+    "StatefulBolt",
+    "UnanchoredEmitError",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'multilang.state' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"multilang.state.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

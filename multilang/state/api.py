@@ -1,0 +1,121 @@
+"""State as Storm defines it: org.apache.storm.state's State, KeyValueState and StateProvider."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from multilang.state.errors import StateError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any, Generic, TypeVar
+
+    K = TypeVar("K")
+    V = TypeVar("V")
+
+    class _Typed(Generic[K, V]):
+        pass
+
+else:
+
+    class _Typed:
+        """``KeyValueState[str, int]`` is for type checkers; the module ``typing`` is none of a component's process's."""
+
+        def __class_getitem__(cls, item: Any) -> type:
+            return cls
+
+
+def unheard(step: str) -> None:
+    """What a step is told to when nobody asks for it."""
+
+
+class State(ABC):
+    """What a task keeps, saved in two phases. Everything is called in the task's thread.
+
+    ``prepare_commit`` and ``commit`` return when what they save is durable. The same transaction may be prepared again,
+    and committed again: after a crash the checkpoint spout repeats what it was doing.
+    """
+
+    trace: Callable[[str], None] = staticmethod(unheard)
+    """Called with the name of each step of saving; see ``multilang.state.trace``."""
+
+    @abstractmethod
+    def prepare_commit(self, txid: int) -> None:
+        """Save what changed since the last prepare, apart from what is committed."""
+
+    @abstractmethod
+    def commit(self, txid: int | None = None) -> None:
+        """Make what was prepared with ``txid`` the committed state; without ``txid``, all that changed, at once."""
+
+    @abstractmethod
+    def rollback(self) -> None:
+        """Forget everything that is not committed."""
+
+    def close(self) -> None:  # noqa: B027  # a state may have nothing to close
+        """The task ends."""
+
+
+class KeyValueState(State, _Typed["K", "V"]):
+    """A mapping. Keys are strings, integers, or tuples of these; values are what JSON has, but None.
+
+    A value that is changed in place (a list, a dict) is saved when it is put again.
+    """
+
+    @abstractmethod
+    def get(self, key: K, default: Any = None) -> Any:
+        """The value of ``key``, or ``default``."""
+
+    @abstractmethod
+    def put(self, key: K, value: V) -> None:
+        """Set the value of ``key``. TypeError or ValueError for what can't be saved."""
+
+    @abstractmethod
+    def delete(self, key: K) -> V | None:
+        """Remove ``key``; its value, None when there was none."""
+
+    @abstractmethod
+    def items(self) -> Iterator[tuple[K, V]]:
+        """All keys with their values, in no particular order; nothing may be put or deleted meanwhile."""
+
+    def __iter__(self) -> Iterator[tuple[K, V]]:
+        """As ``items``, as Storm's KeyValueState is iterated."""
+        return self.items()
+
+
+class StateProvider(ABC):
+    """Makes states. ``topology.state.provider`` names a subclass: ``"shop.state.MyProvider"``.
+
+    ``config``: the object in ``topology.state.provider.config``; ``conf``: the whole conf, with ``topology.name``. Each
+    task makes a provider of its own. Without ``namespaces`` and ``replace``, ``multilang state`` can't serve it.
+    """
+
+    durable: bool = True
+    """Whether a task that is started again finds what it saved."""
+
+    def __init__(self, config: Mapping[str, Any], conf: Mapping[str, Any]) -> None:
+        self.config = dict(config)
+        self.conf = dict(conf)
+
+    @abstractmethod
+    def new_state(self, namespace: str) -> State:
+        """The state of a namespace, as it was saved last; what was prepared and not committed included."""
+
+    def namespaces(self) -> list[str]:
+        """The namespaces that hold anything."""
+        raise StateError(f"{type(self).__name__} can't list what it stores")
+
+    def replace(self, states: Mapping[str, Mapping[Any, Any]]) -> None:
+        """Give these namespaces these committed contents (none: remove it), all of them or, after a crash, none."""
+        raise StateError(f"{type(self).__name__} can't replace what it stores")
+
+    def txids(self, namespace: str) -> tuple[int | None, int | None]:
+        """The transactions that were committed and prepared last."""
+        return None, None
+
+    def describe(self) -> str:
+        """Where it stores, for people."""
+        return type(self).__name__
+
+    def close(self) -> None:  # noqa: B027  # a provider may have nothing to close
+        """The task ends."""

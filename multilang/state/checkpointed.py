@@ -1,0 +1,140 @@
+"""What stands around each bolt of a stateful topology: checkpoints go through it, one after the other, and on."""
+
+from __future__ import annotations
+
+from multilang.component.report import report_exception
+from multilang.component.runner import start_bolt
+from multilang.component.wrapper import Wrapper
+from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
+from multilang.state import settings
+from multilang.state.barrier import Barrier
+from multilang.state.errors import UnanchoredEmitError
+from multilang.state.names import ROLLBACK, STREAM, STREAMS
+from multilang.state.providers import tracer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from multilang.component.collector import BoltCollector
+    from multilang.component.context import Context
+    from multilang.component.wrapper import Execute
+    from multilang.protocol.messages import Tuple
+
+_BEFORE_ALL = -(2**63)  # "start: minimum long"
+
+
+class Checkpointed(Wrapper):
+    """A wrapper that passes checkpoints on; ``handle`` says what else happens at one.
+
+    A tuple that is no checkpoint goes to ``self._run`` with one comparison of its stream and nothing else.
+    """
+
+    own_streams = STREAMS
+
+    def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
+        settings.check(conf)
+        self._attach(collector, conf, context)
+        self._last = _BEFORE_ALL
+        self._barrier = Barrier(context)
+        self._emit, self._ack, self._fail = collector.emit, collector.ack, collector.fail
+        self._received = collector.received
+        _anchored_only(collector, context)
+        self._run: Execute
+        self.prepare(collector, conf, context)
+
+        def execute(tup: Tuple) -> None:
+            if tup.stream == STREAM:
+                self.checkpoint(tup)
+            else:
+                self._run(tup)
+
+        return execute
+
+    def prepare(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
+        """Start the wrapped bolt and set ``self._run``, which gets every tuple that is no checkpoint."""
+        self._run = start_bolt(self.wrapped, collector, conf, context)
+
+    def handle(self, txid: int, action: str) -> bool:
+        """Do what a complete checkpoint asks for; False: it can't be done, and the checkpoint fails."""
+        return True
+
+    def after(self, txid: int, action: str) -> None:
+        """Called when the checkpoint has been passed on."""
+
+    def checkpoint(self, tup: Tuple) -> None:
+        """A checkpoint tuple came."""
+        txid, action = mark = (tup.values[0], tup.values[1])
+        if not self._barrier.complete(tup.task, mark) or txid < self._last:
+            self._ack(tup)
+            return
+        try:
+            forward = self.handle(txid, action)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the checkpoint fails and is repeated
+            report_exception(self, error, None, f"at {action} {txid}")
+            forward = False
+        if not forward:
+            self._fail(tup)
+            return
+        self.step("forward", txid)
+        self._emit([txid, action], STREAM, [tup])
+        self.step("forwarded", txid)
+        self._ack(tup)
+        self.step("acked", txid)
+        self._last = txid - 1 if action == ROLLBACK else txid
+        self.after(txid, action)
+
+    def step(self, name: str, txid: int | None) -> None:
+        """A step of the protocol is about to be taken, or was; see ``multilang.state.trace``."""
+
+
+class CheckpointTupleForwarder(Checkpointed):
+    """Stands around a bolt without state, and passes checkpoints on (Storm's CheckpointTupleForwarder)."""
+
+
+def traced(conf: dict[str, Any], namespace: str) -> Callable[[str, int | None], None] | None:
+    """Who wants to know of a namespace's steps."""
+    return tracer(conf, namespace)
+
+
+def is_tick(tup: Tuple) -> bool:
+    """A tick needs no replay, so its ack waits for no commit."""
+    return tup.stream == TICK_STREAM and tup.component == SYSTEM_COMPONENT
+
+
+def _anchored_only(collector: BoltCollector, context: Context) -> None:
+    """Refuse emits that are anchored to nothing without saying so; what a basic bolt emits is anchored in any case.
+
+    "All bolts in a stateful topology are expected to anchor the tuples while emitting."
+    """
+    emit, emit_many = collector.emit, collector.emit_many
+
+    def anchored(
+        values: Sequence[Any],
+        stream: str | None = None,
+        anchors: Sequence[Tuple | str] | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None:
+        if anchors is None:
+            raise _unanchored(context)
+        return emit(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
+
+    def many_anchored(
+        rows: Iterable[Sequence[Any]], stream: str | None = None, anchors: Sequence[Tuple | str] | None = None
+    ) -> None:
+        if anchors is None:
+            raise _unanchored(context)
+        emit_many(rows, stream, anchors)
+
+    collector.emit = anchored  # type: ignore[method-assign]
+    collector.emit_many = many_anchored  # type: ignore[method-assign]
+
+
+def _unanchored(context: Context) -> UnanchoredEmitError:
+    return UnanchoredEmitError(
+        f"bolt {context.component!r} emits a tuple that is anchored to nothing, in a stateful topology, which could not "
+        "know that it was lost; write emit(values, anchors=[tup]), or anchors=[] if that may be"
+    )

@@ -1,0 +1,116 @@
+"""What stands around a stateful bolt: saves its state at checkpoints, and acks its tuples when that is committed.
+
+Storm's StatefulBoltExecutor.
+"""
+
+from __future__ import annotations
+
+from multilang.component.runner import start_bolt
+from multilang.state.checkpointed import Checkpointed, is_tick, traced
+from multilang.state.names import COMMIT, INITSTATE, PREPARE, ROLLBACK, namespace
+from multilang.state.providers import provider_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.component.collector import BoltCollector
+    from multilang.component.context import Context
+    from multilang.component.wrapper import Execute
+    from multilang.protocol.messages import Tuple
+    from multilang.state.api import State
+
+
+class StatefulBoltExecutor(Checkpointed):
+    """``state``: the task's; ``_acked``: what the bolt acked since the last prepare; ``_prepared``: before that."""
+
+    def prepare(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
+        name = namespace(context.component, context.task_index)
+        self._provider = provider_of(conf)
+        self.state: State = self._provider.new_state(name)
+        trace = traced(conf, name)
+        if trace is not None:
+            self._trace(trace)
+        self._acked: list[Tuple] = []
+        self._prepared: list[Tuple] = []
+        self._pending: list[Tuple] = []  # what came before the state was there
+        self._initialized = False
+        self._run = self._pending.append
+        self._start_inner(collector, conf, context)
+
+    def _start_inner(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
+        collector.ack = self._acks_later()  # type: ignore[method-assign]
+        self.wrapped._has_state = True
+        self._inner: Execute = start_bolt(self.wrapped, collector, conf, context)
+
+    def _acks_later(self) -> Any:
+        acked = self._acked
+        append = acked.append
+        received, now = self._received, self._ack
+
+        def ack(tup: Any) -> None:
+            if type(tup) is str or not tup.unfinished:
+                tup = received(tup)  # its id, or a copy; raises for one that was acked before
+            if tup.task < 0 and is_tick(tup):
+                now(tup)
+                return
+            tup.unfinished = False
+            append(tup)
+
+        return ack
+
+    def handle(self, txid: int, action: str) -> bool:
+        bolt, state = self.wrapped, self.state
+        self.step("received", txid)
+        if action == PREPARE:
+            if not self._initialized:
+                return False
+            bolt.pre_prepare(txid)
+            state.prepare_commit(txid)
+            self._prepared += self._acked
+            self._acked.clear()
+        elif action == COMMIT:
+            bolt.pre_commit(txid)
+            state.commit(txid)
+            self.step("acks", txid)
+            self._finish(self._prepared, self._ack)
+            self.step("acks done", txid)
+        elif action == ROLLBACK:
+            bolt.pre_rollback()
+            state.rollback()
+            self.step("fails", txid)
+            self._finish(self._prepared, self._fail)
+            self._finish(self._acked, self._fail)
+            self.step("fails done", txid)
+        elif action == INITSTATE and not self._initialized:
+            bolt.init_state(state)
+            self._initialized = True
+            self._run = self._inner
+        return True
+
+    def after(self, txid: int, action: str) -> None:
+        if self._initialized and self._pending:
+            pending, self._pending[:] = self._pending[:], []
+            for tup in pending:
+                self._inner(tup)
+
+    def _finish(self, tuples: list[Tuple], how: Any) -> None:
+        """Really ack or fail what the bolt was told is acked."""
+        while tuples:
+            tup = tuples.pop()
+            tup.unfinished = True
+            how(tup)
+
+    def _trace(self, trace: Any) -> None:
+        def step(name: str, txid: int | None = None) -> None:
+            trace(name, txid)
+
+        self.step = step  # type: ignore[method-assign]
+        for traced_one in (self.state, getattr(self.state, "store", None)):
+            if traced_one is not None:
+                traced_one.trace = step
+
+    def close(self) -> None:
+        super().close()
+        self.state.close()
+        self._provider.close()

@@ -1,0 +1,82 @@
+"""From the conf to the provider that it names."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from multilang.component.errors import ConfigError
+from multilang.protocol.codec import loads
+from multilang.state.api import StateProvider
+from multilang.state.settings import CONFIG, PROVIDER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+MEMORY = "multilang.state.memory.MemoryStateProvider"
+SQLITE = "multilang.state.sqlite.SqliteStateProvider"
+REDIS = "multilang.state.redis.RedisStateProvider"
+
+# Storm's own names, as its documentation has them, and short ones.
+_OURS = {
+    "org.apache.storm.state.InMemoryKeyValueStateProvider": MEMORY,
+    "org.apache.storm.redis.state.RedisKeyValueStateProvider": REDIS,
+    "memory": MEMORY,
+    "sqlite": SQLITE,
+    "redis": REDIS,
+}
+
+
+def provider_of(conf: Mapping[str, Any]) -> StateProvider:
+    """The provider of ``topology.state.provider``; unless given, SQLite in the embedded cluster and memory on Storm."""
+    name = conf.get(PROVIDER)
+    if name is None:
+        name = SQLITE if conf.get("multilang.parent") == "local" else MEMORY
+    if not isinstance(name, str):
+        raise ConfigError(f"{PROVIDER} is {name!r}; use a class by its dotted name, or one of {', '.join(_OURS)}")
+    found = _load(_OURS.get(name, name))
+    if not isinstance(found, type) or not issubclass(found, StateProvider):
+        raise ConfigError(f"{PROVIDER} {name!r} is no subclass of multilang.state.StateProvider")
+    return found(_config(conf), conf)
+
+
+def tracer(conf: Mapping[str, Any], namespace: str) -> Callable[[str, int | None], None] | None:
+    """The function that ``multilang.state.trace`` names, for the steps of one namespace; None: nobody asks for them."""
+    name = conf.get("multilang.state.trace")
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise ConfigError(f"multilang.state.trace is {name!r}; use a function by its dotted name")
+    module, _, attribute = name.rpartition(".")
+    try:
+        function = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as problem:
+        raise ConfigError(f"multilang.state.trace {name!r} can't be imported: {problem}") from problem
+    return lambda step, txid: function(namespace, step, txid)
+
+
+def _config(conf: Mapping[str, Any]) -> dict[str, Any]:
+    """``topology.state.provider.config``: JSON text, as in Storm, or the object itself."""
+    value = conf.get(CONFIG)
+    if value is None:
+        return {}
+    if isinstance(value, str):
+        try:
+            value = loads(value)
+        except ValueError as problem:
+            raise ConfigError(f"{CONFIG} is no JSON: {problem}") from None
+    if not isinstance(value, dict):
+        raise ConfigError(f'{CONFIG} is a JSON object, such as {{"path": "state.sqlite"}}, not {value!r}')
+    return value
+
+
+def _load(name: str) -> Any:
+    module, _, attribute = name.rpartition(".")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as problem:
+        raise ConfigError(
+            f"{PROVIDER} {name!r} can't be imported: {problem}; use a class by its dotted name, "
+            f"or one of {', '.join(_OURS)}"
+        ) from problem

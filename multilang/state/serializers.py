@@ -1,0 +1,88 @@
+"""From keys and values to bytes and back: JSON, or a class of the user's own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from importlib import import_module
+
+from multilang.component.errors import ConfigError
+from multilang.protocol.codec import dumps, loads, reason_against
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+
+class Serializer(ABC):
+    """``keySerializerClass`` and ``valueSerializerClass`` of the provider's config name a subclass, by its dotted name."""
+
+    @abstractmethod
+    def encode(self, value: Any) -> bytes:
+        """At least one byte; TypeError or ValueError for what it does not take."""
+
+    @abstractmethod
+    def decode(self, data: bytes) -> Any:
+        """What ``encode`` made it of."""
+
+
+class JsonSerializer(Serializer):
+    """JSON, as it travels between components."""
+
+    def encode(self, value: Any) -> bytes:
+        if type(value) is not str:
+            reason = reason_against(value)
+            if reason is not None:
+                raise ValueError(f"{_shown(value)} can't be saved as JSON: {reason}")
+        try:
+            return dumps(value).encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{_shown(value)} can't be saved as JSON: {reason_against(value)}") from None
+
+    def decode(self, data: bytes) -> Any:
+        return loads(data)
+
+
+class JsonKeySerializer(JsonSerializer):
+    """Strings, integers and tuples of these: what is equal has one form, and different forms are not equal."""
+
+    def encode(self, value: Any) -> bytes:
+        check_key(value)
+        return super().encode(value)
+
+    def decode(self, data: bytes) -> Any:
+        return _as_key(super().decode(data))
+
+
+def check_key(key: Any) -> None:
+    """Raise TypeError unless ``key`` is a string, an integer, or a tuple of these."""
+    kind = type(key)
+    if kind is tuple:
+        for part in key:
+            check_key(part)
+    elif kind is not str and kind is not int:
+        raise TypeError(f"a key of a state is a string, an integer or a tuple of these, not {_shown(key)}")
+
+
+def serializer(config: Mapping[str, Any], member: str, default: type[Serializer]) -> Serializer:
+    """The serializer that ``config`` names, or a ``default``."""
+    name = config.get(member)
+    if name is None:
+        return default()
+    module, _, attribute = str(name).rpartition(".")
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as problem:
+        raise ConfigError(f"{member} {name!r} can't be imported: {problem}; write 'package.module.Class'") from problem
+    if not isinstance(found, type) or not issubclass(found, Serializer):
+        raise ConfigError(f"{member} {name!r} is no subclass of multilang.state.Serializer")
+    return found()
+
+
+def _as_key(value: Any) -> Any:
+    return tuple(_as_key(part) for part in value) if isinstance(value, list) else value
+
+
+def _shown(value: Any) -> str:
+    text = ascii(value)
+    return f"{text[:80]}{'…' if len(text) > 80 else ''} ({type(value).__name__})"

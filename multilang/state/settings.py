@@ -1,0 +1,89 @@
+"""The conf keys of state, checked."""
+
+from __future__ import annotations
+
+import os
+
+from multilang.component.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+INTERVAL = "topology.state.checkpoint.interval.ms"
+TIMEOUT = "topology.message.timeout.secs"
+PROVIDER = "topology.state.provider"
+CONFIG = "topology.state.provider.config"
+ALIGNMENT = "multilang.state.alignment"
+CACHE = "multilang.state.cache.keys"
+TRACE = "multilang.state.trace"
+LEAST_INTERVAL_MS = 100
+EXACT = "exact"
+AT_LEAST_ONCE = "at-least-once"
+
+
+def check(conf: Mapping[str, Any]) -> None:
+    """Raise ConfigError for the first setting that can't work; what is not set has its default."""
+    interval = interval_secs(conf)
+    timeout = conf.get(TIMEOUT, 30)
+    if conf.get("topology.enable.message.timeouts") is not False and _is_number(timeout) and interval >= timeout:
+        raise ConfigError(
+            f"{INTERVAL} is {interval * 1000:g} ({interval:g} s) and {TIMEOUT} is {timeout:g}: tuples are acked when their "
+            "state is committed, so they would time out before; make the interval a fraction of the timeout"
+        )
+    if conf.get("topology.acker.executors") == 0:
+        raise ConfigError(
+            "topology.acker.executors is 0: without ackers the checkpoint spout would take everything for done at once, "
+            "and no state could be relied upon; leave it out, or give a number from 1"
+        )
+    alignment(conf)
+    cached_keys(conf)
+
+
+def interval_secs(conf: Mapping[str, Any]) -> float:
+    """Seconds from the start of one checkpoint to that of the next."""
+    value = conf.get(INTERVAL)
+    if value is None:
+        return 1.0
+    if not _is_number(value) or not 0 < value < float("inf"):
+        raise ConfigError(f"{INTERVAL} is {value!r}; use milliseconds, from {LEAST_INTERVAL_MS} on")
+    return float(max(value, LEAST_INTERVAL_MS)) / 1000
+
+
+def alignment(conf: Mapping[str, Any]) -> str:
+    """What state promises: AT_LEAST_ONCE or EXACT."""
+    value = conf.get(ALIGNMENT, AT_LEAST_ONCE)
+    if value not in (EXACT, AT_LEAST_ONCE):
+        raise ConfigError(f"{ALIGNMENT} is {value!r}; use {AT_LEAST_ONCE!r} or {EXACT!r}")
+    return str(value)
+
+
+def cached_keys(conf: Mapping[str, Any]) -> int:
+    """How many unchanged keys of a task's state are kept in memory."""
+    value = conf.get(CACHE, 100_000)
+    if type(value) is not int or value < 0:
+        raise ConfigError(f"{CACHE} is {value!r}; use a number of keys, from 0")
+    return value
+
+
+def check_members(config: Mapping[str, Any], what: str, own: tuple[str, ...]) -> None:
+    """Refuse what a provider's config has besides its ``own`` members and those that all have."""
+    # Java's classes of keys and values: JSON needs no class to read them back.
+    known = ("keyClass", "valueClass", "keySerializerClass", "valueSerializerClass", *own)
+    unknown = [name for name in config if name not in known]
+    if unknown:
+        raise ConfigError(f"{CONFIG}: {what} knows no {unknown[0]!r}; it has {', '.join(known)}")
+
+
+def state_home() -> str:
+    """The folder of the embedded cluster's state files."""
+    own = os.environ.get("MULTILANG_STATE_HOME")
+    if own:
+        return os.path.abspath(own)
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(base, "storm-multilang")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

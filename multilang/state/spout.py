@@ -1,0 +1,181 @@
+"""The checkpoint spout: starts each checkpoint, and brings all tasks to one state when something went wrong.
+
+Storm's CheckpointSpout and CheckPointState.
+"""
+
+from __future__ import annotations
+
+from time import monotonic, time
+
+from multilang.component.errors import ConfigError
+from multilang.component.spout import Spout
+from multilang.state import settings
+from multilang.state.checkpointed import traced
+from multilang.state.names import (
+    COMMIT,
+    COMMITTED,
+    COMMITTING,
+    FIELDS,
+    INITSTATE,
+    PREPARE,
+    PREPARING,
+    ROLLBACK,
+    SPOUT,
+    STATE_KEY,
+    STREAM,
+    TASKS_KEY,
+    namespace,
+)
+from multilang.state.providers import provider_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from multilang.component.context import Context
+    from multilang.state.api import KeyValueState
+
+_ACTIONS = {PREPARING: PREPARE, COMMITTING: COMMIT}
+_RECOVERIES = {PREPARING: ROLLBACK, COMMITTING: COMMIT, COMMITTED: INITSTATE}
+
+
+class CheckpointSpout(Spout):
+    """``stateful``: the ids of the components whose state it looks after.
+
+    Where it stands (transaction, and PREPARING, COMMITTING or COMMITTED) is stored before it takes effect.
+    """
+
+    output_streams = {STREAM: FIELDS}
+
+    def __init__(self, stateful: Sequence[str], alignment: str) -> None:
+        self.stateful = list(stateful)
+        self.alignment = alignment
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        settings.check(conf)
+        check_alignment(self.alignment, conf)
+        self._interval = settings.interval_secs(conf)
+        name = namespace(SPOUT, context.task_index)
+        self._provider = provider_of(conf)
+        self._state: KeyValueState[str, Any] = self._provider.new_state(name)  # type: ignore[assignment]
+        self._step: Callable[[str, int], None] = traced(conf, name) or _unheard
+        self._check_tasks(context)
+        # What is in memory alone is forgotten with this task, while others live on with what they committed: so
+        # transactions go on from the clock there, and never back.
+        first = -1 if self._provider.durable else int(time() * 1000)
+        self.txid, self.state = self._state.get(STATE_KEY) or [first, COMMITTED]
+        self.recovering = True
+        self._running = False  # a step is under way
+        self._started_at = float("-inf")
+        self._not_before = float("-inf")
+        self._failures = 0
+
+    def clock(self) -> float:
+        """Seconds on a clock that never goes back."""
+        return monotonic()
+
+    def next_tuple(self) -> None:
+        if self._running:
+            return
+        now = self.clock()
+        if now < self._not_before:
+            return
+        if self.recovering:
+            self._ask(_RECOVERIES[self.state])
+        elif self.state != COMMITTED:
+            if self.may_commit():
+                self._ask(_ACTIONS[self.state])
+        elif now - self._started_at >= self._interval:
+            self._started_at = now
+            self._save(self.txid + 1, PREPARING)
+            self._ask(PREPARE)
+
+    def ack(self, tup_id: Any) -> None:
+        if tup_id != self.txid:
+            self.log(f"checkpoint {tup_id} was acked, but the current one is {self.txid}", "warn")
+            self._running = False
+            return
+        self._step("ack received", self.txid)
+        self._failures = 0
+        self._not_before = float("-inf")
+        if self.recovering:
+            self.recovered()
+        elif self.state == PREPARING:
+            self._save(self.txid, COMMITTING)
+        else:
+            self._save(self.txid, COMMITTED)
+        self._running = False
+
+    def fail(self, tup_id: Any) -> None:
+        self.recovering = True
+        self._running = False
+        # A bolt that can't do it would be asked without a pause.
+        pause = min(self._interval / 10 * 2 ** min(self._failures, 10), max(self._interval, 1.0))
+        self._failures += 1
+        self._not_before = self.clock() + pause
+        self.log(f"checkpoint {tup_id} failed ({self.state}); all tasks go back to what is committed", "warn")
+
+    def exhausted(self) -> bool:
+        """Between two checkpoints there is nothing that anybody waits for."""
+        return self.state == COMMITTED and not self.recovering and not self._running
+
+    def close(self) -> None:
+        self._state.close()
+        self._provider.close()
+
+    def may_commit(self) -> bool:
+        """Whether what was prepared may be committed already."""
+        return True
+
+    def recovered(self) -> None:
+        """A step of the recovery is done."""
+        if self.state == PREPARING:
+            self._save(self.txid - 1, COMMITTED)
+        elif self.state == COMMITTING:
+            self._save(self.txid, COMMITTED)
+        else:
+            self.recovering = False
+
+    def _ask(self, action: str) -> None:
+        self._running = True
+        self._step("emit", self.txid)
+        self.emit([self.txid, action], self.txid, STREAM)
+        self._step("emitted", self.txid)
+
+    def _save(self, txid: int, state: str) -> None:
+        self._step(f"save {state}", txid)
+        self._state.put(STATE_KEY, [txid, state])
+        self._state.commit()
+        self.txid, self.state = txid, state
+        self._step(f"saved {state}", txid)
+
+    def _check_tasks(self, context: Context) -> None:
+        """Refuse state that was divided among another number of tasks."""
+        now = {component: len(context.tasks(component)) for component in self.stateful}
+        stored: dict[str, int] = self._state.get(TASKS_KEY) or {}
+        for component, tasks in now.items():
+            before = stored.get(component, tasks)
+            if before != tasks:
+                raise ConfigError(
+                    f"the state of {component!r} is that of {before} tasks, and it has {tasks} now, so that keys would be "
+                    f"looked for where they are not: multilang state reshard TOPOLOGY {component} {tasks} moves them "
+                    f"({self._provider.describe()})"
+                )
+        if stored != {**stored, **now}:
+            self._state.put(TASKS_KEY, {**stored, **now})
+            self._state.commit()
+
+
+def _unheard(step: str, txid: int) -> None:
+    """What a step is told to when nobody asks for it."""
+
+
+def check_alignment(built: str, conf: dict[str, Any]) -> None:
+    """The topology was made for one alignment; a conf that was laid over it later can't change that."""
+    wanted = settings.alignment(conf)
+    if wanted != built:
+        raise ConfigError(
+            f"{settings.ALIGNMENT} is {wanted!r}, and the topology was built for {built!r}: it is settled when the topology is "
+            f"built, so give it there, build(conf={{{settings.ALIGNMENT!r}: {wanted!r}}})"
+        )

@@ -1,0 +1,210 @@
+"""A key-value state in front of a store: what the task uses is in memory, and what changed is written at checkpoints."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from multilang.state.api import KeyValueState, unheard
+from multilang.state.errors import StateError
+from multilang.state.serializers import JsonKeySerializer, JsonSerializer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from multilang.state.serializers import Serializer
+
+CACHED_KEYS = 100_000  # that are unchanged, unless the conf says otherwise (multilang.state.cache.keys)
+_MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
+
+
+class Store(ABC):
+    """Where the bytes of one namespace are: committed ones, and over them prepared ones (None: deleted)."""
+
+    trace: Callable[[str], None] = staticmethod(unheard)
+
+    @abstractmethod
+    def txids(self) -> tuple[int | None, int | None]:
+        """The transactions that were committed and prepared last."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many keys there are, about."""
+
+    @abstractmethod
+    def load(self, key: bytes) -> bytes | None:
+        """The value of a key, prepared before committed."""
+
+    @abstractmethod
+    def scan(self) -> Iterator[tuple[bytes, bytes]]:
+        """All keys with their values, prepared before committed."""
+
+    @abstractmethod
+    def prepare(self, txid: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Save ``rows`` over what is prepared already."""
+
+    @abstractmethod
+    def commit(self, txid: int) -> None:
+        """Make what is prepared the committed state."""
+
+    @abstractmethod
+    def write(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Save and commit ``rows`` at once, under no transaction."""
+
+    @abstractmethod
+    def rollback(self) -> None:
+        """Forget what is prepared."""
+
+    def close(self) -> None:  # noqa: B027  # not every store has something to close
+        """The task ends."""
+
+
+class _Encoded(bytes):
+    """A value's bytes as they were when it was put: what is done to it later is not saved by that."""
+
+    __slots__ = ()
+
+
+class StoredState(KeyValueState["Any", "Any"]):
+    """``live``: what was read and written, None for what is not there; ``changed``: what is to be prepared.
+
+    At most ``cached`` unchanged keys are kept in memory. A store of no more than that is read at the start, so that a key
+    that was never seen costs no question.
+    """
+
+    def __init__(
+        self, namespace: str, store: Store, keys: Serializer, values: Serializer, cached: float = CACHED_KEYS
+    ) -> None:
+        self.namespace = namespace
+        self.store = store
+        self._keys = keys
+        self._values = values
+        # What these take without a look needs none when it is put.
+        self._json = type(values) is JsonSerializer
+        self._json_keys = type(keys) is JsonKeySerializer
+        self._cached = cached
+        self._live: dict[Any, Any] = {}
+        self._changed: dict[Any, Any] = {}
+        self._complete = False  # every key of the store is in ``live``
+        self._read()
+
+    # ---- what a component does ----
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        value = self._live.get(key)
+        if value is None:
+            if not self._complete and key not in self._live:
+                value = self._load(key)
+            if value is None:
+                return default
+        return value
+
+    def put(self, key: Any, value: Any) -> None:
+        if not (type(key) is str and key.isascii() and self._json_keys):
+            self._keys.encode(key)
+        kind = type(value)
+        if self._json and (value.isascii() if kind is str else kind is int and _MIN_INT <= value <= _MAX_INT):
+            self._changed[key] = value
+        elif value is None:
+            raise ValueError(
+                f"None is no value of a state: delete({key!r}) removes the key, and get(key, default) knows it is gone"
+            )
+        else:
+            self._changed[key] = self._encode(value)
+        self._live[key] = value
+
+    def delete(self, key: Any) -> Any:
+        value = self.get(key)
+        if value is not None:
+            self._live[key] = self._changed[key] = None
+        return value
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        if not self._complete:
+            live = self._live
+            decode_key, decode = self._keys.decode, self._values.decode
+            for raw, value in self.store.scan():
+                key = decode_key(raw)
+                if key not in live:
+                    yield key, decode(value)
+        for key, value in self._live.items():
+            if value is not None:
+                yield key, value
+
+    # ---- what checkpoints do ----
+
+    def prepare_commit(self, txid: int) -> None:
+        committed, _ = self.store.txids()
+        if committed is not None and txid <= committed:
+            raise StateError(
+                f"transaction {txid} can't be prepared in {self.namespace!r}, where {committed} is committed already; "
+                "two topologies may be using the same state"
+            )
+        rows = self._rows()
+        self.store.prepare(txid, rows)
+        self._changed.clear()
+        if len(self._live) > self._cached:
+            self._forget()
+
+    def commit(self, txid: int | None = None) -> None:
+        if txid is None:
+            self.store.write(self._rows())
+            self._changed.clear()
+            return
+        committed, prepared = self.store.txids()
+        if committed is not None and txid < committed:
+            raise StateError(
+                f"transaction {txid} can't be committed in {self.namespace!r}, where {committed} is committed already"
+            )
+        if prepared is not None and txid != prepared:
+            raise StateError(
+                f"transaction {txid} can't be committed in {self.namespace!r}, where {prepared} is prepared"
+            )
+        self.store.commit(txid)
+
+    def rollback(self) -> None:
+        self.store.rollback()
+        self._changed.clear()
+        self._read()
+
+    def close(self) -> None:
+        self.store.close()
+
+    # ---- inside ----
+
+    def _read(self) -> None:
+        self._live = {}
+        self._complete = self.store.count() <= self._cached
+        if self._complete:
+            decode_key, decode = self._keys.decode, self._values.decode
+            self._live = {decode_key(key): decode(value) for key, value in self.store.scan()}
+
+    def _load(self, key: Any) -> Any:
+        raw = self.store.load(self._keys.encode(key))
+        value = None if raw is None else self._values.decode(raw)
+        if len(self._live) - len(self._changed) > self._cached:
+            self._forget()
+        self._live[key] = value
+        return value
+
+    def _forget(self) -> None:
+        """A full memory is emptied but for what is not written yet: which keys will be needed again nobody knows."""
+        live = self._live
+        self._live = {key: live[key] for key in self._changed}
+        self._complete = False
+
+    def _encode(self, value: Any) -> _Encoded:
+        data = _Encoded(self._values.encode(value))
+        if not data:
+            raise ValueError(f"{type(self._values).__name__} makes no byte of {value!r}; a value has at least one")
+        return data
+
+    def _rows(self) -> list[tuple[bytes, bytes | None]]:
+        key_of, encode = self._keys.encode, self._values.encode
+        rows: list[tuple[bytes, bytes | None]] = []
+        for key, value in self._changed.items():
+            if value is not None and type(value) is not _Encoded:
+                value = encode(value)
+            rows.append((key_of(key), value))
+        return rows

@@ -1,0 +1,364 @@
+"""What every provider's key-value state does: Storm's rules for prepare, commit and rollback."""
+
+from __future__ import annotations
+
+import pytest
+
+from multilang.component.errors import ConfigError
+from multilang.state import KeyValueState, Serializer, StateError, StateProvider
+from multilang.state.providers import provider_of
+
+
+class Upper(Serializer):
+    """Keys as people write them."""
+
+    def encode(self, value):
+        return value.upper().encode()
+
+    def decode(self, data):
+        return data.decode().lower()
+
+
+class Text(Serializer):
+    def encode(self, value):
+        return str(value).encode()
+
+    def decode(self, data):
+        return data.decode()
+
+
+class Own(StateProvider):
+    def new_state(self, namespace):
+        return OwnState(namespace, self.config)
+
+
+class OwnState(KeyValueState):
+    def __init__(self, namespace, config):
+        self.namespace, self.config, self.content = namespace, config, {}
+
+    def get(self, key, default=None):
+        return self.content.get(key, default)
+
+    def put(self, key, value):
+        self.content[key] = value
+
+    def delete(self, key):
+        return self.content.pop(key, None)
+
+    def items(self):
+        return iter(self.content.items())
+
+    def prepare_commit(self, txid):
+        pass
+
+    def commit(self, txid=None):
+        pass
+
+    def rollback(self):
+        pass
+
+
+def test_what_is_put_is_got_deleted_and_iterated(provider):
+    state = provider.new_state("count-0")
+    assert state.get("moon") is None
+    assert state.get("moon", 7) == 7
+    state.put("moon", 1)
+    state.put("sun", {"of": ["two", 2, None, 1.5], "é": True})
+    state.put(("a", 1), "tuple")
+    state.put(3, -(2**63))
+    assert (state.get("moon"), state.get("sun")["é"], state.get(("a", 1)), state.get(3)) == (1, True, "tuple", -(2**63))
+    assert dict(state) == dict(state.items()) == {
+        "moon": 1, "sun": {"of": ["two", 2, None, 1.5], "é": True}, ("a", 1): "tuple", 3: -(2**63)
+    }  # fmt: skip
+    assert state.delete("moon") == 1
+    assert state.delete("moon") is None
+    assert state.get("moon", 0) == 0
+    assert "moon" not in dict(state)
+
+
+def test_what_is_not_committed_is_undone_by_a_rollback(provider):
+    state = provider.new_state("count-0")
+    state.put("kept", 1)
+    state.put("changed", 1)
+    state.put("deleted", 1)
+    state.prepare_commit(1)
+    state.commit(1)
+    state.put("changed", 2)
+    state.delete("deleted")
+    state.put("new", 1)
+    state.prepare_commit(2)
+    state.put("newer", 1)
+    assert dict(state) == {"kept": 1, "changed": 2, "new": 1, "newer": 1}
+    state.rollback()
+    assert dict(state) == {"kept": 1, "changed": 1, "deleted": 1}
+    assert state.get("new") is None
+    state.put("changed", 3)
+    state.prepare_commit(2)
+    state.commit(2)
+    state.rollback()
+    assert dict(state) == {"kept": 1, "changed": 3, "deleted": 1}
+
+
+def test_what_is_put_after_a_prepare_is_no_part_of_it(provider):
+    state = provider.new_state("count-0")
+    state.put("moon", 1)
+    state.prepare_commit(1)
+    state.put("moon", 2)
+    state.commit(1)
+    assert state.get("moon") == 2
+    state.rollback()
+    assert state.get("moon") == 1
+
+
+def test_a_state_that_is_rolled_back_before_any_commit_is_empty(provider):
+    state = provider.new_state("count-0")
+    state.put("moon", 1)
+    state.prepare_commit(0)
+    state.rollback()
+    assert dict(state) == {}
+    state.put("moon", 5)
+    state.prepare_commit(0)
+    state.commit(0)
+    assert state.get("moon") == 5
+
+
+def test_preparing_again_adds_to_what_is_prepared(provider):
+    state = provider.new_state("count-0")
+    state.put("moon", 1)
+    state.put("sun", 1)
+    state.prepare_commit(1)
+    state.put("sun", 2)
+    state.prepare_commit(1)
+    state.commit(1)
+    state.rollback()
+    assert dict(state) == {"moon": 1, "sun": 2}
+
+
+def test_transactions_go_forward_only(provider):
+    state = provider.new_state("count-0")
+    state.prepare_commit(5)
+    with pytest.raises(StateError, match="5 is prepared"):
+        state.commit(6)
+    state.commit(5)
+    state.commit(5)  # repeated after a failure
+    with pytest.raises(StateError, match="5 is committed already"):
+        state.prepare_commit(5)
+    with pytest.raises(StateError, match="5 is committed already"):
+        state.commit(4)
+    state.prepare_commit(6)
+
+
+def test_a_commit_without_a_prepare_is_taken(provider):
+    state = provider.new_state("count-0")
+    state.commit(3)
+    assert dict(state) == {}
+
+
+def test_a_commit_under_no_transaction_saves_at_once(provider):
+    state = provider.new_state("$checkpointspout-0")
+    state.put("__state", [4, "COMMITTING"])
+    state.put("__gone", 1)
+    state.commit()
+    state.delete("__gone")
+    state.commit()
+    state.rollback()
+    assert dict(state) == {"__state": [4, "COMMITTING"]}
+
+
+def test_namespaces_are_apart(provider):
+    one, other = provider.new_state("count-0"), provider.new_state("count-1")
+    one.put("moon", 1)
+    one.prepare_commit(1)
+    one.commit(1)
+    assert other.get("moon") is None
+    assert dict(other) == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "error", "says"),
+    [
+        (1.5, 1, TypeError, "a key of a state"),
+        (True, 1, TypeError, "a key of a state"),
+        (("a", None), 1, TypeError, "a key of a state"),
+        ("moon", None, ValueError, "delete"),
+        ("moon", float("nan"), ValueError, "nan"),
+        ("moon", 2**64, ValueError, "64"),
+        ("moon", {1: 2}, ValueError, "string keys"),
+        ("moon", {"deep": [object()]}, ValueError, "object"),
+        ("moon", "\ud800", ValueError, "surrogate"),
+        ("\ud800", 1, ValueError, "surrogate"),
+        ("moon", b"bytes", ValueError, "bytes"),
+    ],
+)
+def test_what_can_not_be_saved_is_refused_where_it_is_put(provider, key, value, error, says):
+    state = provider.new_state("count-0")
+    with pytest.raises(error, match=says):
+        state.put(key, value)
+    assert dict(state) == {}
+    state.prepare_commit(1)
+
+
+def test_what_is_done_to_a_value_after_its_put_is_saved_by_the_next_put(provider):
+    state = provider.new_state("count-0")
+    value = ["a"]
+    state.put("list", value)
+    value.append("b")
+    state.prepare_commit(1)
+    state.commit(1)
+    state.rollback()
+    assert state.get("list") == ["a"]
+
+
+def test_another_task_finds_what_was_committed_and_what_was_prepared(durable):
+    first = provider_of(durable)
+    state = first.new_state("count-0")
+    for word in ("moon", "sun", "star"):
+        state.put(word, 1)
+    state.prepare_commit(1)
+    state.commit(1)
+    state.put("moon", 2)
+    state.delete("sun")
+    state.prepare_commit(2)
+    state.put("star", 99)
+    state.close()
+    first.close()
+    second = provider_of(durable)
+    again = second.new_state("count-0")
+    assert second.txids("count-0") == (1, 2)
+    assert dict(again) == {"moon": 2, "star": 1}
+    again.commit(2)
+    again.rollback()
+    assert dict(again) == {"moon": 2, "star": 1}
+    again.close()
+    second.close()
+
+
+@pytest.mark.parametrize("cached", [0, 3, 100_000])
+def test_keys_that_memory_does_not_hold_are_read_when_they_are_asked_for(durable, cached):
+    found = provider_of({**durable, "multilang.state.cache.keys": cached})
+    state = found.new_state("count-0")
+    for n in range(50):
+        state.put(n, n * n)
+        if n % 7 == 0:
+            state.prepare_commit(n)
+        if n % 14 == 0:
+            state.commit(n)
+    state.delete(10)
+    assert [state.get(n) for n in range(50)] == [None if n == 10 else n * n for n in range(50)]
+    assert state.get(50) is None
+    assert dict(state) == {n: n * n for n in range(50) if n != 10}
+    state.close()
+    again = found.new_state("count-0")  # what was put after the last prepare is not there
+    assert dict(again) == {n: n * n for n in range(50)}
+    state = again
+    again.rollback()
+    assert dict(again) == {n: n * n for n in range(43)}
+    assert again.get(49) is None
+    state.close()
+    found.close()
+
+
+def test_what_a_provider_stores_is_listed_and_replaced(durable):
+    found = provider_of(durable)
+    assert found.namespaces() == []
+    for index in range(3):
+        state = found.new_state(f"count-{index}")
+        state.put("moon", index)
+        state.prepare_commit(1)
+        state.commit(1)
+        state.put("moon", 99)
+        state.prepare_commit(2)
+        state.close()
+    assert found.namespaces() == ["count-0", "count-1", "count-2"]
+    found.replace({"count-0": {"sun": 1, 2: 3}, "count-1": {}})
+    contents = {}
+    for name in found.namespaces():
+        state = found.new_state(name)
+        contents[name] = dict(state)
+        state.close()
+    assert contents == {"count-0": {"sun": 1, 2: 3}, "count-2": {"moon": 99}}
+    state = found.new_state("count-0")
+    state.prepare_commit(0)
+    state.close()
+    found.close()
+
+
+def test_serializers_of_ones_own_are_used(durable):
+    config = durable["topology.state.provider.config"]
+    own = {"keySerializerClass": f"{__name__}.Upper", "valueSerializerClass": f"{__name__}.Text"}
+    if isinstance(config, dict):
+        conf = {**durable, "topology.state.provider.config": {**config, **own}}
+    else:
+        import ujson
+
+        conf = {**durable, "topology.state.provider.config": ujson.dumps({**ujson.loads(config), **own})}
+    found = provider_of(conf)
+    state = found.new_state("count-0")
+    state.put("moon", "1")
+    state.prepare_commit(1)
+    assert state.store.load(b"MOON") == b"1"
+    state.rollback()
+    with pytest.raises(ValueError, match="at least one"):
+        state.put("moon", "")
+    state.close()
+    found.close()
+
+
+def test_a_provider_of_ones_own_is_found_by_its_name():
+    conf = {"topology.state.provider": f"{__name__}.Own", "topology.state.provider.config": '{"where": "there"}'}
+    found = provider_of(conf)
+    assert isinstance(found, Own)
+    assert found.new_state("count-0").config == {"where": "there"}
+    with pytest.raises(StateError, match="Own can't list"):
+        found.namespaces()
+    with pytest.raises(StateError, match="Own can't replace"):
+        found.replace({})
+
+
+@pytest.mark.parametrize(
+    ("conf", "says"),
+    [
+        ({"topology.state.provider": "nowhere.Provider"}, "nowhere"),
+        ({"topology.state.provider": "org.apache.storm.hbase.state.HBaseKeyValueStateProvider"}, "HBase"),
+        ({"topology.state.provider": "multilang.state.names.STREAM"}, "no subclass"),
+        ({"topology.state.provider": 5}, "dotted name"),
+        ({"topology.state.provider.config": "{"}, "no JSON"),
+        ({"topology.state.provider.config": "[1]"}, "JSON object"),
+        ({"topology.state.provider": "sqlite", "topology.state.provider.config": {"file": "x"}}, "'file'"),
+        ({"topology.state.provider": "sqlite", "topology.state.provider.config": {"path": 1}}, "path is 1"),
+        ({"topology.state.provider": "memory", "topology.state.provider.config": {"path": "x"}}, "'path'"),
+        (
+            {"topology.state.provider": "redis", "topology.state.provider.config": {"jedisPoolConfig": {"hots": "x"}}},
+            "'hots'",
+        ),
+        (
+            {"topology.state.provider": "redis", "topology.state.provider.config": {"jedisPoolConfig": {"port": "x"}}},
+            "port is 'x'",
+        ),
+        ({"topology.state.provider": "redis", "topology.state.provider.config": {"jedisPoolConfig": 5}}, "an object"),
+        (
+            {
+                "topology.state.provider": "sqlite",
+                "topology.state.provider.config": {"keySerializerClass": "nowhere.Keys"},
+            },
+            "keySerializerClass",
+        ),
+        (
+            {
+                "topology.state.provider": "sqlite",
+                "topology.state.provider.config": {"valueSerializerClass": "collections.Counter"},
+            },
+            "no subclass",
+        ),
+    ],
+)
+def test_a_wrong_setting_is_named(conf, says):
+    with pytest.raises(ConfigError, match=says):
+        provider_of({"topology.name": "stateful", **conf})
+
+
+def test_unless_told_otherwise_state_is_in_a_file_here_and_in_memory_on_storm(tmp_path, monkeypatch):
+    monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path))
+    here = provider_of({"multilang.parent": "local", "topology.name": "word count"})
+    assert here.describe() == f"SQLite file {tmp_path}/word_count.sqlite"
+    assert provider_of({"topology.name": "word count"}).describe().startswith("memory")

@@ -1,0 +1,102 @@
+"""Redis: what is in it is what Storm's documentation promises, and it may go away for a while."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from multilang.state import RedisStateProvider, StateError
+from multilang.state.providers import provider_of
+from tests.state.conftest import free_port, wait_for
+
+
+@pytest.fixture
+def client(redis):
+    import redis as module
+
+    client = module.Redis(port=redis.port, decode_responses=True)
+    yield client
+    client.close()
+
+
+def test_the_keys_are_those_of_storms_redis_state(redis, client):
+    found = provider_of(redis.conf)
+    state = found.new_state("count-0")
+    state.put("moon", 1)
+    state.put("sun", ["a", 2])
+    state.prepare_commit(3)
+    assert client.hgetall("count-0$prepare") == {'"moon"': "1", '"sun"': '["a",2]'}
+    assert client.hgetall("count-0$txid") == {"prepare": "3"}
+    assert not client.exists("count-0")
+    state.commit(3)
+    assert client.hgetall("count-0") == {'"moon"': "1", '"sun"': '["a",2]'}
+    assert client.hgetall("count-0$txid") == {"prepare": "3", "commit": "3"}
+    assert not client.exists("count-0$prepare")
+    state.delete("moon")
+    state.prepare_commit(4)
+    assert client.hgetall("count-0$prepare") == {'"moon"': ""}
+    state.commit(4)
+    assert client.hgetall("count-0") == {'"sun"': '["a",2]'}
+    state.put("star", 1)
+    state.prepare_commit(5)
+    state.rollback()
+    assert sorted(client.keys()) == ["count-0", "count-0$txid"]
+    assert client.hgetall("count-0$txid") == {"prepare": "4", "commit": "4"}
+    found.close()
+
+
+def test_a_redis_that_is_killed_and_started_again_is_waited_for(tmp_path, redis_server):
+    server = type(redis_server)(tmp_path)
+    server.start()
+    try:
+        found = provider_of(server.conf)
+        state = found.new_state("count-0")
+        state.put("moon", 1)
+        state.prepare_commit(1)
+        server.kill()
+        restarter = threading.Timer(0.5, server.start)
+        restarter.start()
+        try:
+            state.commit(1)
+        finally:
+            restarter.join()
+        again = found.new_state("count-0")
+        assert dict(again) == {"moon": 1}
+        assert found.txids("count-0") == (1, 1)
+        found.close()
+    finally:
+        server.kill()
+
+
+def test_a_redis_that_is_not_there_is_named_after_a_while(monkeypatch):
+    monkeypatch.setattr("multilang.state.redis.PATIENCE_SECS", 0.5)
+    found = RedisStateProvider({"jedisPoolConfig": {"host": "127.0.0.1", "port": 1, "timeout": 100}}, {})
+    start = time.monotonic()
+    with pytest.raises(StateError, match=r"Redis 127\.0\.0\.1:1, database 0 can't be used"):
+        found.new_state("count-0")
+    assert time.monotonic() - start < 60
+
+
+def test_a_redis_cluster_is_named_by_its_nodes(tmp_path, redis_server):
+    import redis as module
+
+    server = type(redis_server)(tmp_path)
+    server.start("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
+    try:
+        with module.Redis(port=server.port) as client:
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+            wait_for(lambda: "cluster_state:ok" in str(client.execute_command("CLUSTER", "INFO")), "the cluster is up")
+        found = RedisStateProvider({"jedisClusterConfig": {"nodes": [f"127.0.0.1:{server.port}"]}}, {})
+        state = found.new_state("count-0")
+        state.put("moon", 1)
+        state.prepare_commit(1)
+        state.commit(1)
+        assert dict(found.new_state("count-0")) == {"moon": 1}
+        assert found.namespaces() == ["count-0"]
+        with pytest.raises(StateError, match="all at once"):
+            found.replace({})
+        found.close()
+    finally:
+        server.kill()

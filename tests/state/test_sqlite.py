@@ -1,0 +1,101 @@
+"""The SQLite file: what is damaged is refused and left as it is, and tasks that write at once wait for each other."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from multilang.state import SqliteStateProvider, StateError
+
+
+def provider(path: Path) -> SqliteStateProvider:
+    return SqliteStateProvider({"path": str(path)}, {})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file of some pages, with nothing beside it."""
+    path = tmp_path / "state.sqlite"
+    state = provider(path).new_state("count-0")
+    for n in range(5000):
+        state.put(f"key {n}", "x" * 40)
+    state.prepare_commit(1)
+    state.commit(1)
+    state.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("VACUUM")  # no free pages, in which nothing could be damaged
+    connection.close()
+    assert [each.name for each in tmp_path.iterdir()] == ["state.sqlite"]
+    return path
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("how", ["cut", "overwritten", "zeroed", "not a database"])
+def test_a_torn_file_is_refused_and_left_as_it_is(path, how, seed):
+    chance = random.Random(seed)
+    data = bytearray(path.read_bytes())
+    if how == "cut":
+        del data[chance.randrange(100, len(data) - 4096) :]
+    elif how == "overwritten":
+        page = chance.randrange(1, len(data) // 4096) * 4096
+        data[page : page + 4096] = chance.randbytes(4096)
+    elif how == "zeroed":
+        page = chance.randrange(1, len(data) // 4096) * 4096
+        data[page : page + 4096] = bytes(4096)
+    else:
+        data[:16] = b"not a database.."
+    path.write_bytes(data)
+    with pytest.raises(StateError, match=r"state\.sqlite is damaged .*put back a copy"):
+        provider(path).new_state("count-0")
+    assert path.read_bytes() == data
+
+
+def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path):
+    path = tmp_path / "other.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE data (key, value)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StateError, match="none of state"):
+        provider(path).new_state("count-0")
+    assert path.read_bytes() == before
+
+
+def test_a_file_of_a_later_version_is_refused(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 7")
+    connection.close()
+    with pytest.raises(StateError, match="layout 7"):
+        provider(path).new_state("count-0")
+
+
+def test_a_folder_in_the_files_place_is_named(tmp_path):
+    with pytest.raises(StateError, match="can't be opened"):
+        provider(tmp_path).new_state("count-0")
+
+
+WRITER = """
+import sys
+from multilang.state import SqliteStateProvider
+state = SqliteStateProvider({"path": sys.argv[1]}, {}).new_state(sys.argv[2])
+for txid in range(40):
+    state.put("n", txid)
+    state.prepare_commit(txid)
+    state.commit(txid)
+"""
+
+
+def test_tasks_that_start_and_write_at_once_wait_for_each_other(tmp_path):
+    path = tmp_path / "deep" / "er" / "state.sqlite"
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(path), f"count-{index}"], stderr=subprocess.PIPE)
+        for index in range(4)
+    ]
+    assert [(writer.communicate(timeout=120)[1], writer.returncode) for writer in writers] == [(b"", 0)] * 4
+    found = provider(path)
+    assert [found.txids(name) for name in found.namespaces()] == [(39, 39)] * 4
