@@ -12,7 +12,7 @@ from . import environment, report
 from .driver import Driver, children
 from .measure import FULL, QUICK, Suite, say
 
-SECTIONS = ("rates", "heartbeats", "starts", "memory", "flat", "cluster", "storm")
+SECTIONS = ("rates", "heartbeats", "starts", "memory", "flat", "cluster", "storm", "shellbolt")
 
 
 def arguments() -> argparse.Namespace:
@@ -21,11 +21,11 @@ def arguments() -> argparse.Namespace:
         description="Measures this project against pystorm, streamparse, storm.py, a bare ujson loop and a native child.",
     )
     parser.add_argument(
-        "sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; all but storm if none"
+        "sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; all but the last two if none"
     )
     parser.add_argument("--quick", action="store_true", help="shorter runs: a look, not a figure to quote")
     parser.add_argument(
-        "--storm", action="store_true", help="also storm.py under a real Storm LocalCluster (Maven, JDK 17)"
+        "--storm", action="store_true", help="also what takes a real Storm: storm and shellbolt (Maven, JDK 17)"
     )
     parser.add_argument("--children", metavar="NAME,...", help="only these implementations")
     parser.add_argument(
@@ -40,9 +40,10 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     chosen = arguments()
-    sections = chosen.sections or [name for name in SECTIONS if name != "storm"]
-    if chosen.storm and "storm" not in sections:
-        sections.append("storm")
+    real = ("storm", "shellbolt")
+    sections = chosen.sections or [name for name in SECTIONS if name not in real]
+    if chosen.storm:
+        sections += real
     names = chosen.children.split(",") if chosen.children else None
     try:
         driver = Driver()

@@ -97,6 +97,17 @@ def storm_jars() -> tuple[Path, Path]:
     return folder / "lib", flux
 
 
+def java_classes(source: Path, lib: Path) -> Path:
+    """The folder of a Java program's classes, compiled against Storm's jars; anew when its source has changed."""
+    folder = cache_folder() / f"{source.stem}-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
+    if not folder.exists():
+        part = folder.with_suffix(".part")
+        shutil.rmtree(part, ignore_errors=True)
+        run(["javac", "-nowarn", "-d", str(part), "-cp", f"{lib}/*", str(source)], f"a JDK, for {source.name}")
+        part.rename(folder)
+    return folder
+
+
 def native(name: str) -> Path:
     """A program of native/, compiled by the system's compiler; anew when its source has changed."""
     source = HERE / "native" / f"{name}.c"

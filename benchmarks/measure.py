@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from . import environment, real_storm
+from . import environment, real_storm, shell_bolt
 from .driver import Child, Driver, WrongAnswer
 
 #: Which children run each workload; what is not there is left out.
@@ -24,6 +24,7 @@ RATES = {
 HEARTBEATS = ("ours", "pystorm", "storm.py", "bare", "native")
 STARTS = ("ours", "import ujson", "pystorm", "streamparse", "storm.py", "bare", "native")
 PLAIN = ("ujson", "import ujson")
+SHELL_BOLT = ("ours", "pystorm", "storm.py", "native")
 MEMORY = ("ours", "ujson", "pystorm", "streamparse", "storm.py", "bare", "native")
 
 
@@ -54,10 +55,22 @@ class Effort:
     sentences: dict[str, int]
     cluster_rounds: int
     storm_seconds: float
+    shell_bolt: tuple[int, float, float]  # rounds, seconds to warm up, seconds to measure
 
 
-FULL = Effort(7, 0.6, 4000, 21, (100_000, 1_000_000, 10_000_000), 3, {"process": 30_000, "inprocess": 150_000}, 3, 10.0)
-QUICK = Effort(3, 0.2, 1000, 7, (100_000, 1_000_000), 1, {"process": 5_000, "inprocess": 30_000}, 1, 4.0)
+FULL = Effort(
+    7,
+    0.6,
+    4000,
+    21,
+    (100_000, 1_000_000, 10_000_000),
+    3,
+    {"process": 30_000, "inprocess": 150_000},
+    3,
+    10.0,
+    (3, 4.0, 6.0),
+)
+QUICK = Effort(3, 0.2, 1000, 7, (100_000, 1_000_000), 1, {"process": 5_000, "inprocess": 30_000}, 1, 4.0, (1, 4.0, 4.0))
 
 
 def say(text: str) -> None:
@@ -225,3 +238,10 @@ class Suite:
                 say(f"storm: {peer}")
                 rate = real_storm.sentences_per_second(peer, self.effort.storm_seconds)
                 self.results.add("cluster", "process", peer, rate)
+
+    def shellbolt(self) -> None:
+        """The split bolt under Storm's own ShellBolt in a LocalCluster, everything else being Java."""
+        children = self.right("split", SHELL_BOLT)
+        for name, rate in shell_bolt.sentences_per_second(children, *self.effort.shell_bolt):
+            say(f"shellbolt: {name} {rate:,.0f}")
+            self.results.add("shellbolt", "split", name, rate)

@@ -24,6 +24,7 @@ UNITS = {
     "flat ns": "CPU nanoseconds per tuple",
     "flat MiB": "resident memory after that many tuples, MiB",
     "cluster": "word count, sentences per second, process: with child processes, inprocess: without",
+    "shellbolt": "the split bolt under Storm's ShellBolt, acked sentences of ten words per second",
     "cluster cpu": "word count, sentences per CPU-second of all processes, start and end included",
 }
 

@@ -40,5 +40,7 @@ TARGETS = (
     Target("flat", "cost", None, at_most=1.1),
     Target("flat", "memory", None, at_most=1.1),
     Target("cluster", "process", "storm", at_least=3),
+    Target("shellbolt", "split", "pystorm", at_least=3.5),
+    Target("shellbolt", "split", "native", at_least=0.5, aim=0.62),
     Target("cluster", "inprocess", None, at_least=25_000, aim=60_000),
 )
