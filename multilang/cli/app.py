@@ -21,6 +21,7 @@ ELSEWHERE = {
     **{name: ("topologies", name) for name in ("activate", "deactivate", "kill", "rebalance", "status")},
     "blob": ("blob", "blob"),
     "cluster": ("cluster", "cluster"),
+    "conformance": ("conformance", "conformance"),
     "list": ("topologies", "list_topologies"),
     "submit": ("submit", "submit"),
 }

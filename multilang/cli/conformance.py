@@ -1,0 +1,265 @@
+"""``multilang conformance``: what does a program get wrong about the multi-lang protocol?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from multilang.cli import exits
+from multilang.cli.arguments import conf_entries
+
+KINDS = ("auto", "bolt", "spout")
+
+
+class Kinds(click.Group):
+    """``conformance -- node x.js`` is ``conformance auto -- node x.js``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, "-h", "--help"):
+            args = ["auto", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=Kinds, no_args_is_help=True)
+def conformance() -> None:
+    """Test a program, in any language, against Storm's multi-lang protocol.
+
+    \b
+      multilang conformance -- node mybolt.js            is it a bolt or a spout? then all cases
+      multilang conformance spout -- ruby myspout.rb     say it
+      multilang conformance bolt --case bolt/heartbeat -- python3 mybolt.py
+      multilang conformance record -o talk.jsonl -- python3 mybolt.py
+      multilang conformance replay talk.jsonl -- node mybolt.js
+      multilang conformance matrix a.json b.json --html matrix.html
+
+    \b
+    Exit status: 0  every MUST is kept (with --strict: every SHOULD, too)
+                 1  not every one is
+                 2  the command line is wrong, or it can't be told what the program is
+                 3  the program can't be started
+    """  # noqa: D301 - click wants the very sign that backslash-b stands for
+
+
+def _streams(
+    _context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, list[str]] | None:
+    """``default=word,count``: the fields of a stream."""
+    streams = {}
+    for text in texts:
+        name, equals, fields = text.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{text!r} is not STREAM=FIELD,FIELD; write for example default=word,count")
+        streams[name] = [field for field in fields.split(",") if field]
+    return streams or None
+
+
+def _tuples(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> list[list[Any]]:
+    tuples = []
+    for text in texts:
+        try:
+            values = json.loads(text)
+        except ValueError:
+            values = None
+        if not isinstance(values, list):
+            raise click.BadParameter(f"""{text!r} is no JSON array of values; write for example '["a sentence", 1]'""")
+        tuples.append(values)
+    return tuples
+
+
+def _run_options(function: Any) -> Any:
+    output = click.Path(dir_okay=False, writable=True, path_type=Path)
+    options = [
+        click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND..."),
+        click.option(
+            "--case",
+            "patterns",
+            multiple=True,
+            metavar="PATH",
+            help="Only these: bolt/heartbeat/2, bolt/heartbeat, '*/log/*'.",
+        ),
+        click.option("--strict", is_flag=True, help="A SHOULD that is not kept fails, too."),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(min=0.1),
+            default=10.0,
+            show_default=True,
+            help="Seconds that an answer may take.",
+        ),
+        click.option(
+            "-j",
+            "--jobs",
+            type=click.IntRange(min=1),
+            default=2,
+            show_default=True,
+            help="Cases at once, each with a process of its own.",
+        ),
+        click.option("--name", help="What the program is called in reports. [default: its command]"),
+        click.option(
+            "--tuple",
+            "tuples",
+            multiple=True,
+            callback=_tuples,
+            metavar="JSON",
+            help="The values of a tuple for a bolt that does not keep the contract.",
+        ),
+        click.option(
+            "--output",
+            "streams",
+            multiple=True,
+            callback=_streams,
+            metavar="STREAM=FIELDS",
+            help="What a program that does not keep the contract emits: default=word,count.",
+        ),
+        click.option(
+            "--component", default="tested", show_default=True, help="The component's id, as the context says it."
+        ),
+        click.option(
+            "-c",
+            "--conf",
+            multiple=True,
+            callback=conf_entries,
+            metavar="KEY=VALUE",
+            help="An entry of the topology's conf; VALUE is JSON or text.",
+        ),
+        click.option(
+            "--contract/--no-contract",
+            default=None,
+            help="Whether the program keeps the conformance contract. [default: it is asked]",
+        ),
+        click.option("--junit", type=output, metavar="FILE", help="Write JUnit's XML."),
+        click.option(
+            "--json",
+            "as_json",
+            type=output,
+            metavar="FILE",
+            help="Write the result as data, for matrix too; - is standard output.",
+        ),
+        click.option("--html", type=output, metavar="FILE", help="Write a page."),
+        click.option("--list", "only_list", is_flag=True, help="Show the cases, and run nothing."),
+        click.option("-v", "--verbose", is_flag=True, help="Every case, and whole conversations of failures."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _command(kind: str) -> None:
+    helps = {
+        "auto": "Find out whether it is a bolt or a spout, and test it.",
+        "bolt": "Play ShellBolt against a program.",
+        "spout": "Play ShellSpout against a program.",
+    }
+
+    @conformance.command(kind, help=helps[kind], context_settings={"allow_interspersed_args": False})
+    @_run_options
+    def run(**options: Any) -> int:
+        return run_cases(kind, **options)
+
+
+for each in KINDS:
+    _command(each)
+
+
+def run_cases(kind: str, command: tuple[str, ...], patterns: tuple[str, ...], only_list: bool, **options: Any) -> int:
+    """The run, its reports and its exit status."""
+    from multilang.cli.conformance_view import listed
+    from multilang.conformance import CannotStart, Target, Undecided, all_cases
+    from multilang.conformance.case import selected
+
+    known = all_cases(None if kind == "auto" else kind)
+    try:
+        cases = selected(known, patterns)
+    except LookupError as error:
+        raise click.UsageError(
+            f"no case {error.args[0]!r}{_of(kind)}; multilang conformance --list shows them"
+        ) from None
+    if only_list:
+        for line in listed(cases, options["verbose"]):
+            click.echo(line)
+        return exits.OK
+    if not command:
+        raise click.UsageError(
+            "no program is given; write for example: multilang conformance bolt -- python3 mybolt.py"
+        )
+    target = Target(
+        list(command),
+        kind,
+        timeout=options["timeout"],
+        component=options["component"],
+        name=options["name"],
+        streams=options["streams"],
+        tuples=options["tuples"] or Target(()).tuples,
+        conf=options["conf"],
+        contract=options["contract"],
+    )
+    try:
+        return _run(target, cases, **options)
+    except CannotStart as error:
+        click.echo(f"Error: the program can't be started: {error}", err=True)
+        return exits.NEVER_STARTED
+    except Undecided as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _of(kind: str) -> str:
+    return "" if kind == "auto" else f" for a {kind}"
+
+
+def _run(target: Any, cases: Any, *, jobs: int, strict: bool, verbose: bool, **options: Any) -> int:
+    from multilang.cli.conformance_view import write_result
+    from multilang.cli.view import console
+    from multilang.conformance import Run
+    from multilang.conformance.junit import to_junit
+    from multilang.conformance.page import to_page
+
+    to_stdout = str(options["as_json"]) == "-"
+    screen = console(sys.stderr if to_stdout else sys.stdout)
+    done = 0
+    with screen.status("starting …") as status:
+
+        def report(case: Any) -> None:
+            nonlocal done
+            done += 1
+            status.update(f"{done} cases done, last {case.path}")
+
+        result = Run(target, jobs, report).run(cases)
+    if not result.cases:
+        raise click.UsageError(f"the program is a {result.kind}, and none of the chosen cases is for one")
+    write_result(result, screen, verbose, strict)
+    texts: dict[str, Callable[[], str]] = {
+        "junit": lambda: to_junit(result, strict),
+        "as_json": result.to_json,
+        "html": lambda: to_page([result]),
+    }
+    for name, text in texts.items():
+        if name == "as_json" and to_stdout:
+            sys.stdout.write(text())
+        elif options[name] is not None:
+            options[name].write_text(text(), "utf-8")
+    return exits.FAILED_TUPLES if result.bad(strict) else exits.OK
+
+
+@conformance.command()
+@click.argument("results", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--html",
+    required=True,
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="Where the page goes.",
+)
+def matrix(results: tuple[Path, ...], html: Path) -> int:
+    """Put several results (written by --json) side by side on one page."""
+    from multilang.conformance.page import to_page
+    from multilang.conformance.result import BadResult, read
+
+    try:
+        html.write_text(to_page(read(results)), "utf-8")
+    except BadResult as error:
+        raise click.UsageError(str(error)) from None
+    return exits.OK

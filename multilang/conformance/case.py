@@ -1,0 +1,129 @@
+"""What a case is: a requirement, where it comes from, and a function that plays the parent and can fail.
+
+Cases of one section of the protocol stand in one file of ``cases/`` and number themselves in order, so that
+``bolt/heartbeat/2`` is the second of its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from multilang.conformance.reading import Finding
+    from multilang.conformance.talk import Talk
+
+Level = Literal["MUST", "SHOULD"]
+
+PAGE = "Multi-Lang Protocol 1.1.0"
+MEASURED = "measured on Storm 2.8.3"
+
+
+class Failed(Exception):
+    """The program does not keep the requirement. ``expected`` and ``received`` are shown one above the other."""
+
+    def __init__(self, why: str, expected: str | None = None, received: str | None = None, timed_out: bool = False):
+        super().__init__(why)
+        self.why = why
+        self.expected = expected
+        self.received = received
+        self.timed_out = timed_out
+
+
+class Halted(Exception):
+    """The program broke a rule on which a Storm worker ends, so that this conversation could not go on."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.detail)
+        self.finding = finding
+
+
+class NotApplicable(Exception):
+    """The case can't be played to this program; says why."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One requirement and its check."""
+
+    path: str
+    level: Level
+    title: str
+    requirement: str
+    source: str
+    run: Callable[[Talk], None] | None = None
+    steps: tuple[str, ...] = ()
+    """Steps of the conformance contract that the program must know for it."""
+    watch: tuple[str, ...] = ()
+    """Codes of findings that break this requirement, in whichever conversation they turn up."""
+    env: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """``bolt``, ``spout`` or ``common``."""
+        return self.path.split("/")[0]
+
+    def fits(self, kind: str) -> bool:
+        """Whether it is meant for this kind of program."""
+        return self.kind in ("common", kind)
+
+
+@dataclass
+class Section:
+    """One section of the protocol."""
+
+    path: str
+    name: str
+    source: str
+    cases: list[Case] = field(default_factory=list)
+
+    def must(self, title: str, requirement: str, **more: object) -> Callable[[Callable[[Talk], None]], None]:
+        """Adds a case whose failure is a failure."""
+        return self._add("MUST", title, requirement, more)
+
+    def should(self, title: str, requirement: str, **more: object) -> Callable[[Callable[[Talk], None]], None]:
+        """Adds a case whose failure is a warning, unless the run is strict."""
+        return self._add("SHOULD", title, requirement, more)
+
+    def watch(self, level: Level, codes: str, title: str, requirement: str, source: str | None = None) -> None:
+        """Adds a requirement that is watched in every conversation of a run."""
+        self._append(level, title, requirement, source=source, watch=tuple(codes.split()))
+
+    def _add(self, level: Level, title: str, requirement: str, more: dict[str, object]) -> Callable[..., None]:
+        def add(run: Callable[[Talk], None]) -> None:
+            self._append(level, title, requirement, run=run, **more)
+
+        return add
+
+    def _append(self, level: Level, title: str, requirement: str, **more: object) -> None:
+        steps = more.pop("steps", "")
+        assert isinstance(steps, str)
+        source = more.pop("source", None) or self.source
+        path = f"{self.path}/{len(self.cases) + 1}"
+        self.cases.append(
+            Case(path, level, title, requirement, source, steps=tuple(steps.split()), **more)  # type: ignore[arg-type]
+        )
+
+
+def selected(cases: list[Case], patterns: tuple[str, ...]) -> list[Case]:
+    """The cases that a pattern names: a path, the beginning of one (``bolt/heartbeat``), or ``*/heartbeat/*``.
+
+    Raises LookupError for a pattern that names none.
+    """
+    if not patterns:
+        return cases
+    chosen: dict[str, Case] = {}
+    for pattern in patterns:
+        found = list(_matching(cases, pattern.strip("/")))
+        if not found:
+            raise LookupError(pattern)
+        chosen |= {case.path: case for case in found}
+    return [case for case in cases if case.path in chosen]
+
+
+def _matching(cases: list[Case], pattern: str) -> Iterator[Case]:
+    for case in cases:
+        if case.path == pattern or case.path.startswith(pattern + "/") or fnmatchcase(case.path, pattern):
+            yield case

@@ -1,0 +1,83 @@
+"""Acks and fails: each tuple has one of them, once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import MEASURED, PAGE, Failed, Section
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("bolt/ack", "Ack", f"{PAGE}, Bolts: ack")
+
+
+@section.must("an ack", 'An ack is {"command": "ack", "id": …} with the tuple\'s id.', steps="ack")
+def _(t: Talk) -> None:
+    t.handshake()
+    id = t.steps(["ack"])
+    t.same(t.finished(id), "ack", "the tuple was not acked")
+
+
+@section.must("an ack later", "A tuple that was kept is acked when user code says so.", steps="keep ack")
+def _(t: Talk) -> None:
+    t.handshake()
+    first = t.steps(["keep", "a"])
+    t.barrier()
+    if first in t.monitor.finished:
+        raise Failed(
+            "the tuple was kept by user code, and finished all the same",
+            "no ack and no fail yet",
+            t.monitor.finished[first],
+        )
+    second = t.steps(["ack", "a"])
+    t.same([t.finished(first), t.finished(second)], ["ack", "ack"], "the tuples were not acked")
+
+
+@section.must("acks in another order", "Tuples may be acked in any order.", steps="keep ack")
+def _(t: Talk) -> None:
+    t.handshake()
+    a, b, c = (t.steps(["keep", name]) for name in "abc")
+    t.finished(t.steps(["ack", "c"], ["ack", "a"], ["ack", "b"]))
+    order = [id for id in t.monitor.finished if id in (a, b, c)]
+    t.same(order, [c, a, b], "the acks came otherwise")
+
+
+@section.must("an ack of one among many", "Acking one tuple leaves the others as they are.", steps="keep ack")
+def _(t: Talk) -> None:
+    t.handshake()
+    ids = {name: t.steps(["keep", name]) for name in "abcde"}
+    t.finished(t.steps(["ack", "c"]))
+    t.barrier()
+    t.same(sorted(name for name, id in ids.items() if id in t.monitor.finished), ["c"], "other tuples were finished")
+
+
+@section.must("500 tuples, each acked once", "No tuple is forgotten in a crowd.", steps="emit")
+def _(t: Talk) -> None:
+    t.handshake()
+    for id in [t.steps() for _ in range(500)]:
+        t.finished(id)
+    t.barrier()
+
+
+section.watch(
+    "MUST",
+    "ack.again",
+    "no tuple is acked after its ack or fail",
+    "A second ack halts the worker.",
+    f"{MEASURED} (ack_twice)",
+)
+section.watch(
+    "MUST",
+    "ack.unknown",
+    "no tuple is acked that never came",
+    "An ack of an unknown id halts the worker.",
+    f"{MEASURED} (ack_int)",
+)
+section.watch(
+    "MUST",
+    "ack.id-type",
+    "the id of an ack is a string",
+    "The number is another id than the string, one that Storm does not know.",
+    f"{MEASURED} (ack_int)",
+)

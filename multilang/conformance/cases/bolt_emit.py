@@ -1,0 +1,92 @@
+"""What a bolt emits: values, streams, and what Storm makes of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import MEASURED, PAGE, Section
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("bolt/emit", "Emits", f"{PAGE}, Bolts: emits")
+
+
+@section.must(
+    "the values of an emit", "An emit's tuple is the list of its values, as user code gave them.", steps="emit"
+)
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", [{"a": [1, "x", None]}]]])
+    t.emitted(out, [[{"a": [1, "x", None]}]], "the values are others")
+
+
+@section.must(
+    "the default stream",
+    "An emit without a stream goes to the default stream: stream is left out, or says default.",
+    steps="emit",
+)
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", ["x"]]])
+    t.same([message.value.get("stream", "default") for message in out.emits], ["default"], "the stream is another")
+
+
+@section.must("another stream", "stream names the stream.", steps="emit")
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", ["x"], {"stream": "other"}], ["emit", ["y"]], ["emit", [1, 2], {"stream": "pair"}]])
+    t.same(
+        [[message.stream, message.values] for message in out.emits],
+        [["other", ["x"]], ["default", ["y"]], ["pair", [1, 2]]],
+        "streams or values are others",
+    )
+
+
+@section.must("emits in order", "Emits of one input come in the order in which they were made.", steps="emit")
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", [n], {"stream": ["default", "other"][n % 2]}] for n in range(40)])
+    t.emitted(out, [[n] for n in range(40)], "emits are missing, or out of order")
+
+
+@section.must(
+    "a tuple without emits", "A bolt need not emit: the tuple is acked, and nothing else comes.", steps="emit"
+)
+def _(t: Talk) -> None:
+    [out] = t.perform([])
+    t.same(out.emits.values, [], "there are emits")
+
+
+section.watch(
+    "MUST",
+    "emit.tuple",
+    "an emit's tuple is a list",
+    "A text, an object or nothing in its place halts the worker, or the next one.",
+    f"{MEASURED} (tuple_not_list, null_tuple)",
+)
+section.watch("MUST", "emit.stream-type", "a stream is a string", "Storm casts it to one.", "Storm's JsonSerializer")
+section.watch(
+    "MUST",
+    "emit.stream emit.stream-empty",
+    "a stream is declared",
+    "An emit to a stream that the topology does not declare halts the worker; so does the empty name.",
+    f"{MEASURED} (stream)",
+)
+section.watch(
+    "MUST",
+    "emit.need",
+    "need_task_ids is true or false",
+    'Storm casts it to a Boolean: 0 or "false" halts the worker.',
+    "Storm's JsonSerializer",
+)
+section.watch(
+    "SHOULD",
+    "emit.arity",
+    "as many values as fields",
+    "Storm does not count: a bolt that asks for the missing field by name fails, far from here.",
+    f"{MEASURED} (arity, arity_more)",
+)
+section.watch(
+    "SHOULD",
+    "command.unknown",
+    "no unknown commands",
+    "Storm passes over what it does not know: a misspelt ack is a tuple that times out.",
+    f"{MEASURED} (unknown_command)",
+)

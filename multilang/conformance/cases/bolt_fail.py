@@ -1,0 +1,71 @@
+"""Fails: the other end of a tuple."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import MEASURED, PAGE, Section
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("bolt/fail", "Fail", f"{PAGE}, Bolts: fail")
+
+
+@section.must("a fail", 'A fail is {"command": "fail", "id": …} with the tuple\'s id, and no ack.', steps="fail")
+def _(t: Talk) -> None:
+    t.handshake()
+    id = t.steps(["fail"])
+    t.same(t.finished(id), "fail", "the tuple was not failed")
+    t.barrier()
+
+
+@section.must("a fail later", "A tuple that was kept is failed when user code says so.", steps="keep fail")
+def _(t: Talk) -> None:
+    t.handshake()
+    first = t.steps(["keep", "a"])
+    second = t.steps(["fail", "a"])
+    t.same([t.finished(first), t.finished(second)], ["fail", "ack"], "the tuples had other ends")
+
+
+@section.must("a fail behind emits", "Emits before the fail stand; they are written before it.", steps="emit fail")
+def _(t: Talk) -> None:
+    t.handshake()
+    id = t.steps(["emit", [1]], ["fail"])
+    t.same(t.finished(id), "fail", "the tuple was not failed")
+    t.emitted(t.received, [[1]], "the emit did not come")
+
+
+@section.must(
+    "the component lives on",
+    "A failed tuple is no fault of the component: the next one is worked on.",
+    steps="emit fail",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.finished(t.steps(["fail"]))
+    [out] = t.perform([["emit", ["next"]]])
+    t.emitted(out, [["next"]], "the next tuple was not worked on")
+
+
+section.watch(
+    "MUST",
+    "fail.again",
+    "no tuple is failed after its ack or fail",
+    "A second end of a tuple halts the worker.",
+    f"{MEASURED} (ack_then_fail)",
+)
+section.watch(
+    "MUST",
+    "fail.unknown",
+    "no tuple is failed that never came",
+    "A fail of an unknown id halts the worker.",
+    f"{MEASURED} (ack_int)",
+)
+section.watch(
+    "MUST",
+    "fail.id-type",
+    "the id of a fail is a string",
+    "The number is another id than the string.",
+    f"{MEASURED} (ack_int)",
+)

@@ -1,0 +1,162 @@
+"""Heartbeats to a bolt, which it answers by sync."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import MEASURED, PAGE, Failed, Section
+from multilang.conformance.world import framed
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("bolt/heartbeat", "Heartbeats", f"{PAGE}, Handling Heartbeats: Bolt")
+
+
+@section.must(
+    "a heartbeat before any tuple", 'A tuple of task -1 on stream __heartbeat is answered by {"command": "sync"}.'
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.beat()
+
+
+@section.must("a heartbeat as the page shows it", 'The page\'s heartbeat has a component id, "1".')
+def _(t: Talk) -> None:
+    t.handshake()
+    t.heartbeat(comp="1")
+    t.wait_sync(1)
+
+
+@section.must(
+    "a heartbeat as Storm sends it",
+    "Storm 2 sends comp null, and the keys in this order.",
+    source=MEASURED,
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.monitor.heartbeats.add("-8297348918923871213")
+    t.say(framed('{"comp":null,"tuple":[],"task":-1,"stream":"__heartbeat","id":"-8297348918923871213"}'))
+    t.wait_sync(1)
+
+
+section.watch(
+    "MUST",
+    "heartbeat.finished heartbeat.anchored",
+    "a heartbeat is no tuple",
+    "It is neither acked nor failed nor an anchor: Storm knows no tuple of that id, and the worker halts.",
+    f"{PAGE}, Handling Heartbeats; {MEASURED} (ack_int: an unknown id)",
+)
+
+
+@section.must("100 heartbeats in one write", "Each is answered.")
+def _(t: Talk) -> None:
+    t.handshake()
+    for _ in range(100):
+        t.heartbeat()
+    t.wait_sync(100)
+
+
+@section.must(
+    "a heartbeat with a tuple in hand",
+    "A bolt that keeps tuples without ack or fail answers all the same.",
+    steps="keep",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.steps(["keep", "a"])
+    t.beat()
+    t.beat()
+
+
+@section.must(
+    "a heartbeat behind a tuple",
+    "A heartbeat behind a tuple is answered when the tuple is done, or before.",
+    steps="emit",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    id = t.steps(["emit", ["x"]])
+    t.heartbeat()
+    t.wait_sync(1)
+    t.finished(id)
+
+
+@section.must(
+    "a heartbeat while task ids are due",
+    "When a heartbeat comes between an emit and its task ids, both are taken for what they are.",
+    steps="emit",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.holds_ids = True
+    id = t.steps(["emit", ["x"], {"ids": True}])
+    t.wait(lambda: t.received.emits or None, "the emit")
+    t.heartbeat()
+    t.flush()
+    t.holds_ids = False
+    t.answer()
+    t.finished(id)
+    t.wait_sync(1)
+
+
+@section.must(
+    "heartbeats do not end a bolt that emits nothing",
+    "A bolt that was never given a tuple lives by its heartbeats alone.",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    for _ in range(20):
+        t.beat()
+
+
+@section.must("a heartbeat whose id is no number", "An id is a string: nothing but its characters is promised.")
+def _(t: Talk) -> None:
+    t.handshake()
+    t.heartbeat(id="héart-beat/0001")
+    t.wait_sync(1)
+
+
+@section.should("one sync for each", "A heartbeat has one answer; Storm ignores more, but each costs its reader time.")
+def _(t: Talk) -> None:
+    t.handshake()
+    start = monotonic()
+    for number in range(20):
+        t.heartbeat()
+        t.wait_sync(number + 1)
+    t.settle()
+    beats = len(t.monitor.heartbeats)
+    # A bolt may give a sign of life of its own, once a second, as Storm asks for them.
+    allowed = beats + int(monotonic() - start)
+    if t.syncs > allowed:
+        raise Failed("there are more syncs than heartbeats", f"{beats} syncs", f"{t.syncs} syncs")
+
+
+@section.should("nothing but the sync", "The answer to a heartbeat is a sync, and no other message.")
+def _(t: Talk) -> None:
+    t.handshake()
+    before = len(t.received)
+    for _ in range(5):
+        t.beat()
+    others = [message.command for message in t.received[before:] if message.command != "sync"]
+    t.same(others, [], "a heartbeat caused other messages")
+
+
+@section.should(
+    "a sign of life while user code is slow",
+    "Storm halts a worker when a bolt says nothing for 30 s: user code that takes longer needs an answer from beside it.",
+    steps="sleep",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    id = t.steps(["sleep", 3])
+    t.heartbeat()
+    t.finished(id)
+    place = next(i for i, message in enumerate(t.received) if message.command == "ack")
+    t.check(
+        any(message.command is not None for message in t.received[:place]),
+        "nothing was said until the tuple was done",
+        "a message before the ack",
+        "none",
+    )

@@ -1,0 +1,62 @@
+"""Interleaving: what one component writes takes effect in that order, whatever comes in meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import PAGE, Section
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("bolt/order", "Interleaving", f"{PAGE}, Bolts: at any time")
+
+
+@section.must(
+    "all kinds of messages in their order",
+    "Emits, logs, errors and acks come in the order of user code.",
+    steps="emit log error ack",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    id = t.steps(["emit", [1]], ["log", "l"], ["emit", [2]], ["error", "e"], ["emit", [3]], ["ack"])
+    t.finished(id)
+    words = [word for word in t.received.words if word is not None and word != "sync"]
+    t.same(words, ["emit", "log", "emit", "error", "emit", "ack"], "the order is another")
+
+
+@section.must(
+    "tuples, heartbeats and task ids mixed", "Whatever comes between, each gets its answer.", steps="emit ids"
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    ids = []
+    for number in range(30):
+        ids.append(t.steps(["emit", [number], {"ids": number % 3 == 0}]))
+        if number % 4 == 0:
+            t.heartbeat()
+    for id in ids:
+        t.finished(id)
+    t.wait_sync(8)
+    plain = [message.values[0] for message in t.received.emits if isinstance(message.values[0], int)]
+    t.same(plain, list(range(30)), "emits are missing, or out of order")
+
+
+@section.must("both pipes full", "A parent that writes 2 MB while it reads as much is not locked out.", steps="emit")
+def _(t: Talk) -> None:
+    t.handshake()
+    ids = [t.steps(["emit", [f"{number:03}" + "w" * 8000]]) for number in range(250)]
+    for id in ids:
+        t.finished(id)
+    came = [message.values[0][:3] for message in t.received.emits]
+    t.same(came, [f"{number:03}" for number in range(250)], "emits are missing, or out of order")
+
+
+@section.must("a tuple that comes while one is worked on", "It is worked on next, whole.", steps="emit log")
+def _(t: Talk) -> None:
+    t.handshake()
+    first = t.steps(*[["log", f"first {n}"] for n in range(100)])
+    second = t.steps(["emit", ["second"]])
+    t.finished(first)
+    t.finished(second)
+    t.emitted(t.received, [["second"]], "the tuple was not worked on")

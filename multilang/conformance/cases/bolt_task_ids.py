@@ -1,0 +1,188 @@
+"""Task ids: the answers to emits, in their order, with anything in between."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from multilang.conformance.case import MEASURED, PAGE, Section
+from multilang.conformance.world import framed
+
+if TYPE_CHECKING:
+    from multilang.conformance.reading import Message
+    from multilang.conformance.talk import Talk
+
+section = Section("bolt/task_ids", "Task ids and their order", f"{PAGE}, Bolts: task ids")
+IDS: dict[str, Any] = {"ids": True}
+
+
+def said(t: Talk) -> list[Any]:
+    """The task ids that user code was given, in its own words."""
+    return [m.values[0][1] for m in t.received.emits if isinstance(m.values[0], list) and m.values[0][:1] == ["ids"]]
+
+
+def asking(t: Talk, count: int) -> list[Message]:
+    """Wait for so many emits that want task ids and have none; a bolt that says it wants none is not asked about."""
+    return t.wait(lambda: t.owed if len(t.owed) >= count else None, f"{count} emits that want task ids")
+
+
+@section.must(
+    "task ids are no tuple",
+    "An array is the task ids of an emit: it is taken, and the next tuple is worked on.",
+    steps="emit",
+)
+def _(t: Talk) -> None:
+    first, second = t.perform([["emit", [1]]], [["emit", [2]]])
+    t.emitted(first, [[1]], "the first emit is another")
+    t.emitted(second, [[2]], "the tuple behind the task ids was not worked on")
+
+
+@section.must(
+    "task ids reach the emit", "Whoever emits and asks for the task ids gets those of that emit.", steps="emit ids"
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.holds_ids = True
+    id = t.steps(["emit", ["x"], IDS])
+    asking(t, 1)
+    t.say(framed("[7]"))
+    del t.owed[:]
+    t.holds_ids = False
+    t.finished(id)
+    t.same(said(t), [[7]], "user code got other task ids")
+
+
+@section.must("several tasks", "A tuple may go to many tasks: all are in the array.", steps="emit ids")
+def _(t: Talk) -> None:
+    t.handshake()
+    t.holds_ids = True
+    id = t.steps(["emit", ["x"], IDS])
+    asking(t, 1)
+    t.say(framed("[7,5,6]"))
+    del t.owed[:]
+    t.holds_ids = False
+    t.finished(id)
+    t.same(said(t), [[7, 5, 6]], "user code got other task ids")
+
+
+@section.must("no task", "A stream that nobody subscribes to answers with an empty array.", steps="emit ids")
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", ["x"], {"stream": "quiet", "ids": True}]])
+    t.emitted(out, [["x"], [["ids", []]]], "the empty array is no answer to the emit")
+
+
+@section.must(
+    "the ids of the first emit come first",
+    "Task ids come in the order of the emits: each emit gets its own.",
+    steps="emit ids",
+)
+def _(t: Talk) -> None:
+    t.perform([["emit", [n], IDS] for n in range(5)])
+    sent = [ids for place, ids in sorted(t.answers.items()) if isinstance(t.received[place].values[0], int)]
+    t.same(said(t), sent, "emits were given each other's task ids")
+
+
+@section.must(
+    "an emit that asks behind some that don't",
+    "Emits whose task ids nobody wants have theirs, too, unless they say need_task_ids: false: they are not the next one's.",
+    steps="emit ids",
+)
+def _(t: Talk) -> None:
+    t.perform([["emit", ["a"]], ["emit", ["b"]], ["emit", ["c"], IDS]])
+    place = next(place for place in t.answers if t.received[place].values == ["c"])
+    t.same(said(t), [t.answers[place]], "the emit was given another's task ids")
+
+
+@section.must(
+    "a tuple that comes before the task ids",
+    "When you read after an emit, a tuple may come first: it is kept, and worked on after.",
+    steps="emit ids",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.holds_ids = True
+    first = t.steps(["emit", ["first"], IDS])
+    asking(t, 1)
+    second = t.steps(["emit", ["second"]])
+    t.flush()
+    t.holds_ids = False
+    t.answer()
+    t.finished(first)
+    t.finished(second)
+    came = [[message.anchors, message.values[0]] for message in t.received.emits if isinstance(message.values[0], str)]
+    t.same(came, [[[first], "first"], [[second], "second"]], "tuples were lost or mixed up")
+
+
+@section.must(
+    "50 tuples that come before the task ids",
+    "All that comes meanwhile is kept, in its order.",
+    steps="emit ids",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.holds_ids = True
+    first = t.steps(["emit", [0], IDS])
+    asking(t, 1)
+    later = [t.steps(["emit", [n]]) for n in range(1, 51)]
+    t.flush()
+    t.holds_ids = False
+    t.answer()
+    for id in (first, *later):
+        t.finished(id)
+    came = [message.values[0] for message in t.received.emits if isinstance(message.values[0], int)]
+    t.same(came, list(range(51)), "tuples were lost or mixed up")
+
+
+@section.must("late task ids", "Task ids may come when the next tuple and a heartbeat are there already.", steps="emit")
+def _(t: Talk) -> None:
+    t.handshake()
+    t.holds_ids = True
+    first, second = t.steps(["emit", [1]]), t.steps(["emit", [2]])
+    t.wait(lambda: t.received.emits or None, "the emit")
+    # A library that waits behind each emit needs its answer to go on; all others are through by now.
+    t.heartbeat()
+    t.flush()
+    t.holds_ids = False
+    t.answer()
+    t.finished(first)
+    t.finished(second)
+    t.settle()
+
+
+@section.must("task ids over several lines", "An array is JSON as every message: it may span lines.", steps="emit ids")
+def _(t: Talk) -> None:
+    t.handshake()
+    t.holds_ids = True
+    id = t.steps(["emit", ["x"], IDS])
+    asking(t, 1)
+    t.say(b"[\n 5 ,\n 6\n]\nend\n")
+    del t.owed[:]
+    t.holds_ids = False
+    t.finished(id)
+    t.same(said(t), [[5, 6]], "user code got other task ids")
+
+
+@section.must(
+    "task ids that nobody reads",
+    "Storm sends them for each emit that does not forbid it; a bolt that never asks is not disturbed by 500.",
+    steps="emit",
+    source=f"{MEASURED} (ids_unread)",
+)
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", [n]] for n in range(500)])
+    t.emitted(out, [[n] for n in range(500)], "emits are missing")
+    t.settle()
+
+
+@section.should(
+    "it says when it wants none",
+    "need_task_ids: false saves Storm and the bolt a message for each emit whose task ids nobody reads.",
+    steps="emit",
+    source="Storm's ShellBolt since 0.9.3",
+)
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", ["x"]]])
+    t.same(
+        [message.value.get("need_task_ids") for message in out.emits],
+        [False],
+        "task ids are asked for that nobody reads",
+    )

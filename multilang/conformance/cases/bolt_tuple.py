@@ -1,0 +1,135 @@
+"""What comes to a bolt: tuples, with id, component, stream, task and values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import PAGE, Section
+from multilang.conformance.world import framed, storm_text
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("bolt/tuple", "Tuples to a bolt", f"{PAGE}, Bolts: a tuple")
+
+
+def described(t: Talk, id: str, expected: list[object]) -> None:
+    """The bolt emits what it knows of the tuple."""
+    t.finished(id)
+    came = [message.values for message in t.received.emits if message.anchors == [id]]
+    t.same(came, [[expected]], "the tuple reached user code otherwise than it was sent")
+
+
+@section.must("id, component, stream, task and values", "All five reach user code.", steps="tuple emit")
+def _(t: Talk) -> None:
+    t.handshake()
+    id = t.steps(["tuple"], rest=["snow white", 3])
+    described(t, id, [id, "source", "default", 2, ["snow white", 3]])
+
+
+@section.must(
+    "a tuple of another stream and task",
+    "A bolt may have many sources, each with streams and tasks.",
+    steps="tuple emit",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    id = t.steps(["tuple"], stream="other", task=3)
+    described(t, id, [id, "source", "other", 3, []])
+
+
+@section.must(
+    "a component and a stream that the context does not list",
+    "What comes is worked on, known or not.",
+    steps="tuple emit",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    id = t.steps(["tuple"], comp="café/✓", stream="strom ü", task=99)
+    described(t, id, [id, "café/✓", "strom ü", 99, []])
+
+
+@section.must(
+    "an id beyond 53 bits",
+    "The id is a string, so that languages without 64 bits keep it: it returns digit by digit.",
+    steps="emit",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    for id in ("-6955786537413359385", "9223372036854775807", "-9223372036854775808"):
+        t.steps(["emit", ["x"]], id=id)
+        t.finished(id)
+
+
+@section.must("an id that looks like another", "An id is a string: 007 is not 7, and 1e3 is not 1000.", steps="emit")
+def _(t: Talk) -> None:
+    t.handshake()
+    for id in ("007", "7", "+7", "1e3", "1000", "1.0", "null"):
+        t.steps(["emit", ["x"]], id=id)
+        t.finished(id)
+
+
+@section.must("an id of any characters", "Nothing is promised of an id but that it is a string.", steps="emit")
+def _(t: Talk) -> None:
+    t.handshake()
+    for id in ("", "a b", 'é "q" \\ 🐍', "end", "[1]"):
+        t.steps(["emit", ["x"]], id=id)
+        t.finished(id)
+
+
+@section.must("the page's key order, and the reverse", "The keys of a tuple have no order.", steps="emit")
+def _(t: Talk) -> None:
+    t.handshake()
+    for reverse in (False, True):
+        id = t.new_id()
+        pairs = [("id", id), ("comp", "source"), ("stream", "default"), ("task", 2), ("tuple", [[["emit", ["x"]]]])]
+        t.will_finish(id)
+        t.say(framed(storm_text(dict(reversed(pairs) if reverse else pairs))))
+        t.finished(id)
+    t.emitted(t.received, [["x"], ["x"]], "the tuples were not worked on")
+
+
+@section.must("a tuple without values", "An empty tuple is one.", steps="emit")
+def _(t: Talk) -> None:
+    t.handshake()
+    t.finished(t.tuple([]))
+
+
+@section.must(
+    "a tuple with more values than fields",
+    "More values come than the context has fields for: all reach user code.",
+    steps="tuple emit",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    rest = list(range(100))
+    id = t.steps(["tuple"], rest=rest)
+    described(t, id, [id, "source", "default", 2, rest])
+
+
+@section.must(
+    "200 tuples in one write", "Tuples come as fast as the pipe takes them; each is finished once.", steps="emit"
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    ids = [t.new_id() for _ in range(200)]
+    text = b""
+    for number, id in enumerate(ids):
+        t.will_finish(id)
+        told = {"id": id, "comp": "source", "stream": "default", "task": 2, "tuple": [[["emit", [number]]]]}
+        text += framed(storm_text(told))
+    t.say(text)
+    for id in ids:
+        t.finished(id)
+    t.emitted(t.received, [[n] for n in range(200)], "emits are missing, or out of order")
+
+
+@section.should(
+    "in the order of arrival", "A bolt that works on one tuple after the other acks them in that order.", steps="emit"
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    ids = [t.steps() for _ in range(50)]
+    for id in ids:
+        t.finished(id)
+    t.same([id for id in t.monitor.finished if id in ids], ids, "tuples were finished in another order")

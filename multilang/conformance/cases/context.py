@@ -1,0 +1,93 @@
+"""The context: old ones without the keys of 0.10, large ones, and what a component has to make of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from multilang.conformance.case import PAGE, Section
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("common/context", "The topology context", f"{PAGE}, Initial Handshake: context")
+
+
+@section.must(
+    "a context from before 0.10",
+    "Only task->component and taskid are there in every Storm: the component works with these alone.",
+)
+def _(t: Talk) -> None:
+    t.handshake(context=t.world.old_context())
+    t.settle()
+
+
+@section.must(
+    "an emit under an old context", "A component emits also when nobody told it its streams and fields.", steps="emit"
+)
+def _(t: Talk) -> None:
+    if t.kind == "spout":
+        t.handshake('[[["emit",["old"]]]]', context=t.world.old_context())
+        out = t.next()
+    else:
+        t.handshake(context=t.world.old_context())
+        [out] = t.perform([["emit", ["old"]]])
+    t.emitted(out, [["old"]], "the emit did not come")
+
+
+@section.must(
+    "tasks of the system",
+    "task->component lists acker, metrics and system tasks, which are no component's of the user.",
+)
+def _(t: Talk) -> None:
+    context = t.world.context()
+    context["task->component"] |= {"-1": "__system", "10": "__acker", "11": "__metrics_org.example.Consumer"}
+    t.handshake(context=context)
+    t.settle()
+
+
+@section.must("2,000 tasks", "A topology may be large.")
+def _(t: Talk) -> None:
+    context = t.world.context()
+    context["task->component"] |= {str(n): f"component-{n % 100}" for n in range(100, 2100)}
+    t.handshake(context=context)
+    t.settle()
+
+
+@section.must("a task id of many digits", "Task ids are 32-bit integers; they need not be small.")
+def _(t: Talk) -> None:
+    context = t.world.context()
+    tasks = context["task->component"]
+    tasks["2147483647"] = tasks.pop(str(context["taskid"]))
+    context["taskid"] = 2147483647
+    t.handshake(context=context)
+    t.settle()
+
+
+@section.must("a component without outputs", "streams may be empty: a sink has none.")
+def _(t: Talk) -> None:
+    # Whoever has no output is asked for none.
+    empty: dict[str, Any] = {"streams": [], "stream->outputfields": {}, "stream->target->grouping": {}}
+    t.handshake(context=t.world.context() | empty)
+    t.settle()
+
+
+@section.must("a global grouping", "Storm shows a global grouping as FIELDS with an empty list.")
+def _(t: Talk) -> None:
+    context = t.world.context()
+    context["stream->target->grouping"]["default"] = {"sink": {"type": "FIELDS", "fields": []}, "é": {"type": "ALL"}}
+    t.handshake(context=context)
+    t.settle()
+
+
+@section.should("unknown keys in the context", "What a newer Storm adds to the context is passed over.")
+def _(t: Talk) -> None:
+    t.handshake(context=t.world.context() | {"future->key": {"a": [None]}, "storm.version": "9.9"})
+    t.settle()
+
+
+@section.should("a grouping of an unknown type", "Groupings that a component has no name for are no reason to end.")
+def _(t: Talk) -> None:
+    context = t.world.context()
+    context["stream->target->grouping"]["default"] = {"sink": {"type": "FUTURE_GROUPING", "weight": 3}}
+    t.handshake(context=context)
+    t.settle()

@@ -1,0 +1,131 @@
+"""End of input and shutdown: a component may not outlive its worker."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import PAGE, Failed, Section
+from multilang.conformance.world import storm_text
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("common/end", "End of input, shutdown", "a killed worker leaves a closed pipe and nothing else")
+DESTROY = "Storm's ShellProcess.destroy: SIGTERM"
+
+
+def ends(t: Talk, why: str) -> None:
+    """The program's process is gone in time."""
+    if t.child.wait(monotonic() + t.timeout) is None:
+        raise Failed(why, f"the end of the process within {t.timeout:g} s", "it lives on", timed_out=True)
+
+
+@section.must(
+    "it ends with its input",
+    "When the worker is gone, standard input ends; a component that goes on then stays for ever.",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.settle()
+    t.monitor.leaving = True
+    t.child.close_input()
+    ends(t, "the input was closed, and the program lives on")
+
+
+@section.must("it ends with its input, before the handshake", "A worker may be gone before it has said a word.")
+def _(t: Talk) -> None:
+    t.monitor.leaving = True
+    t.child.close_input()
+    ends(t, "the input was closed, and the program lives on")
+
+
+@section.must(
+    "it ends inside of a message",
+    "The input may end anywhere: a message without its end is none, and there will be no more.",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.settle()
+    half = storm_text({"id": "", "command": "next"})[:-5]
+    t.say(half.encode())
+    t.flush()
+    t.monitor.leaving = True
+    t.child.close_input()
+    ends(t, "the input ended inside of a message, and the program lives on")
+
+
+@section.must(
+    "it ends on SIGTERM", "A topology that is killed or rebalanced ends its components by SIGTERM.", source=DESTROY
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.settle()
+    t.monitor.leaving = True
+    t.child.terminate()
+    ends(t, "it was sent SIGTERM, and lives on")
+
+
+@section.must(
+    "it goes on until then",
+    "Nothing but the end of input or a signal ends it: after many messages it is there.",
+    source=f"{PAGE}, Spouts and Bolts: a loop",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    for _ in range(100):
+        if t.kind == "spout":
+            t.next()
+        else:
+            t.beat()
+
+
+@section.should(
+    "it ends on SIGTERM at work",
+    "SIGTERM comes at any time, also while user code is busy.",
+    steps="sleep",
+    source=DESTROY,
+)
+def _(t: Talk) -> None:
+    if t.kind == "spout":
+        t.handshake('[[["log","at work"],["sleep",3600]]]')
+        t.command("activate")
+        t.begin("next")
+    else:
+        t.handshake()
+        t.steps(["log", "at work"], ["sleep", 3600])
+    t.flush()
+    t.monitor.leaving = True
+    t.child.terminate()
+    ends(t, "it was sent SIGTERM while at work, and lives on")
+
+
+@section.should(
+    "it ends with its output",
+    "When nobody reads any more, a component that goes on works for nothing.",
+    source="a killed worker",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.settle()
+    t.monitor.leaving = True
+    t.child.close_output()
+    for _ in range(20):
+        if t.child.status() is not None:
+            break
+        if t.kind == "spout":
+            t.begin("next")
+        else:
+            t.heartbeat()
+        t.child.wait(monotonic() + 0.05)
+    ends(t, "nobody reads its output, and the program lives on")
+
+
+@section.should("the orderly end is no failure", "At the end of its input it exits with status 0.")
+def _(t: Talk) -> None:
+    t.handshake()
+    t.settle()
+    t.monitor.leaving = True
+    t.child.close_input()
+    ends(t, "the input was closed, and the program lives on")
+    t.same(t.child.status(), 0, "the exit status is not 0")

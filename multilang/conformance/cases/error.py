@@ -1,0 +1,103 @@
+"""Errors that are reported without ending the component."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import MEASURED, PAGE, Failed, Section
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("common/error", "Error", f"Storm's ShellBolt and ShellSpout, handleError; {MEASURED} (error)")
+
+
+@section.must(
+    "an error message", 'An error is {"command": "error", "msg": …}; Storm shows it in its UI.', steps="error"
+)
+def _(t: Talk) -> None:
+    [out] = t.perform([["error", "a reported error"]])
+    texts = [message.value.get("msg") for message in out.of("error")]
+    t.same(texts, ["a reported error"], "one error with the text is due")
+
+
+@section.must("a traceback", "An error of many lines is one message.", steps="error")
+def _(t: Talk) -> None:
+    text = 'Traceback (most recent call last):\n  File "x.é", line 1\nend\nValueError: 漢 🐍\n'
+    [out] = t.perform([["error", text]])
+    t.same([message.value.get("msg") for message in out.of("error")], [text], "one error with the text is due")
+
+
+@section.must(
+    "the component lives on", "A reported error ends nothing: the next input is worked on.", steps="error emit"
+)
+def _(t: Talk) -> None:
+    first, second = t.perform([["error", "no harm done"], ["emit", ["still here"]]], [["emit", ["and here"]]])
+    t.emitted(first, [["still here"]], "no emit after the error")
+    t.emitted(second, [["and here"]], "the next input was not worked on")
+
+
+section.watch(
+    "MUST",
+    "error.type",
+    "an error's msg is a string",
+    "Storm casts it to one: an object halts the worker.",
+    "Storm's JsonSerializer",
+)
+section.watch(
+    "SHOULD", "error.empty", "an error has a msg", "Without one Storm reports null.", f"{MEASURED} (error_null)"
+)
+
+
+@section.must(
+    "an exception in user code does not pass in silence",
+    "After an exception the tuple is failed, or the process ends: else the tuple is lost until it times out. A spout sends its "
+    "sync, or ends.",
+    steps="throw",
+    source=f"{PAGE}, Bolts: fail; Spouts: sync; storm.py's Bolt, BasicBolt and Spout",
+)
+def _(t: Talk) -> None:
+    if t.kind == "spout":
+        t.handshake('[[["throw","the exception"]]]')
+        t.command("activate")
+        t.begin("next")
+        done = lambda: t.syncs > 1 or None  # noqa: E731
+    else:
+        t.handshake()
+        id = t.steps(["throw", "the exception"])
+        done = lambda: t.monitor.finished.get(id) == "fail" or None  # noqa: E731
+        t.heartbeat()
+    t.monitor.leaving = True
+    try:
+        t.wait(done, "a failed tuple, or the end of the process")
+    except Failed:
+        if t.child.output_ended:
+            return
+        raise
+
+
+@section.should(
+    "an exception is told of",
+    "What ended or failed is said in an error, a log or on standard error, with the exception's text.",
+    steps="throw",
+    source="storm.py reports the traceback",
+)
+def _(t: Talk) -> None:
+    def told() -> bool | None:
+        said = b"".join(t.outputs) + t.child.error_text
+        return b"the reason 4711" in said or None
+
+    if t.kind == "spout":
+        t.handshake('[[["throw","the reason 4711"]]]')
+        t.command("activate")
+        t.begin("next")
+    else:
+        t.handshake()
+        t.steps(["throw", "the reason 4711"])
+    t.monitor.leaving = True
+    try:
+        t.wait(told, "the exception's text")
+    except Failed:
+        t.child.wait(0)
+        if not told():
+            raise

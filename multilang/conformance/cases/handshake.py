@@ -1,0 +1,128 @@
+"""Initial handshake: setup info in, the pid out."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from multilang.conformance.case import MEASURED, PAGE, Section
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("common/handshake", "Initial handshake", f"{PAGE}, Initial Handshake")
+
+# The kinds of values that a real worker's 299 conf keys hold, and as many keys.
+BIG_CONF: dict[str, Any] = {
+    "storm.zookeeper.servers": ["127.0.0.1", "host.example"],
+    "topology.worker.gc.childopts": "",
+    "storm.nimbus.retry.interval.millis": 2000,
+    "topology.stats.sample.rate": 0.05,
+    "topology.kryo.register": [{"java.math.BigDecimal": None}, "org.example.A"],
+    "ui.filter.params": None,
+    "topology.state.synchronization.timeout.secs": 60,
+    "nimbus.queue.size": -1,
+    "storm.local.dir": "/storm/data",
+    "topology.name": "café ✓ 🐍",
+    "drpc.https.port": -1,
+    'a"quoted" \\ key\n': {"deep": [[[{}]]]},
+    **{f"filler.key.{n}": [n, str(n), n / 8, n % 2 == 0, None][n % 5] for n in range(290)},
+}
+
+
+def answers(t: Talk, **how: Any) -> None:
+    """The handshake sent in some way is answered, and the program goes on from there."""
+    t.handshake(**how)
+    t.check(type(t.monitor.pid) is int, "the answer holds no pid", '{"pid": 1234}', t.monitor.pid)
+    t.settle()
+
+
+@section.must(
+    "answers with its pid", 'The setup info is answered by one JSON object with the process\'s own pid, {"pid": 1234}.'
+)
+def _(t: Talk) -> None:
+    answers(t)
+
+
+section.watch(
+    "MUST",
+    "pid.missing pid.type",
+    "the first message is the pid, a JSON integer",
+    "Storm takes the first message for the answer to the handshake and casts its pid to a number: a string halts the worker.",
+    f"{PAGE}, Initial Handshake; {MEASURED} (pid_string)",
+)
+section.watch(
+    "MUST",
+    "pid.again",
+    "the pid is sent once",
+    "After the handshake each message carries a command; a second pid is a message without one and halts the worker.",
+    f"{PAGE}, Initial Handshake; {MEASURED} (no_command)",
+)
+
+
+@section.must(
+    "a handshake over many lines",
+    "A message may span lines: the handshake of the page, indented, is read up to the line 'end'.",
+)
+def _(t: Talk) -> None:
+    answers(t, text=lambda text: json.dumps(json.loads(text), indent=4))
+
+
+@section.must(
+    "context and conf before pidDir, and after it",
+    "The keys of a JSON object have no order; Storm's differs from run to run.",
+)
+def _(t: Talk) -> None:
+    answers(t, text=lambda text: json.dumps(dict(sorted(json.loads(text).items()))))
+
+
+@section.must(
+    "a conf as large as Storm's",
+    "A worker of Storm 2.8.3 sends 299 conf entries of all JSON types, slashes escaped, other letters as raw UTF-8.",
+    source=f"{PAGE}, Initial Handshake; {MEASURED}",
+)
+def _(t: Talk) -> None:
+    answers(t, conf=BIG_CONF)
+
+
+@section.must("an empty conf", "No conf entry is promised: a component that needs none works without.")
+def _(t: Talk) -> None:
+    answers(t, conf={})
+
+
+@section.must(
+    "unknown keys beside conf, pidDir and context", "What a newer Storm adds to the handshake is passed over."
+)
+def _(t: Talk) -> None:
+    answers(t, text=lambda text: text[:-1] + ',"future":{"conf":{},"pidDir":[1]}}')
+
+
+@section.must(
+    "a pidDir with blanks and other letters",
+    "pidDir is any path: it is used as JSON decodes it.",
+)
+def _(t: Talk) -> None:
+    t.pid_dir = os.path.join(t.pid_dir, "pids é ✓ 'q'")
+    os.mkdir(t.pid_dir)
+    answers(t)
+    t.wait(lambda: t.pid_files() or None, f"a file in pidDir {t.pid_dir!r}")
+
+
+@section.must("conf values reach the component", "The conf is handed to user code as it was sent.", steps="conf")
+def _(t: Talk) -> None:
+    t.world.conf = {"a.text": 'é/\n"', "a.map": {"x": [1, None]}, "a.no": False, "a.float": -2.5, "a.null": None}
+    keys = ["a.text", "a.map", "a.no", "a.float", "a.null"]
+    outs = t.perform(*([["conf", key]] for key in keys))
+    for key, out in zip(keys, outs, strict=True):
+        t.emitted(out, [[t.world.conf[key]]], f"the conf entry {key!r} came out changed")
+
+
+@section.must(
+    "the context reaches the component", "The context is handed to user code as it was sent.", steps="context"
+)
+def _(t: Talk) -> None:
+    told = t.world.context()
+    keys = ["taskid", "componentid", "task->component", "stream->target->grouping"]
+    for key, out in zip(keys, t.perform(*([["context", key]] for key in keys)), strict=True):
+        t.emitted(out, [[told[key]]], f"context[{key!r}] came out changed")

@@ -1,0 +1,172 @@
+"""Slow and split I/O: a pipe cuts where it likes, and both ends may be slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import PAGE, Section
+from multilang.conformance.cases.json_text import ping, ping_text
+from multilang.conformance.world import framed, storm_text
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section(
+    "common/io", "Slow and split input and output", f"{PAGE}, The Protocol: lines end with 'end', wherever a read does"
+)
+
+
+def bytewise(data: bytes) -> Iterator[bytes]:
+    """One byte at a time."""
+    return (data[i : i + 1] for i in range(len(data)))
+
+
+def at(*marks: bytes) -> object:
+    """Cut inside of each mark, between its first byte and the rest."""
+
+    def cut(data: bytes) -> list[bytes]:
+        places = sorted(data.index(mark) + 1 for mark in marks)
+        return [data[start:stop] for start, stop in zip([0, *places], [*places, len(data)], strict=True)]
+
+    return cut
+
+
+@section.must("the handshake byte by byte", "Reads may return a single byte.")
+def _(t: Talk) -> None:
+    t.handshake(pieces=bytewise)
+    t.settle()
+
+
+@section.must("a message byte by byte", "Reads may return a single byte: not every read holds a whole line.")
+def _(t: Talk) -> None:
+    t.handshake()
+    if t.kind == "spout":
+        t.command("next", pieces=bytewise)
+    else:
+        t.heartbeat(pieces=bytewise)
+        t.wait_sync(1)
+
+
+@section.must("cut inside of the closing line", "The line 'end' may come in two reads, its line feed in a third.")
+def _(t: Talk) -> None:
+    t.handshake()
+
+    def cut(data: bytes) -> list[bytes]:
+        return [data[:-3], data[-3:-1], data[-1:]]
+
+    if t.kind == "spout":
+        t.command("next", pieces=cut)
+    else:
+        t.heartbeat(pieces=cut)
+        t.wait_sync(1)
+
+
+@section.must("cut before the closing line", "A message whose line 'end' is late is waited for.")
+def _(t: Talk) -> None:
+    t.handshake()
+    if t.kind == "spout":
+        t.command("next", pieces=lambda data: [data[:-4], data[-4:]])
+    else:
+        t.heartbeat(pieces=lambda data: [data[:-5], data[-5:-4], data[-4:]])
+        t.wait_sync(1)
+
+
+@section.must("cut inside of a letter", "A read may end between the bytes of one letter.", steps="emit")
+def _(t: Talk) -> None:
+    text = "é|漢|🐍"
+    cut = at("é".encode(), "漢".encode(), "🐍".encode())
+    t.same(t.echo(storm_text(text), pieces=cut), text, "letters came out changed")  # type: ignore[arg-type]
+
+
+@section.must("cut inside of each letter's every byte", "Every byte of a text may come alone.", steps="emit")
+def _(t: Talk) -> None:
+    text = "naïve 漢字 🐍"
+    t.same(t.echo(storm_text(text), pieces=bytewise), text, "letters came out changed")
+
+
+@section.must("cut inside of an escape", "A read may end within \\u00e9.", steps="emit")
+def _(t: Talk) -> None:
+    t.same(t.echo('"\\u00e9\\n"', pieces=at(b"\\u00e9", b"00e9", b"\\n")), "é\n", "escapes came out changed")  # type: ignore[arg-type]
+
+
+@section.must(
+    "the end of one message and the beginning of the next in one read",
+    "A read may hold the end of one message and half of another.",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    if t.kind == "spout":
+        # Storm asks for one thing at a time, so that the next message is cut in two and no more.
+        t.command("next", pieces=lambda data: [data[: len(data) // 2], data[len(data) // 2 :]])
+        t.next()
+        return
+    for _ in range(2):
+        id = t.new_id()
+        t.monitor.heartbeats.add(id)
+    first, second = (framed(ping_text(t).replace("@id", id)) for id in sorted(t.monitor.heartbeats))
+    t.say(first + second, pieces=lambda data: [data[: len(first) + 20], data[len(first) + 20 :]])
+    t.wait_sync(2)
+
+
+@section.must("what is written is flushed", "Output is not held back while the program waits for input.", steps="emit")
+def _(t: Talk) -> None:
+    # Nothing is sent behind the one input: whatever waits for more in a buffer never comes.
+    [out] = t.perform([["emit", ["flushed"]]])
+    t.emitted(out, [["flushed"]], "the emit did not come")
+
+
+@section.must("the pid is flushed", "The answer to the handshake comes without further input.")
+def _(t: Talk) -> None:
+    t.handshake()
+
+
+@section.must(
+    "a parent that reads late",
+    "1 MB of output waits in a full pipe until the parent reads, and nothing is lost.",
+    steps="emit",
+)
+def _(t: Talk) -> None:
+    count, size = 100, 10_000
+    steps = [["emit", [f"{n:04}" + "z" * size]] for n in range(count)]
+    if t.kind == "spout":
+        t.handshake(f"[{storm_text(steps)}]")
+        t.command("activate")
+        t.begin("next")
+    else:
+        t.handshake()
+        id = t.steps(*steps)
+    start = len(t.received)
+    t.child.reading = False
+    t.flush()  # the program has all of its input, and its output has nowhere to go
+    until = monotonic() + 1  # one that waits for task ids behind each emit never fills the pipe
+    while t.child.output_waiting() < 32768 and monotonic() < until:
+        t.child.pump(monotonic() + 0.005)
+    t.child.reading = True
+    if t.kind == "spout":
+        t.wait(lambda: t.syncs > 1 or None, "the sync that ends the next")
+    else:
+        t.finished(id)
+    came = [message.values[0] for message in t.received[start:] if message.command == "emit"]
+    t.same([text[:4] for text in came], [f"{n:04}" for n in range(count)], "emits are missing, or out of order")
+    t.same({len(text) for text in came} == {size + 4}, True, "emits were cut")
+
+
+@section.must("an idle pipe", "A component that was idle for a moment answers as before.")
+def _(t: Talk) -> None:
+    ping(t, ping_text(t))
+    until = monotonic() + 0.3
+    while monotonic() < until:
+        t.child.pump(until)
+    ping(t, ping_text(t))
+
+
+@section.should(
+    "what user code prints stays out of the protocol",
+    "A print in user code does not reach standard output, or is sent as a log: one forgotten print halts a worker.",
+    steps="print emit",
+)
+def _(t: Talk) -> None:
+    [out] = t.perform([["print", "a stray line"], ["emit", ["after it"]]])
+    t.emitted(out, [["after it"]], "the emit did not come")

@@ -1,0 +1,155 @@
+"""The JSON that a program must be able to read: over several lines, with escapes, in any order of keys."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import PAGE, Failed, Section
+from multilang.conformance.world import SOURCE, framed, storm_text
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("common/json", "Multi-line JSON, escapes, nesting", f"{PAGE}, The Protocol: Notes")
+
+
+def ping(t: Talk, text: str) -> None:
+    """A heartbeat to a bolt, a next to a spout, in exactly these words (``@id`` stands for a heartbeat's id)."""
+    if not t.is_set_up:
+        t.handshake()
+    if t.kind == "spout":
+        t.command("next", text=text)
+        return
+    before = t.syncs
+    id = t.new_id()
+    t.monitor.heartbeats.add(id)
+    t.say(framed(text.replace("@id", id)))
+    t.wait_sync(before + 1)
+    t.settle()
+
+
+def ping_text(t: Talk, **layout: object) -> str:
+    """The same message laid out by json.dumps."""
+    if t.kind == "spout":
+        return json.dumps({"command": "next", "id": ""}, **layout)  # type: ignore[arg-type]
+    beat = {"id": "@id", "comp": SOURCE, "stream": "__heartbeat", "task": -1, "tuple": []}
+    return json.dumps(beat, **layout)  # type: ignore[arg-type]
+
+
+@section.must("a message over several lines", "A message is all lines up to 'end', not one line.")
+def _(t: Talk) -> None:
+    ping(t, ping_text(t, indent=2))
+
+
+@section.must("each token on a line of its own", "A message may span any number of lines, also without indentation.")
+def _(t: Talk) -> None:
+    ping(t, ping_text(t, indent=0, separators=("\n,", "\n:\n")))
+
+
+@section.must(
+    "blanks and tabs between tokens", "JSON allows white space around each token.", source="RFC 8259, section 2"
+)
+def _(t: Talk) -> None:
+    ping(t, " \t" + ping_text(t, separators=(" \t, ", "\t : ")) + "\t ")
+
+
+@section.must("keys in another order", "A JSON object's keys have no order.", source="RFC 8259, section 4")
+def _(t: Talk) -> None:
+    ping(t, json.dumps(dict(sorted(json.loads(ping_text(t)).items(), reverse=True))))
+
+
+@section.must(
+    "keys written with escapes",
+    'A key may be written with escapes: "\\u0074ask" is "task".',
+    source="RFC 8259, section 7",
+)
+def _(t: Talk) -> None:
+    ping(t, ping_text(t).replace('"task"', '"\\u0074ask"').replace('"command"', '"c\\u006fmmand"'))
+
+
+@section.must(
+    'a line that holds "end" in quotes',
+    'The delimiter is the line end, not the JSON string "end" on a line of its own.',
+    steps="emit",
+)
+def _(t: Talk) -> None:
+    [out] = t.perform_text('[["emit",[[\n"end"\n,\n"ending"\n]]]]')
+    t.emitted(out, [[["end", "ending"]]], "the value came out changed")
+
+
+@section.must(
+    "a string with the delimiter inside",
+    "Text with line feeds and 'end' in it is data: it is read, and written escaped, so that it ends no message.",
+    steps="emit",
+)
+def _(t: Talk) -> None:
+    t.same(t.echo('"a\\nend\\nb\\nend\\n"'), "a\nend\nb\nend\n", "the text came out changed")
+
+
+@section.must(
+    "all escapes of JSON", "Every escape is decoded, the slash that Storm always escapes among them.", steps="emit"
+)
+def _(t: Talk) -> None:
+    t.same(
+        t.echo('"\\" \\\\ \\/ \\b\\f\\n\\r\\t \\u0041\\u00e9\\u6f22"'),
+        '" \\ / \b\f\n\r\t Aé漢',
+        "the text came out changed",
+    )
+
+
+@section.must(
+    "an escaped surrogate pair",
+    "A character beyond U+FFFF may come as two \\u escapes, which are one character.",
+    steps="emit",
+)
+def _(t: Talk) -> None:
+    t.same(t.echo('"\\ud83d\\udc0d"'), "🐍", "the character came out changed")
+
+
+@section.must(
+    "true, false and null", "They are values of their own: not 1, 0, an empty text, nor left out.", steps="emit"
+)
+def _(t: Talk) -> None:
+    t.same(t.echo("[true,false,null]"), [True, False, None], "the values came out changed")
+
+
+@section.must("null as a tuple's value", "A value may be null and stays one.", steps="emit")
+def _(t: Talk) -> None:
+    t.same(t.echo("null"), None, "the value came out changed")
+
+
+@section.must("empty texts, lists and maps", "What is empty stays what it is.", steps="emit")
+def _(t: Talk) -> None:
+    t.same(t.echo('["",[],{},[[]],{"":{}}]'), ["", [], {}, [[]], {"": {}}], "the values came out changed")
+
+
+@section.must("lists and maps inside each other", "Values nest, 50 levels deep at least.", steps="emit")
+def _(t: Talk) -> None:
+    value = json.loads('{"a":[' * 25 + "1" + "]}" * 25)
+    t.same(t.echo(storm_text(value)), value, "the value came out changed")
+
+
+@section.must(
+    "keys that look like the protocol's", "A map inside of a tuple is data, whatever its keys are.", steps="emit"
+)
+def _(t: Talk) -> None:
+    value = {"command": "ack", "id": "1", "end": "end", "stream": "__heartbeat", "task": -1, "pid": 1}
+    t.same(t.echo(storm_text(value)), value, "the map came out changed")
+
+
+@section.must("a text that is a message", "A string that holds a whole message, with its end, is data.", steps="emit")
+def _(t: Talk) -> None:
+    text = '{"command": "sync"}\nend\n'
+    before = t.syncs
+    t.same(t.echo(json.dumps(text)), text, "the text came out changed")
+    if t.kind == "bolt" and t.syncs != before:
+        raise Failed("the text was taken for a message", "no sync", "a sync")
+
+
+@section.should(
+    "300 levels", "What is nested 300 deep passes: Storm itself reads up to 400 levels of a message.", steps="emit"
+)
+def _(t: Talk) -> None:
+    text = "[" * 300 + "]" * 300
+    t.same(len(json.dumps(t.echo(text))), len(text), "the value came out changed")

@@ -1,0 +1,40 @@
+"""Metrics that the Java side registered, updated from the component."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from multilang.conformance.case import MEASURED, Section
+from multilang.conformance.world import METRIC
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section(
+    "common/metrics", "Metrics", f"Storm's ShellBolt and ShellSpout, handleMetrics; {MEASURED} (metrics_unknown)"
+)
+
+
+def sent(t: Talk, params: Any) -> None:
+    """A metric arrives with these params."""
+    [out] = t.perform([["metric", METRIC, params]])
+    came = [[message.value.get("name"), message.value.get("params")] for message in out.of("metrics")]
+    t.same(came, [[METRIC, params]], "one metrics message with name and params is due")
+
+
+@section.must("a number", 'A metric is {"command": "metrics", "name": …, "params": …}.', steps="metric")
+def _(t: Talk) -> None:
+    sent(t, 1)
+
+
+@section.must("a map", "params is whatever the metric on the Java side takes.", steps="metric")
+def _(t: Talk) -> None:
+    sent(t, {"é": [1, None, "x"], "b": {"c": 2.5}})
+
+
+section.watch(
+    "MUST",
+    "metrics.name",
+    "a metric names one that exists",
+    "An empty name or one that nobody registered halts the worker.",
+)

@@ -1,0 +1,70 @@
+"""The PID file, by which the supervisor finds what it has to end."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import PAGE, Failed, Section
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("common/pid", "PID file", f"{PAGE}, Initial Handshake")
+
+
+@section.must(
+    "a file named by the pid",
+    "The component creates a file named by its pid in pidDir: without it the supervisor can't end a left-over process.",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    name = str(t.monitor.pid)
+    try:
+        t.wait(lambda: name in t.pid_files() or None, f"a file {name!r} in pidDir")
+    except Failed as failure:
+        raise Failed(failure.why, f"the file {name}", f"the files {t.pid_files()}", failure.timed_out) from None
+
+
+@section.must(
+    "the pid is that of the process that talks",
+    "The supervisor sends signals to this number, so it is a live process: the one started, or one that it started.",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    pid = t.monitor.pid
+    try:
+        session = os.getsid(pid)
+    except (ProcessLookupError, OverflowError, PermissionError):
+        session = None
+    t.check(
+        session == t.child.pid,
+        f"the pid {pid} is no process of the program",
+        f"a pid of the program's own processes (the one that was started is {t.child.pid})",
+        str(pid),
+    )
+
+
+@section.should("the file is there before the pid is sent", "The page has the file first and the answer after it.")
+def _(t: Talk) -> None:
+    t.handshake()
+    t.check(
+        str(t.monitor.pid) in t.pid_files(), "no file yet when the pid came", f"the file {t.monitor.pid}", t.pid_files()
+    )
+
+
+@section.should("the file is empty", "The page asks for an empty file.")
+def _(t: Talk) -> None:
+    t.handshake()
+    path = os.path.join(t.pid_dir, str(t.monitor.pid))
+    t.settle()
+    t.wait(lambda: os.path.exists(path) or None, "the PID file")
+    t.check(os.path.getsize(path) == 0, "the PID file is not empty", "0 bytes", f"{os.path.getsize(path)} bytes")
+
+
+@section.should("there is one file", "Whatever lies in pidDir is taken for a process to end.")
+def _(t: Talk) -> None:
+    t.handshake()
+    t.settle()
+    t.wait(lambda: t.pid_files() or None, "the PID file")
+    t.same(t.pid_files(), [str(t.monitor.pid)], "pidDir holds something else")

@@ -1,0 +1,69 @@
+"""Large and many: messages beyond a pipe's buffer, many values, many messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import MEASURED, PAGE, Failed, Section
+from multilang.conformance.world import storm_text
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("common/sizes", "Sizes", f"{PAGE}, The Protocol (no limit is given); {MEASURED} (big)")
+
+
+def echoes(t: Talk, text: str) -> None:
+    """A long text comes out as it went in; the report says no more than its length."""
+    came = t.echo(storm_text(text))
+    if came != text:
+        size = len(came) if isinstance(came, str) else came
+        raise Failed("the text came out changed", f"{len(text)} characters", f"{size} characters, or others")
+
+
+@section.must(
+    "a value larger than a pipe", "A message of 80 KB, more than a pipe holds, passes both ways.", steps="emit"
+)
+def _(t: Talk) -> None:
+    echoes(t, "0123456789abcdef" * 5000)
+
+
+@section.must("a value of 1 MB", "There is no limit in the protocol; Storm passes 1 MB and more.", steps="emit")
+def _(t: Talk) -> None:
+    echoes(t, "é漢🐍x" * 100_000)
+
+
+@section.must(
+    "a value as long as a buffer, and one more",
+    "Sizes around 4, 8 and 64 KiB, where buffers end, are as any other.",
+    steps="emit",
+)
+def _(t: Talk) -> None:
+    sizes = [4095, 4096, 4097, 8191, 8192, 8193, 65535, 65536, 65537]
+    outs = t.perform(*([["emit", ["y" * size]]] for size in sizes))
+    t.same([len(out.values[0][0]) for out in outs], sizes, "texts came out with other lengths")
+
+
+@section.must("a list of 10,000 values", "A value may be a long list.", steps="emit")
+def _(t: Talk) -> None:
+    values = list(range(10_000))
+    if t.echo(storm_text(values)) != values:
+        raise Failed("the list came out changed", "the numbers 0 to 9999", "something else")
+
+
+@section.must("a map of 1,000 keys", "A value may be a large map.", steps="emit")
+def _(t: Talk) -> None:
+    value = {f"key {n}": n for n in range(1000)}
+    if t.echo(storm_text(value)) != value:
+        raise Failed("the map came out changed", "1,000 keys with their numbers", "something else")
+
+
+@section.must("1,000 emits at once", "One input may make any number of outputs.", steps="emit")
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", [n]] for n in range(1000)])
+    t.emitted(out, [[n] for n in range(1000)], "emits are missing, or out of order")
+
+
+@section.should("a value of 8 MB", "Memory is the only limit.", steps="emit")
+def _(t: Talk) -> None:
+    echoes(t, "01234567" * (1 << 20))

@@ -1,0 +1,87 @@
+"""What a spout emits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import MEASURED, PAGE, Section
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("spout/emit", "Spout emits", f"{PAGE}, Spouts: an emit")
+
+
+@section.must("an unreliable emit", "id is left out, or null, when nobody wants to hear of the tuple.", steps="emit")
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", ["x"]]])
+    t.emitted(out, [["x"]], "the values are others")
+    t.same([message.value.get("id") for message in out.emits], [None], "there is an id")
+
+
+@section.must("a reliable emit", "id is the message id that user code gave.", steps="emit")
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", ["x"], {"id": "1231231"}]])
+    t.same([message.value.get("id") for message in out.emits], ["1231231"], "the id is another")
+
+
+@section.must("an id that is a number", "The id can be a string or a number, and is sent as what it is.", steps="emit")
+def _(t: Talk) -> None:
+    ids = [7, "7", 0, 2147483648, "é 🐍"]
+    [out] = t.perform([["emit", ["x"], {"id": id}] for id in ids])
+    t.same([message.value.get("id") for message in out.emits], ids, "ids are others")
+
+
+@section.must("the default stream", "An emit without a stream goes to the default stream.", steps="emit")
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", ["x"], {"id": "1"}]])
+    t.same([message.value.get("stream", "default") for message in out.emits], ["default"], "the stream is another")
+
+
+@section.must("another stream", "stream names the stream.", steps="emit")
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", ["x"], {"stream": "other"}], ["emit", ["y"]], ["emit", [1, 2], {"stream": "pair"}]])
+    came = [[message.stream, message.values] for message in out.emits]
+    t.same(came, [["other", ["x"]], ["default", ["y"]], ["pair", [1, 2]]], "streams or values are others")
+
+
+@section.must("several emits of one next", "A next may emit any number of tuples, in order.", steps="emit")
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", [n], {"id": str(n)}] for n in range(50)])
+    t.emitted(out, [[n] for n in range(50)], "emits are missing, or out of order")
+
+
+@section.must("an emit in an ack", "A spout may emit in answer to an ack.", steps="emit")
+def _(t: Talk) -> None:
+    t.handshake(on={"ack": [["emit", ["again"], {"id": "2"}]]})
+    out = t.command("ack", "1")
+    t.emitted(out, [["again"]], "the emit did not come before the sync")
+
+
+@section.must("an emit in a fail", "A failed tuple may be sent again at once.", steps="emit")
+def _(t: Talk) -> None:
+    t.handshake(on={"fail": [["emit", ["again"], {"id": "1"}]]})
+    out = t.command("fail", "1")
+    t.emitted(out, [["again"]], "the emit did not come before the sync")
+
+
+section.watch(
+    "MUST", "emit.tuple", "an emit's tuple is a list", "Anything else halts the worker.", f"{MEASURED} (tuple_not_list)"
+)
+section.watch(
+    "MUST",
+    "emit.stream emit.stream-empty emit.stream-type",
+    "a stream is declared",
+    "An emit to a stream that the topology does not declare halts the worker; so does the empty name.",
+    f"{MEASURED} (spout_stream)",
+)
+section.watch(
+    "MUST", "emit.need", "need_task_ids is true or false", "Storm casts it to a Boolean.", "Storm's JsonSerializer"
+)
+section.watch("SHOULD", "emit.arity", "as many values as fields", "Storm does not count.", f"{MEASURED} (spout_arity)")
+
+
+@section.should("an id of 64 bits", "A number as id comes back exactly, if it is sent exactly.", steps="emit")
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", ["x"], {"id": 9007199254740993}]])
+    t.same([message.value.get("id") for message in out.emits], [9007199254740993], "the id is another")

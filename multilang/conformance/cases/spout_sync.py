@@ -1,0 +1,91 @@
+"""Sync: the end of a spout's answer."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import MEASURED, PAGE, Section
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("spout/sync", "Sync", f"{PAGE}, Spouts: sync")
+
+
+@section.must("the sync comes last", "Emits and logs of a command come before its sync.", steps="emit log")
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", [1]], ["log", "l"], ["emit", [2]], ["log", "m"]])
+    words = [word for word in out.words if word]
+    t.same(words, ["emit", "log", "emit", "log", "sync"], "the order is another")
+
+
+@section.must(
+    "one sync for each command",
+    "A second sync is read as the answer to the next command: from there on every answer is one too early.",
+    source=f"{PAGE}, Spouts: sync; {MEASURED} (spout_two_syncs)",
+    watch=("sync.twice",),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    commands = ["activate", "next", "ack", "next", "fail", "deactivate", "activate", "next"]
+    for command in commands:
+        t.command(command, "1" if command in ("ack", "fail") else "")
+    t.leave()
+    t.same(t.syncs, len(commands), "there are more syncs than commands")
+
+
+@section.must("each command its answer", "What belongs to one command is not in the answer to another.", steps="emit")
+def _(t: Talk) -> None:
+    outs = t.perform(*([["emit", [n]], ["emit", [n]]] for n in range(10)))
+    t.same([out.values for out in outs], [[[n], [n]] for n in range(10)], "answers are shifted")
+
+
+@section.must("a next without a tuple", "With nothing to emit the answer is the sync alone.", steps="emit")
+def _(t: Talk) -> None:
+    t.handshake()
+    t.command("activate")
+    out = t.next()
+    t.same(out.values, [], "there are emits")
+
+
+@section.must(
+    "an error does not end the answer",
+    "Only sync does: an emit behind an error is part of the same answer.",
+    steps="emit error",
+)
+def _(t: Talk) -> None:
+    [out] = t.perform([["error", "e"], ["emit", [1]]])
+    t.emitted(out, [[1]], "the emit did not come before the sync")
+
+
+section.watch(
+    "MUST",
+    "emit.late",
+    "no emit after the sync",
+    "After the sync Storm does not read until its next command: what is emitted then waits, with its acks.",
+    f"{PAGE}, Spouts: sync; {MEASURED} (spout_late_emit)",
+)
+section.watch(
+    "SHOULD",
+    "command.late",
+    "nothing else after the sync",
+    "Logs and errors after the sync wait until Storm's next command.",
+)
+
+
+@section.should(
+    "an idle next takes a moment",
+    "With no tuple to emit a spout sleeps for a small amount of time before its sync: ShellSpout does not sleep for it.",
+    source=f"{PAGE}, Spouts: sleep",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.command("activate")
+    for _ in range(10):
+        t.next()
+    start = monotonic()
+    for _ in range(50):
+        t.next()
+    average = (monotonic() - start) / 50 * 1000
+    t.check(average >= 0.75, "an idle spout keeps a core busy", "1 ms for each idle next, or more", f"{average:.2f} ms")

@@ -1,0 +1,123 @@
+"""Task ids of a spout's emits, and the acks that may come before them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import MEASURED, PAGE, Section
+from multilang.conformance.cases.bolt_task_ids import said
+from multilang.conformance.world import framed
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("spout/task_ids", "Task ids", f"{PAGE}, Spouts: task ids")
+
+
+@section.must(
+    "task ids are no command", "An array is the task ids of an emit: it is taken, and the sync comes.", steps="emit"
+)
+def _(t: Talk) -> None:
+    outs = t.perform([["emit", [1]]], [["emit", [2]]])
+    t.same([out.values for out in outs], [[[1]], [[2]]], "the emits are others")
+
+
+@section.must(
+    "task ids reach the emit", "Whoever emits and asks for the task ids gets those of that emit.", steps="emit ids"
+)
+def _(t: Talk) -> None:
+    t.perform([["emit", [n], {"ids": True}] for n in range(5)])
+    sent = [ids for place, ids in sorted(t.answers.items()) if isinstance(t.received[place].values[0], int)]
+    t.same(said(t), sent, "emits were given each other's task ids")
+
+
+@section.must("no task", "A stream that nobody subscribes to answers with an empty array.", steps="emit ids")
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", ["x"], {"stream": "quiet", "ids": True}]])
+    t.emitted(out, [["x"], [["ids", []]]], "the empty array is no answer to the emit")
+
+
+@section.must("several tasks", "A tuple may go to many tasks: all are in the array.", steps="emit ids")
+def _(t: Talk) -> None:
+    t.handshake('[[["emit",["x"],{"ids":true}]]]')
+    t.holds_ids = True
+    t.begin("next")
+    t.wait(lambda: t.owed or None, "an emit that wants task ids")
+    t.say(framed("[7,5]"))
+    t.owed.clear()
+    t.holds_ids = False
+    t.wait(lambda: t.syncs or None, "the sync")
+    t.same(said(t), [[7, 5]], "user code got other task ids")
+
+
+@section.must(
+    "an ack before the task ids",
+    "Without ackers Storm acks a reliable tuple inside of its emit: the ack comes before the task ids, and waits for its sync.",
+    steps="emit ids",
+    source=MEASURED,
+)
+def _(t: Talk) -> None:
+    t.world.conf = {"topology.acker.executors": 0}
+    t.handshake('[[["emit",["x"],{"id":"1","ids":true}]]]')
+    t.command("activate")
+    t.holds_ids = True
+    t.begin("next")
+    t.wait(lambda: t.owed or None, "an emit that wants task ids")
+    t.command("ack", "1")
+    t.holds_ids = False
+    t.answer()
+    t.wait(lambda: t.syncs >= 3 or None, "the sync that ends the next")
+    t.same(said(t), list(t.answers.values())[:1], "user code got other task ids")
+
+
+@section.must(
+    "acks before the task ids that nobody asked for",
+    "The same for emits whose task ids the spout does not use: ack, then perhaps task ids, then on.",
+    steps="emit",
+    source=MEASURED,
+)
+def _(t: Talk) -> None:
+    t.world.conf = {"topology.acker.executors": 0}
+    t.handshake('[[["emit",["x"],{"id":"1"}],["emit",["y"],{"id":"2"}]]]')
+    t.command("activate")
+    t.holds_ids = True
+    t.begin("next")
+    for number in (1, 2):
+        t.wait(lambda count=number: len(t.received.emits) >= count or None, "the next emit")  # type: ignore[misc]
+        t.command("ack", t.received.emits[number - 1].value.get("id"))
+        t.answer()
+    t.holds_ids = False
+    t.wait(lambda: t.syncs >= 4 or None, "the sync that ends the next")
+    t.emitted(t.received, [["x"], ["y"]], "the emits are others")
+
+
+@section.must(
+    "late task ids", "Task ids that nobody waits for may come after the sync, when the parent is slow.", steps="emit"
+)
+def _(t: Talk) -> None:
+    t.handshake('[[["emit",[1]]],[["emit",[2]]]]')
+    t.command("activate")
+    for number in (1, 2):
+        t.holds_ids = True
+        before = t.syncs
+        t.begin("next")
+        t.wait(lambda count=number: len(t.received.emits) == count or None, "the emit")  # type: ignore[misc]
+        t.holds_ids = False
+        t.answer()
+        t.wait(lambda count=before: t.syncs > count or None, "the sync that ends the next")  # type: ignore[misc]
+    t.emitted(t.received, [[1], [2]], "the emits are others")
+
+
+@section.should(
+    "it says when it wants none",
+    "need_task_ids: false saves Storm and the spout a message for each emit whose task ids nobody reads.",
+    steps="emit",
+    source="Storm's ShellSpout since 0.9.3",
+)
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", ["x"]]])
+    t.same(
+        [message.value.get("need_task_ids") for message in out.emits],
+        [False],
+        "task ids are asked for that nobody reads",
+    )

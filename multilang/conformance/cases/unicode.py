@@ -1,0 +1,110 @@
+"""Text is UTF-8, both ways, and comes out letter by letter as it went in."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import MEASURED, Section
+from multilang.conformance.world import storm_text
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("common/unicode", "Unicode", "Storm's JsonSerializer: UTF-8; RFC 8259, section 8.1")
+CHANGED = "the text came out changed"
+
+
+def echoes(t: Talk, text: str) -> None:
+    """Sent as raw UTF-8."""
+    t.same(t.echo(storm_text(text)), text, CHANGED)
+
+
+@section.must("letters of two and three bytes", "Raw UTF-8 within the first plane is read and written.", steps="emit")
+def _(t: Talk) -> None:
+    echoes(t, "naïve Ελληνικά עברית 漢字 ✓")
+
+
+@section.must("letters of four bytes", "Raw UTF-8 beyond U+FFFF is read and written.", steps="emit")
+def _(t: Talk) -> None:
+    echoes(t, "🐍𝒳👩‍👩‍👧‍👦 \U0010fffd")
+
+
+@section.must(
+    "line separators that are not line feeds",
+    "Only LF ends a line: U+0085, U+2028, U+2029, VT and FF do not.",
+    steps="emit",
+)
+def _(t: Talk) -> None:
+    text = "a\u0085end\u2028end\u2029end"
+    echoes(t, text)
+
+
+@section.must(
+    "a text with a byte order mark inside", "U+FEFF inside of a string is a character as any other.", steps="emit"
+)
+def _(t: Talk) -> None:
+    echoes(t, "\ufeffa\ufeff \uffff \ufffd")
+
+
+@section.must("the character U+0000", "An escaped zero is data, and ends no text.", steps="emit")
+def _(t: Talk) -> None:
+    t.same(t.echo('"a\\u0000b"'), "a\0b", CHANGED)
+
+
+@section.must("DEL and C1 controls", "U+007F to U+009F need no escape and stay what they are.", steps="emit")
+def _(t: Talk) -> None:
+    echoes(t, "\x7f\x80\x9f|")
+
+
+@section.must(
+    "composed and decomposed letters",
+    "Texts are not normalised: é and e with an accent stay two different texts.",
+    steps="emit",
+)
+def _(t: Talk) -> None:
+    t.same(t.echo(storm_text(["\u00e9", "e\u0301"])), ["\u00e9", "e\u0301"], CHANGED)
+
+
+@section.must("letters as keys of a map", "Keys are texts as values are.", steps="emit")
+def _(t: Talk) -> None:
+    value = {"schlüssel": 1, "🔑": 2, "\u2028": 3}
+    t.same(t.echo(storm_text(value)), value, CHANGED)
+
+
+@section.must(
+    "UTF-8 in a plain C locale",
+    "The protocol is UTF-8 whatever the environment says: a supervisor started by init has no locale.",
+    steps="emit",
+    env=(("LC_ALL", "C"), ("LANG", "C"), ("LC_CTYPE", "C")),
+)
+def _(t: Talk) -> None:
+    echoes(t, "naïve 漢字 🐍")
+
+
+@section.must(
+    "an escaped letter in the C locale",
+    "What comes as an escape may not be lost on the way out for want of a locale.",
+    steps="emit",
+    env=(("LC_ALL", "C"), ("LANG", "C"), ("LC_CTYPE", "C")),
+)
+def _(t: Talk) -> None:
+    t.same(t.echo(json.dumps("é漢🐍")), "é漢🐍", CHANGED)
+
+
+@section.should(
+    "half a surrogate pair does not end it",
+    "JSON can hold an escape of half a pair, which no UTF-8 has: the component answers and lives on.",
+    steps="emit",
+)
+def _(t: Talk) -> None:
+    t.perform_text('[["emit",["a\\ud800b"]]]', "[]")
+
+
+section.watch(
+    "SHOULD",
+    "unicode.surrogate",
+    "it writes no half surrogate pair",
+    "Storm turns it into a question mark, in silence.",
+    f"{MEASURED} (surrogate)",
+)

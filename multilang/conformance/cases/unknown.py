@@ -1,0 +1,54 @@
+"""Unknown fields and commands: what another version of Storm may add."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.conformance.case import MEASURED, PAGE, Failed, Section
+from multilang.conformance.cases.json_text import ping, ping_text
+from multilang.conformance.world import framed
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section(
+    "common/unknown", "Unknown fields and commands", f"{PAGE}: messages are objects, whose other keys nobody forbids"
+)
+
+
+@section.must("unknown keys of a message", "A key that is not known is passed over.")
+def _(t: Talk) -> None:
+    ping(t, ping_text(t)[:-1] + ',"future":[{"command":"ack"}],"":null}')
+
+
+section.watch(
+    "MUST",
+    "command.missing command.type",
+    "every message after the pid has a command, a string",
+    "Without one, or with a number, the worker halts.",
+    f"{MEASURED} (no_command); Storm's JsonSerializer",
+)
+
+
+@section.should(
+    "a message of an unknown kind",
+    "An object that is neither tuple nor command is passed over, or ends the process with its reason told: it never hangs.",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.monitor.leaving = True
+    before = t.syncs
+    if t.kind == "spout":
+        # Storm never sends it, so the answer is free: a sync or nothing.
+        t.monitor.commands += 1
+        t.say(framed('{"command":"future","id":""}'))
+        t.begin("next")
+    else:
+        t.say(framed('{"command":"future","id":"1"}'))
+        t.heartbeat()
+    try:
+        t.wait(lambda: t.syncs > before or None, "the answer to the message behind it, or the end of the process")
+    except Failed:
+        told = t.received.of("error", "log") or t.child.error_text.strip()
+        if not (t.child.output_ended and told):
+            raise

@@ -1,0 +1,216 @@
+"""The program under test as a process: bytes in, bytes out, never a blocking call.
+
+A program that is tested may do anything: never read, never stop writing, close its output and live on, ignore SIGTERM,
+leave processes behind. So both pipes are moved by one poll loop with bounded buffers, and the end is SIGKILL to its
+whole process group.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import struct
+import subprocess
+import termios
+from collections import deque
+from time import monotonic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_READ = 1 << 16
+MAX_OUTPUT = 48 << 20  # bytes that may lie unread, or make one message; a program that writes more is out of control
+_MAX_ERROR = 1 << 14  # bytes kept of what it wrote to standard error last
+_LOOK = 0.0005  # seconds between looks whether the program has read a piece
+
+
+class CannotStart(Exception):
+    """The program can't be started at all; says why."""
+
+
+class Child:
+    """A started program in a process group of its own."""
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str] | None = None, cwd: str | None = None) -> None:
+        try:
+            self._process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+                cwd=cwd,
+                env=None if not env else {**os.environ, **env},
+            )
+        except (OSError, ValueError) as error:
+            raise CannotStart(f"{command[0]}: {getattr(error, 'strerror', None) or error}") from None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self.pid = self._process.pid
+        self._stdin: int | None = self._process.stdin.fileno()
+        self._stdout: int | None = self._process.stdout.fileno()
+        self._stderr: int | None = self._process.stderr.fileno()
+        for fd in (self._stdin, self._stdout, self._stderr):
+            os.set_blocking(fd, False)
+        self._outgoing: deque[tuple[bytes, bool]] = deque()
+        self.unread = bytearray()  # what it wrote and nobody took yet
+        self.reading = True  # False: its output is left in the pipe
+        self.output_ended = False
+        self.flooded = False
+        self.broken_pipe = False  # it closed its input, or is gone
+        self.error_text = b""
+        self._status: int | None = None
+        self._gone = False
+
+    # ---- what goes in ----
+
+    def write(self, data: bytes) -> None:
+        """Queue bytes."""
+        self._outgoing.append((data, False))
+
+    def write_pieces(self, pieces: Iterable[bytes]) -> None:
+        """Queue bytes of which each piece is written when the program has read everything before it."""
+        self._outgoing.extend((piece, True) for piece in pieces if piece)
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that are queued still."""
+        return sum(len(data) for data, _ in self._outgoing)
+
+    def close_input(self) -> None:
+        """The end of its input."""
+        self._outgoing.clear()
+        if self._stdin is not None:
+            self._stdin = None
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+
+    def close_output(self) -> None:
+        """Stop reading for good: what it writes from now on meets a closed pipe."""
+        if self._stdout is not None:
+            self._stdout = None
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+
+    # ---- moving bytes ----
+
+    def pump(self, until: float) -> bool:
+        """Move what can be moved, waiting for it until then (monotonic seconds) at most. False: nothing moved."""
+        poll = select.poll()
+        waiting_for_reader = False
+        if self._stdin is not None and self._outgoing:
+            if self._outgoing[0][1] and not self._has_read_all():
+                waiting_for_reader = True
+            else:
+                poll.register(self._stdin, select.POLLOUT)
+        reading = self.reading and not self.output_ended and not self.flooded
+        if reading and self._stdout is not None:
+            poll.register(self._stdout, select.POLLIN)
+        if self._stderr is not None:
+            poll.register(self._stderr, select.POLLIN)
+        left = max(0.0, until - monotonic())
+        if waiting_for_reader:
+            left = min(left, _LOOK)
+        moved = False
+        for fd, _ in poll.poll(left * 1000):
+            if fd == self._stdin:
+                self._write_some(fd)
+            elif fd == self._stdout:
+                self._read_some(fd)
+            else:
+                self._read_error(fd)
+            moved = True
+        return moved or waiting_for_reader
+
+    def output_waiting(self) -> int:
+        """Bytes of its output that lie in the pipe."""
+        return 0 if self._stdout is None else _in_pipe(self._stdout) or 0
+
+    def _has_read_all(self) -> bool:
+        assert self._stdin is not None
+        return not _in_pipe(self._stdin)
+
+    def _write_some(self, fd: int) -> None:
+        data, alone = self._outgoing.popleft()
+        try:
+            sent = os.write(fd, data[:_READ])
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self.broken_pipe = True
+            self._outgoing.clear()
+            return
+        if sent < len(data):
+            self._outgoing.appendleft((data[sent:], alone))
+
+    def _read_some(self, fd: int) -> None:
+        try:
+            data = os.read(fd, _READ)
+        except BlockingIOError:
+            return
+        if not data:
+            self.output_ended = True
+        self.unread += data
+        self.flooded = len(self.unread) > MAX_OUTPUT
+
+    def _read_error(self, fd: int) -> None:
+        try:
+            data = os.read(fd, _READ)
+        except BlockingIOError:
+            return
+        if not data:
+            self._stderr = None
+        self.error_text = (self.error_text + data)[-_MAX_ERROR:]
+
+    # ---- its end ----
+
+    def status(self) -> int | None:
+        """Its exit status (a signal's number negative), None while it lives. It stays unreaped: its group is ours."""
+        if self._status is None and not self._gone:
+            info = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if info is not None:
+                self._status = info.si_status if info.si_code == os.CLD_EXITED else -info.si_status
+        return self._status
+
+    def wait(self, until: float) -> int | None:
+        """Its exit status when it ends until then (monotonic seconds); its output is read meanwhile."""
+        while self.status() is None and monotonic() < until:
+            self.pump(min(until, monotonic() + 0.01))
+            if self.flooded:
+                self.unread.clear()
+                self.flooded = False
+        return self.status()
+
+    def terminate(self) -> None:
+        """SIGTERM, to this process alone, as Java's Process.destroy."""
+        if self.status() is None:
+            os.kill(self.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """The end of it and of all processes of its group, at once."""
+        if self._gone:
+            return
+        self.status()
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass  # PermissionError: macOS, where nothing but an ended leader is left
+        self._process.wait()
+        self._gone = True
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+        self._stdin = self._stdout = self._stderr = None
+
+
+def _in_pipe(fd: int) -> int | None:
+    """Bytes in a pipe; None where the system does not tell."""
+    try:
+        return int(struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0"))[0])
+    except OSError:
+        return None

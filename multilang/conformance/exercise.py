@@ -1,0 +1,80 @@
+"""An ordinary day: all kinds of work, in which the watched requirements have their chance to be broken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from multilang.conformance.talk import Talk
+from multilang.conformance.world import DIRECT_TASKS, METRIC, storm_text
+
+_EMITS: list[list[Any]] = [
+    ["emit", ["plain"]],
+    ["emit", ['naïve 漢字 🐍 "q" \\ / \n end'], {"stream": "other"}],
+    ["emit", [1, [2.5, None, {"a": True}]], {"stream": "pair"}],
+]
+_OTHERS: dict[str, list[list[Any]]] = {
+    "log": [["log", "a line"], ["log", "two\nlines", 4]],
+    "error": [["error", "an error"]],
+    "metric": [["metric", METRIC, 1]],
+    "direct": [["emit", ["direct"], {"stream": "direct", "task": DIRECT_TASKS[0]}]],
+    "ids": [["emit", ["asked"], {"ids": True}]],
+    "print": [["print", "a stray line"]],
+}
+
+
+def exercise(t: Talk, knows: Sequence[str], tuples: Sequence[Sequence[Any]]) -> None:
+    """One conversation, to the end of the program's output."""
+    rounds = [_EMITS, *(steps for step, steps in _OTHERS.items() if step in knows and step != "print")]
+    if t.kind == "spout":
+        _spout(t, rounds)
+    elif t.world.contract:
+        _bolt(t, rounds, knows)
+    else:
+        _stranger(t, tuples)
+    t.leave()
+
+
+def _bolt(t: Talk, rounds: list[list[list[Any]]], knows: Sequence[str]) -> None:
+    t.handshake()
+    t.beat()
+    t.perform(*rounds, [step for steps in rounds for step in steps])
+    t.perform([["emit", ["loose"], {"anchors": []}], ["emit", ["tight"]]])
+    if "fail" in knows:
+        t.finished(t.steps(["emit", ["before"]], ["fail"]))
+    if "keep" in knows:
+        kept = t.steps(["keep", "k"])
+        t.finished(t.steps(["emit", ["both"], {"anchors": ["k", "this"]}], ["ack", "k"]))
+        t.finished(kept)
+    t.finished(t.tuple([5], comp="__system", stream="__tick", task=-1))
+    for _ in range(3):
+        t.beat()
+    t.barrier()
+
+
+def _stranger(t: Talk, tuples: Sequence[Sequence[Any]]) -> None:
+    t.handshake()
+    t.beat()
+    for _ in range(3):
+        for values in tuples:
+            t.tuple(values)
+            t.beat()
+    t.beat()
+
+
+def _spout(t: Talk, rounds: list[list[list[Any]]]) -> None:
+    if t.world.contract:
+        rounds = [*rounds, [["emit", ["reliable"], {"id": "r1"}], ["emit", ["other"], {"id": 2, "stream": "other"}]]]
+        emits = [["emit", ["again"]]]
+        t.handshake(storm_text(rounds), on={"ack": emits, "fail": emits, "activate": emits, "deactivate": emits})
+    else:
+        t.handshake()
+    t.command("activate")
+    for _ in range(len(rounds) + 3):
+        for number, message in enumerate(t.next().emits):
+            if "id" in message.value:
+                t.command(["ack", "fail"][number % 2], message.value["id"])
+    t.command("deactivate")
+    t.command("activate")
+    t.next()
+    t.command("deactivate")

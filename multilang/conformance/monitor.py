@@ -1,0 +1,209 @@
+"""ShellBolt and ShellSpout as rules: each message of the program is held against what the parent knows.
+
+What real Storm makes of each fault was measured (fixtures/wire/misbehaviour.txt); ``halts`` says whether its worker
+would have ended there. Codes are the names under which cases watch for them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from multilang.conformance.reading import Finding, Message
+from multilang.conformance.world import DIRECT_TASKS, METRIC, World
+
+_BOLT = ("ack", "fail", "emit", "log", "error", "metrics", "sync")
+_SPOUT = ("emit", "log", "error", "metrics", "sync")
+_LARGEST_PLAIN = 2**31 - 1  # a JSON integer up to here is an Integer in Storm 2.6 and newer
+
+
+class Monitor:
+    """The parent's side of one conversation."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.pending: list[str] = []  # ids of tuples that the bolt has neither acked nor failed
+        self.finished: dict[str, str] = {}  # ids it acked or failed, and which
+        self.heartbeats: set[str] = set()
+        self.commands = 0  # that the spout has not answered
+        self.leaving = False  # its input was closed, or it was told to end
+        self.pid: Any = None
+        self._found: list[Finding] = []
+
+    def check(self, message: Message) -> list[Finding]:
+        """What is wrong with the message, besides what its reading found."""
+        self._found = []
+        if self.pid is None:
+            self._pid(message)
+            return self._found
+        value = message.value
+        command = value.get("command")
+        if command is None:
+            what = "pid.again" if "pid" in value else "command.missing"
+            self._flag(what, f"has no 'command': {_shown(message)}")
+        elif not isinstance(command, str):
+            self._flag("command.type", f"has a 'command' that is no string: {_shown(message)}")
+        else:
+            self._command(command, message)
+        return self._found
+
+    def _flag(self, code: str, detail: str, halts: bool = True) -> None:
+        self._found.append(Finding(code, detail, halts))
+
+    def _pid(self, message: Message) -> None:
+        if "pid" not in message.value:
+            self._flag("pid.missing", f"the first message is {_shown(message)}, where the pid is due")
+            return
+        self.pid = message.value["pid"]
+        if type(self.pid) is not int:
+            self._flag("pid.type", f"the pid is {self.pid!r}, where a JSON integer is due")
+
+    def _command(self, command: str, message: Message) -> None:
+        spout = self.world.kind == "spout"
+        if command not in (_SPOUT if spout else _BOLT):
+            if spout:
+                self._flag("command.unknown", f"a spout may not say {command!r}; Storm halts the worker")
+            else:
+                self._flag("command.unknown", f"{command!r} is no command, Storm passes it over", halts=False)
+            return
+        if spout and self.commands == 0 and not (self.leaving and command in ("error", "log", "metrics")):
+            self._out_of_turn(command, message)
+        self._texts(command, message)
+        check = {
+            "ack": self._finish,
+            "fail": self._finish,
+            "emit": self._emit,
+            "metrics": self._metrics,
+            "sync": self._sync,
+        }.get(command)
+        if check is not None:
+            check(message)
+
+    def _out_of_turn(self, command: str, message: Message) -> None:
+        if command == "sync":
+            self._flag("sync.twice", "a sync with no command to answer: Storm takes it for the next command's", False)
+        elif command == "emit":
+            self._flag("emit.late", f"an emit after the sync: {_shown(message)}", halts=False)
+        else:
+            self._flag("command.late", f"a {command!r} after the sync: {_shown(message)}", halts=False)
+
+    def _texts(self, command: str, message: Message) -> None:
+        """Storm casts these two to strings, whatever the command is."""
+        text = message.value.get("msg")
+        if "msg" in message.value and text is not None and not isinstance(text, str):
+            self._flag("error.type" if command == "error" else "log.type", f"'msg' is no string: {_shown(message)}")
+        elif command in ("log", "error") and not isinstance(text, str):
+            self._flag(f"{command}.empty", f"has no 'msg': {_shown(message)}", halts=False)
+        level = message.value.get("level")
+        if command == "log" and level is not None and (type(level) is not int or not 0 <= level <= 4):
+            self._flag("log.level", f"the level {level!r} is none of 0 to 4; Storm takes 2", halts=False)
+        stream = message.value.get("stream")
+        if stream is not None and not isinstance(stream, str):
+            self._flag("emit.stream-type", f"'stream' is no string: {_shown(message)}")
+
+    def _sync(self, _message: Message) -> None:
+        if self.world.kind == "spout":
+            self.commands = max(0, self.commands - 1)
+
+    def _finish(self, message: Message) -> None:
+        word = str(message.command)
+        id = message.value.get("id")
+        if not isinstance(id, str):
+            self._flag(f"{word}.id-type", f"the id is {id!r}, where the tuple's id, a string, is due")
+        elif id in self.pending:
+            self.pending.remove(id)
+            self.finished[id] = word
+        elif id in self.finished:
+            self._flag(f"{word}.again", f"{word} of {id!r}, which had its {self.finished[id]} already")
+        elif id in self.heartbeats:
+            self._flag("heartbeat.finished", f"{word} of the heartbeat {id!r}, which is no tuple")
+        else:
+            self._flag(f"{word}.unknown", f"{word} of {id!r}, which was never sent")
+
+    def _metrics(self, message: Message) -> None:
+        name = message.value.get("name")
+        if not isinstance(name, str) or not name:
+            self._flag("metrics.name", f"'name' is {name!r}, where the metric's name, a string, is due")
+        elif self.world.contract and name != METRIC:
+            self._flag("metrics.name", f"no metric {name!r} is registered")
+
+    # ---- emits ----
+
+    def _emit(self, message: Message) -> None:
+        value = message.value
+        if not isinstance(value.get("tuple"), list):
+            self._flag("emit.tuple", f"'tuple' is {value.get('tuple')!r}, where an array is due")
+            return
+        self._stream(message)
+        self._task(message)
+        need = value.get("need_task_ids")
+        if need is not None and not isinstance(need, bool):
+            self._flag("emit.need", f"'need_task_ids' is {need!r}, where true or false is due")
+        if self.world.kind == "bolt":
+            self._anchors(message)
+
+    def _stream(self, message: Message) -> None:
+        streams = self.world.streams
+        stream = message.value.get("stream", "default")
+        if stream == "":
+            self._flag("emit.stream-empty", "'stream' is \"\": leave it out for the default stream")
+        elif streams is not None and isinstance(stream, str):
+            if stream not in streams:
+                self._flag("emit.stream", f"the stream {stream!r} is not declared ({', '.join(streams)} are)")
+            elif len(message.values) != len(streams[stream]):
+                self._flag(
+                    "emit.arity",
+                    f"{len(message.values)} values on stream {stream!r}, which has {len(streams[stream])} fields",
+                    halts=False,
+                )
+
+    def _task(self, message: Message) -> None:
+        task = message.value.get("task")
+        known = self.world.streams is not None
+        if task is None:
+            if known and message.stream == "direct":
+                self._flag("direct.regular", "an emit without a task to a stream whose grouping is direct")
+            return
+        if type(task) is not int:
+            self._flag("direct.type", f"'task' is {task!r}, where an integer is due")
+            return
+        if task <= _LARGEST_PLAIN:
+            self._flag(
+                "direct.plain",
+                f"'task': {task}; Storm 2.6.0 to 2.8.8 reads an Integer and halts, task + 2**32 is right on every version",
+                halts=False,
+            )
+        if not known:
+            return
+        if str(message.task) not in self.world.old_context()["task->component"]:
+            self._flag("direct.nobody", f"no task {message.task} exists; Storm drops the tuple", halts=False)
+        elif message.stream != "direct" or message.task not in DIRECT_TASKS:
+            self._flag(
+                "direct.grouping",
+                f"a direct emit on {message.stream!r} to task {message.task}, whose grouping is not direct",
+            )
+
+    def _anchors(self, message: Message) -> None:
+        anchors = message.value.get("anchors")
+        if anchors is None:
+            return
+        if isinstance(anchors, str):
+            self._flag("anchors.single", "'anchors' is one id, where an array is due", halts=False)
+        elif not isinstance(anchors, list):
+            self._flag("anchors.type", f"'anchors' is {anchors!r}, where an array of ids is due")
+            return
+        for anchor in message.anchors:
+            if not isinstance(anchor, str):
+                self._flag("anchors.type", f"the anchor {anchor!r} is no string")
+            elif anchor in self.finished:
+                self._flag("anchors.finished", f"is anchored to {anchor!r} after its {self.finished[anchor]}")
+            elif anchor in self.heartbeats:
+                self._flag("heartbeat.anchored", f"is anchored to the heartbeat {anchor!r}")
+            elif anchor not in self.pending:
+                self._flag("anchors.unknown", f"is anchored to {anchor!r}, which was never sent")
+        if len(set(map(str, message.anchors))) < len(message.anchors):
+            self._flag("anchors.twice", f"has the same anchor twice: {message.anchors!r}", halts=False)
+
+
+def _shown(message: Message) -> str:
+    text = message.raw.decode("utf-8", "backslashreplace").removesuffix("\nend\n")
+    return text if len(text) <= 160 else f"{text[:110]}…{text[-40:]}"

@@ -1,0 +1,102 @@
+"""Finding out what a program is: a bolt or a spout, and whether it keeps the conformance contract."""
+
+from __future__ import annotations
+
+import json
+from time import monotonic
+
+from multilang.conformance.case import Failed, Halted
+from multilang.conformance.talk import Talk
+from multilang.conformance.target import Programs
+
+VERSION = 1
+_AFTER = 1.0  # seconds that the contract's answer may come behind a heartbeat's that was sent after the question
+
+
+class Undecided(Exception):
+    """It can't be told what the program is; says what to write."""
+
+
+def kind_of(programs: Programs) -> str:
+    """Who answers a next with a sync is a "spout", who answers so a heartbeat alone is a "bolt"."""
+    timeout = programs.target.timeout
+    with (
+        programs.talk(timeout, kind="spout", contract=False) as spout,
+        programs.talk(timeout, kind="bolt", contract=False) as bolt,
+    ):
+        start = monotonic()
+        said = dict.fromkeys(("spout", "bolt"), False)
+        for talk in (spout, bolt):
+            if not _pid(talk):
+                said[talk.kind] = True
+        spout.begin("next")
+        bolt.heartbeat()
+        while monotonic() < start + timeout and not all(said.values()):
+            for talk in (spout, bolt):
+                if not said[talk.kind]:
+                    said[talk.kind] = _look(talk)
+            if spout.syncs:
+                return "spout"
+            if bolt.syncs:
+                bolt.timeout = bolt.timeout if bolt.timeout < timeout else monotonic() - start
+                if said["spout"] or monotonic() - start > 1 + 3 * bolt.timeout:
+                    return "bolt"
+        if spout.syncs or bolt.syncs:
+            return "spout" if spout.syncs else "bolt"
+        why = bolt.child.error_text.decode("utf-8", "replace").strip()[-400:]
+    raise Undecided(
+        "it can't be told whether the program is a bolt or a spout: it answered neither a heartbeat nor a next with a sync. "
+        f"Say which: multilang conformance bolt -- …{f' (it said: {why})' if why else ''}"
+    )
+
+
+def _pid(talk: Talk) -> bool:
+    try:
+        talk.handshake()
+    except (Failed, Halted):
+        return False
+    return True
+
+
+def _look(talk: Talk) -> bool:
+    """Whether there is no more to wait for."""
+    try:
+        talk.take()
+        talk.child.pump(monotonic() + 0.005)
+        talk.take()
+    except (Failed, Halted):
+        return True
+    return talk.syncs > 0 or talk.child.output_ended
+
+
+def contract_of(programs: Programs) -> tuple[str, ...] | None:
+    """The steps that the program knows; None when it does not keep the contract."""
+    with programs.talk(programs.target.timeout, contract=True) as talk:
+        try:
+            if talk.kind == "spout":
+                talk.handshake('[[["contract"]]]')
+                talk.command("activate")
+                talk.next()
+            else:
+                talk.handshake()
+                id = talk.steps(["contract"])
+                talk.heartbeat()
+                talk.wait(lambda: talk.monitor.finished.get(id) or talk.syncs or None, "an answer")
+                talk.timeout = _AFTER
+                talk.finished(id)
+        except (Failed, Halted):
+            pass  # what it said until then counts
+        for message in talk.received.emits:
+            answer = message.values[0] if isinstance(message.values, list) and message.values else None
+            if isinstance(answer, list) and len(answer) == 3 and answer[0] == "conformance":
+                return _steps(answer)
+    return None
+
+
+def _steps(answer: list[object]) -> tuple[str, ...]:
+    _, version, steps = answer
+    if version != VERSION or not isinstance(steps, list):
+        raise Undecided(
+            f"the program keeps another version of the conformance contract: {json.dumps(answer)}; this one is {VERSION}"
+        )
+    return tuple(map(str, steps))

@@ -1,0 +1,218 @@
+"""What a program wrote, cut into messages more strictly than Storm does.
+
+Storm reads lines until one says ``end`` and gives what lies between to a lenient JSON parser. Here each deviation is a
+*finding* with a code: some halt a worker, some Storm takes in silence and loses or changes data, some are untidy.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from multilang.conformance.child import MAX_OUTPUT
+
+MAX_DEPTH = 400  # Storm's parser refuses more
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One deviation. ``halts``: a Storm worker would not go on behind it."""
+
+    code: str
+    detail: str
+    halts: bool = True
+
+
+@dataclass
+class Message:
+    """One message of the program: its bytes with the closing line, and what they say."""
+
+    raw: bytes
+    value: dict[str, Any] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def command(self) -> str | None:
+        """The message's command, None for the answer to the handshake."""
+        command = self.value.get("command")
+        return command if isinstance(command, str) else None
+
+    @property
+    def stream(self) -> str:
+        """An emit's stream."""
+        return self.value.get("stream") or "default"
+
+    @property
+    def values(self) -> Any:
+        """An emit's values."""
+        return self.value.get("tuple")
+
+    @property
+    def anchors(self) -> list[Any]:
+        """An emit's anchors; a single one counts as a list of one, as for Storm."""
+        anchors = self.value.get("anchors")
+        if anchors is None:
+            return []
+        return anchors if isinstance(anchors, list) else [anchors]
+
+    @property
+    def task(self) -> int | None:
+        """The task of a direct emit, of which Storm takes the lower 32 bits."""
+        task = self.value.get("task")
+        return task & 0xFFFFFFFF if type(task) is int else None
+
+
+class Reader:
+    """Cuts a byte stream into messages."""
+
+    def __init__(self) -> None:
+        self._at = 0  # up to here the unread bytes hold no end of a message
+
+    def take(self, unread: bytearray) -> Message | None:
+        """The next whole message, taken out of ``unread``; None while there is none."""
+        while True:
+            stop = unread.find(b"\n", self._at)
+            if stop < 0:
+                return None
+            line = bytes(unread[self._at : stop])
+            start, self._at = self._at, stop + 1
+            if line[:1] in b" \te" and line.strip(b" \t\r") == b"end" and len(line) < 64:
+                raw = bytes(unread[: stop + 1])
+                del unread[: stop + 1]
+                self._at = 0
+                return _message(raw, raw[:start], line)
+
+
+def leftover(unread: bytearray) -> Finding | None:
+    """What an output that has ended leaves behind."""
+    text = bytes(unread)
+    if not text.strip():
+        return None
+    if len(text) > MAX_OUTPUT:
+        return Finding("framing.flood", f"{len(text)} bytes without a line 'end'; they begin {text[:80]!r}")
+    return Finding("framing.partial", f"the output ends inside a message: {text[-200:]!r}")
+
+
+def _message(raw: bytes, body: bytes, end: bytes) -> Message:
+    message = Message(raw)
+    flag = message.findings.append
+    if end == b"end\r" or b"\r\n" in body:
+        flag(Finding("framing.crlf", f"a line ends with CR LF: {raw[-40:]!r}", halts=False))
+    elif end != b"end":
+        flag(Finding("framing.end", f"the closing line is {end!r}, which ends nothing: Storm reads on", halts=False))
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        flag(
+            Finding("framing.utf8", f"bytes that are not UTF-8, {error.object[error.start : error.start + 8]!r}", False)
+        )
+        text = body.decode("utf-8", "replace")
+    if text.startswith("\ufeff"):
+        flag(Finding("framing.bom", "a byte order mark stands before the message"))
+        text = text[1:]
+    if not text.strip():
+        flag(Finding("framing.empty", "an empty message: a line 'end' with nothing before it"))
+        return message
+    if text.startswith(("\n", "\r")):
+        flag(Finding("framing.blank", "empty lines stand before the message", halts=False))
+    _parse(message, text.lstrip())
+    return message
+
+
+def _parse(message: Message, text: str) -> None:
+    flag = message.findings.append
+    notes = _Notes()
+    try:
+        value, stop = notes.decode(text)
+    except RecursionError:
+        flag(Finding("framing.depth", f"nested deeper than the {MAX_DEPTH} levels that Storm reads"))
+        return
+    except ValueError as error:
+        flag(_not_json(text, error))
+        return
+    rest = text[stop:].strip()
+    if rest:
+        flag(Finding("framing.second", f"text behind the JSON object, which Storm drops: {rest[:120]!r}", halts=False))
+    if not isinstance(value, dict):
+        flag(Finding("framing.object", f"is {_kind(value)}, not an object: {text[:120]!r}"))
+        return
+    message.value = value
+    for finding in notes.findings:
+        flag(finding)
+    if depth(value) > MAX_DEPTH:
+        flag(Finding("framing.depth", f"nested deeper than the {MAX_DEPTH} levels that Storm reads"))
+    if "\\u" in text and _lone(value):
+        flag(Finding("unicode.surrogate", "a string holds half a surrogate pair, which Storm makes '?'", halts=False))
+
+
+def _not_json(text: str, error: ValueError) -> Finding:
+    lines = text.split("\n")
+    for number in range(1, len(lines)):
+        if lines[number].lstrip().startswith("{"):
+            try:
+                value, _ = json.JSONDecoder().raw_decode("\n".join(lines[number:]).lstrip())
+            except ValueError:
+                continue
+            if isinstance(value, dict):
+                stray = "\n".join(lines[:number])
+                return Finding("framing.stray", f"text before a message that is no part of it: {stray[:120]!r}")
+    return Finding("framing.json", f"is not JSON ({error}): {text[:120]!r}")
+
+
+class _Notes:
+    """Decodes JSON and notes what the standard's letter or Storm's data would suffer from."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+
+    def decode(self, text: str) -> tuple[Any, int]:
+        hooks: dict[str, Any] = {"object_pairs_hook": self._pairs, "parse_constant": self._constant}
+        try:
+            return json.JSONDecoder(**hooks).raw_decode(text)
+        except json.JSONDecodeError as error:
+            if "control character" not in str(error):
+                raise
+            found = json.JSONDecoder(strict=False, **hooks).raw_decode(text)
+            self.findings.append(
+                Finding("framing.control", "a string holds a control character that JSON wants escaped", halts=False)
+            )
+            return found
+
+    def _pairs(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            self.findings.append(Finding("framing.duplicate", f"an object has the key {twice!r} twice", halts=False))
+        return found
+
+    def _constant(self, name: str) -> float:
+        self.findings.append(
+            Finding("numbers.constant", f"{name} is not JSON; Storm turns infinities into strings", halts=False)
+        )
+        return float(name.replace("Infinity", "inf"))
+
+
+def depth(value: object) -> int:
+    """How many objects and arrays lie inside each other."""
+    deepest, level = 0, [value]
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        deepest += 1
+        level = [inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)]
+    return deepest
+
+
+def _lone(value: object) -> bool:
+    if isinstance(value, str):
+        return _SURROGATE.search(value) is not None
+    if isinstance(value, dict):
+        return any(_lone(key) or _lone(item) for key, item in value.items())
+    return isinstance(value, list) and any(map(_lone, value))
+
+
+def _kind(value: object) -> str:
+    names = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+    return names.get(type(value), "null")

@@ -1,0 +1,84 @@
+"""What a run found out, as data: kept as JSON, shown as a table, JUnit's XML or a page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+PASSED, FAILED, BLOCKED, SKIPPED = "passed", "failed", "blocked", "skipped"
+
+
+class BadResult(Exception):
+    """A file holds no result of this command."""
+
+
+@dataclass
+class CaseResult:
+    """One case. ``status``: passed, failed, blocked by another requirement's failure (``why``), or skipped (``why``)."""
+
+    path: str
+    section: str
+    level: str
+    title: str
+    requirement: str
+    source: str
+    status: str
+    why: str = ""
+    expected: str | None = None
+    received: str | None = None
+    seconds: float = 0.0
+    transcript: list[tuple[str, str]] = field(default_factory=list)
+    """Direction ("sent", "received") and bytes, as backslash-escaped text, long ones cut."""
+
+    @property
+    def is_must(self) -> bool:
+        """Whether its failure is a failure also without --strict."""
+        return self.level == "MUST"
+
+
+@dataclass
+class Result:
+    """One program's run."""
+
+    name: str
+    command: list[str]
+    kind: str
+    contract: list[str] | None
+    seconds: float
+    cases: list[CaseResult]
+    notes: list[str] = field(default_factory=list)
+
+    def count(self, status: str, level: str | None = None) -> int:
+        """How many cases ended so."""
+        return sum(case.status == status and level in (None, case.level) for case in self.cases)
+
+    def bad(self, strict: bool = False) -> bool:
+        """Whether the program fails as a whole."""
+        return any(case.status == FAILED and (strict or case.is_must) for case in self.cases)
+
+    def to_json(self) -> str:
+        """The result as a document."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1, ensure_ascii=False) + "\n"
+
+
+def from_json(text: str, where: str) -> Result:
+    """The result that ``to_json`` wrote. Raises BadResult."""
+    try:
+        data: dict[str, Any] = json.loads(text)
+        if data.pop("format") != FORMAT:
+            raise BadResult(f"{where} was written by another version of this command; run it again")
+        cases = [
+            CaseResult(**{**case, "transcript": [tuple(x) for x in case["transcript"]]}) for case in data.pop("cases")
+        ]
+        return Result(cases=cases, **data)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise BadResult(f"{where} is no result of multilang conformance --json") from None
+
+
+def read(paths: Sequence[Path]) -> list[Result]:
+    """The results in some files."""
+    return [from_json(path.read_text("utf-8"), str(path)) for path in paths]

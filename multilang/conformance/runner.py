@@ -1,0 +1,243 @@
+"""Plays the cases to a program, some at a time, and says of each what came of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from shlex import join
+from time import monotonic
+
+from multilang.conformance.case import Case, Failed, Halted, NotApplicable
+from multilang.conformance.cases import all_cases, all_sections
+from multilang.conformance.exercise import exercise
+from multilang.conformance.probe import contract_of, kind_of
+from multilang.conformance.reading import Finding
+from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED, CaseResult, Result
+from multilang.conformance.talk import Talk
+from multilang.conformance.target import Programs, Target
+
+_MAX_SHOWN = 2000  # characters of one message in a transcript
+_MAX_MESSAGES = 60  # in a transcript, from its beginning and from its end
+_PATIENCE = 10  # answers that may fail to come in time before the limit is shortened
+_SHORTENED = 4
+_AGAIN = 3  # so few cases that ran out of time are played again, alone and with a longer limit: the machine may be busy
+_GATES = {"bolt": "bolt/heartbeat/1", "spout": "spout/commands/1"}
+HANDSHAKE = "common/handshake/1"
+
+
+class Run:
+    """One run of some cases against one program."""
+
+    def __init__(self, target: Target, jobs: int = 2, report: Callable[[CaseResult], None] | None = None) -> None:
+        self.target = target
+        self.jobs = jobs
+        self.report = report or (lambda _: None)
+        self.notes: list[str] = []
+        self._names = {case.path: section.name for section in all_sections() for case in section.cases}
+        self._found: dict[str, tuple[Finding, str]] = {}  # code -> what, and in which case's conversation, at first
+        self._seen = 0  # messages looked at
+        self._overdue = 0
+        self._lock = threading.Lock()
+
+    def prepare(self, programs: Programs) -> None:
+        """Find out the kind and the contract, where they are not given."""
+        if self.target.kind == "auto":
+            self.target.kind = kind_of(programs)
+        if self.target.contract is not False and not self.target.knows:
+            steps = contract_of(programs)
+            self.target.knows = steps or ()
+            self.target.contract = steps is not None
+
+    def run(self, cases: Sequence[Case] | None = None) -> Result:
+        """All cases of the target's kind, or those of ``cases`` that are. Raises CannotStart, Undecided."""
+        start = monotonic()
+        with Programs(self.target) as programs:
+            self.prepare(programs)
+            kind = self.target.kind
+            chosen = [case for case in (all_cases() if cases is None else cases) if case.fits(kind)]
+            results = self._gates(programs, chosen)
+            if results is None:
+                results = self._play_all(programs, chosen)
+        order = {case.path: number for number, case in enumerate(chosen)}
+        results.sort(key=lambda result: order[result.path])
+        contract = list(self.target.knows) if self.target.contract else None
+        name = self.target.name or join(self.target.command)
+        return Result(name, list(self.target.command), kind, contract, monotonic() - start, results, self.notes)
+
+    # ---- the order of things ----
+
+    def _gates(self, programs: Programs, chosen: Sequence[Case]) -> list[CaseResult] | None:
+        """Without the handshake, or any answer, there is nothing to test; None when there is."""
+        for path in (HANDSHAKE, _GATES[self.target.kind]):
+            gate = next(case for case in all_cases(self.target.kind) if case.path == path)
+            result = self._play(programs, gate)
+            if result.status == PASSED:
+                continue
+            if result.status == BLOCKED:  # which requirement it was that broke, the watched cases tell
+                results = [self._judge(case) for case in chosen if case.watch and not case.run]
+            else:
+                results = []
+            rest = {case.path for case in chosen} - {each.path for each in results if each.status == FAILED}
+            results = [each for each in results if each.status == FAILED]
+            if path in rest or not results:
+                result.status = FAILED if not results else BLOCKED
+                results.append(result)
+            for case in chosen:
+                if case.path not in {each.path for each in results}:
+                    results.append(self._result(case, BLOCKED, f"blocked by {results[0].path}: {results[0].title}"))
+            for each in results:
+                self.report(each)
+            return results
+        return None
+
+    def _play_all(self, programs: Programs, chosen: Sequence[Case]) -> list[CaseResult]:
+        watched = [case for case in chosen if case.watch and case.run is None]
+        played = [case for case in chosen if case.run is not None]
+        if watched:
+            self._exercise(programs)
+        results: dict[str, CaseResult] = {}
+        with ThreadPoolExecutor(max(1, self.jobs)) as pool:
+            for result in pool.map(lambda case: self._play(programs, case), played):
+                results[result.path] = result
+                if not self._may_play_again(result):
+                    self.report(result)
+        self._play_again(programs, played, results)
+        for case in watched:
+            results[case.path] = self._judge(case)
+            self.report(results[case.path])
+        for result in results.values():
+            if result.status == BLOCKED and results.get(result.why.split(" ")[2].rstrip(":"), result).status != FAILED:
+                result.status = FAILED  # what blocks it is not among the chosen cases
+        return list(results.values())
+
+    def _play_again(self, programs: Programs, played: Sequence[Case], results: dict[str, CaseResult]) -> None:
+        slow = [case for case in played if self._may_play_again(results[case.path])]
+        if 0 < len(slow) <= _AGAIN:
+            for case in slow:
+                results[case.path] = self._play(programs, case, self.target.timeout * 3)
+        for case in slow:
+            self.report(results[case.path])
+
+    def _may_play_again(self, result: CaseResult) -> bool:
+        return result.status == FAILED and result.why.startswith("nothing came for")
+
+    # ---- one case ----
+
+    def _limit(self) -> float:
+        if self._overdue < _PATIENCE:
+            return self.target.timeout
+        shortened = max(1.0, self.target.timeout / _SHORTENED)
+        if not self.notes:
+            self.notes.append(
+                f"{_PATIENCE} answers did not come within {self.target.timeout:g} s; the limit was {shortened:g} s from then on"
+            )
+        return min(self.target.timeout, shortened)
+
+    def _play(self, programs: Programs, case: Case, limit: float | None = None) -> CaseResult:
+        reason = self._inapplicable(case)
+        if reason is not None or case.run is None:
+            return self._result(case, SKIPPED, reason or "")
+        start = monotonic()
+        with programs.talk(limit or self._limit(), dict(case.env)) as talk:
+            result = self._converse(case, talk)
+            result.seconds = round(monotonic() - start, 3)
+            result.transcript = _transcript(talk)
+            self._note(talk, case.path)
+        return result
+
+    def _converse(self, case: Case, talk: Talk) -> CaseResult:
+        assert case.run is not None
+        try:
+            try:
+                case.run(talk)
+                if not talk.monitor.leaving:
+                    talk.settle()
+            except (LookupError, TypeError, AttributeError, ValueError, StopIteration) as error:
+                if isinstance(error, UnicodeError):
+                    raise
+                raise Failed(
+                    f"what came has not the shape that is due ({type(error).__name__}: {error})",
+                    case.requirement,
+                    " | ".join(each.raw.decode("utf-8", "backslashreplace")[:200] for each in talk.received[-4:]),
+                ) from None
+        except NotApplicable as reason:
+            return self._result(case, SKIPPED, str(reason))
+        except Halted as halted:
+            return self._halted(case, halted.finding)
+        except Failed as failed:
+            with self._lock:
+                self._overdue += failed.timed_out
+            return self._result(case, FAILED, failed.why, failed.expected, failed.received)
+        broken = next((finding for finding in talk.findings if finding.code in case.watch), None)
+        if broken is not None:
+            return self._result(case, FAILED, broken.detail, case.requirement, broken.detail)
+        return self._result(case, PASSED)
+
+    def _halted(self, case: Case, finding: Finding) -> CaseResult:
+        if finding.code in case.watch:
+            return self._result(case, FAILED, finding.detail, case.requirement, finding.detail)
+        watch = next((each for each in all_cases(self.target.kind) if finding.code in each.watch), None)
+        path = watch.path if watch else finding.code
+        return self._result(case, BLOCKED, f"blocked by {path}: {finding.detail}", case.requirement, finding.detail)
+
+    def _inapplicable(self, case: Case) -> str | None:
+        if not case.steps:
+            return None
+        if not self.target.contract:
+            return "needs a program that keeps the conformance contract"
+        missing = [step for step in case.steps if step not in self.target.knows]
+        return f"the program does not know the step {', '.join(missing)}" if missing else None
+
+    # ---- what is watched ----
+
+    def _exercise(self, programs: Programs) -> None:
+        with programs.talk(self._limit()) as talk:
+            try:
+                exercise(talk, self.target.knows, self.target.tuples)
+            except (Halted, Failed):
+                pass  # the finding is noted below; what else went wrong there, the cases find
+            self._note(talk, "an ordinary day's work")
+
+    def _note(self, talk: Talk, where: str) -> None:
+        with self._lock:
+            self._seen += len(talk.received)
+            for finding in talk.findings:
+                self._found.setdefault(finding.code, (finding, where))
+
+    def _judge(self, case: Case) -> CaseResult:
+        for code in case.watch:
+            if code in self._found:
+                finding, where = self._found[code]
+                return self._result(case, FAILED, f"{finding.detail} (in {where})", case.requirement, finding.detail)
+        return self._result(case, PASSED, f"watched in {self._seen} messages")
+
+    def _result(
+        self, case: Case, status: str, why: str = "", expected: str | None = None, received: str | None = None
+    ) -> CaseResult:
+        section = self._names[case.path]
+        return CaseResult(
+            case.path, section, case.level, case.title, case.requirement, case.source, status, why, expected, received
+        )
+
+
+def run_one(target: Target, case: Case) -> CaseResult:
+    """One case alone; a watched requirement is looked at in an ordinary day's work."""
+    return Run(replace(target), jobs=1).run([case]).cases[0]
+
+
+def _transcript(talk: Talk) -> list[tuple[str, str]]:
+    messages = talk.transcript
+    if len(messages) > 2 * _MAX_MESSAGES:
+        left_out = len(messages) - 2 * _MAX_MESSAGES
+        between = [("…", f"{left_out} messages".encode())]
+        messages = [*messages[:_MAX_MESSAGES], *between, *messages[-_MAX_MESSAGES:]]
+    return [(direction, _text(data)) for direction, data in messages]
+
+
+def _text(data: bytes) -> str:
+    if len(data) > _MAX_SHOWN:
+        half = _MAX_SHOWN // 2
+        data = data[:half] + f"… {len(data)} bytes …".encode() + data[-half:]
+    return data.decode("utf-8", "backslashreplace")

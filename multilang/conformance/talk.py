@@ -1,0 +1,361 @@
+"""One conversation with the program: what a case says to it, and how it waits for what it must hear.
+
+A wait ends when what is waited for is there, when the program has ended, or at the limit of time, which is generous:
+what must *not* come is looked for behind a following message and its answer, never by waiting for silence.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from time import monotonic
+from typing import Any, TypeVar
+
+from multilang.conformance.case import Failed, Halted
+from multilang.conformance.child import Child
+from multilang.conformance.monitor import Monitor
+from multilang.conformance.reading import Finding, Message, Reader, leftover
+from multilang.conformance.world import SINK_TASKS, SOURCE, SOURCE_TASK, World, framed, storm_text
+
+Found = TypeVar("Found")
+Pieces = Callable[[bytes], Iterable[bytes]]
+SCRIPT = "conformance.script"
+ON = "conformance.on"
+_PLACE = "@here@"
+
+
+class Out(list[Message]):
+    """Messages of the program, in order."""
+
+    def of(self, *commands: str) -> Out:
+        """Those of some commands."""
+        return Out(message for message in self if message.command in commands)
+
+    @property
+    def emits(self) -> Out:
+        """The emits."""
+        return self.of("emit")
+
+    @property
+    def values(self) -> list[Any]:
+        """The values of the emits, each a list."""
+        return [message.values for message in self.emits]
+
+    @property
+    def words(self) -> list[str | None]:
+        """The commands."""
+        return [message.command for message in self]
+
+
+class Talk:
+    """See the module."""
+
+    def __init__(self, child: Child, world: World, pid_dir: str, timeout: float) -> None:
+        self.child = child
+        self.world = world
+        self.kind = world.kind
+        self.pid_dir = pid_dir
+        self.timeout = timeout
+        self.monitor = Monitor(world)
+        self.transcript: list[tuple[str, bytes]] = []
+        self.findings: list[Finding] = []
+        self.received = Out()
+        self.syncs = 0
+        self.holds_ids = False  # task ids are kept back until answer()
+        self.owed: list[Message] = []  # emits that want task ids and have none yet
+        self.answers: dict[int, list[int]] = {}  # the task ids that an emit got, by its place in ``received``
+        self.is_set_up = False
+        self._reader = Reader()
+        self._ids = 0
+
+    # ---- saying ----
+
+    def say(self, data: bytes, pieces: Pieces | None = None) -> None:
+        """Send exact bytes; ``pieces`` cuts them, and each piece is sent when the one before it was read."""
+        self.transcript.append(("sent", data))
+        if pieces is None:
+            self.child.write(data)
+        else:
+            self.child.write_pieces(pieces(data))
+
+    def handshake(
+        self,
+        script: str = "[]",
+        on: Mapping[str, Any] | None = None,
+        *,
+        conf: Mapping[str, Any] | None = None,
+        context: Any = None,
+        text: Callable[[str], str] | None = None,
+        pieces: Pieces | None = None,
+    ) -> Message:
+        """Send the handshake and wait for the pid. ``script``: JSON text, what a spout is to do on each next."""
+        full = dict(self.world.full_conf() if conf is None else conf)
+        if self.kind == "spout" and self.world.contract:
+            full |= {SCRIPT: _PLACE, ON: dict(on or {})}
+        written = storm_text(self.world.handshake(self.pid_dir, full, context))
+        written = written.replace(f'"{_PLACE}"', script)
+        self.say(framed(written if text is None else text(written)), pieces)
+        self.is_set_up = True
+        return self.wait(lambda: self.received[0] if self.received else None, "the pid, in answer to the handshake")
+
+    def flush(self) -> None:
+        """Wait until all that was said is in the program's pipe."""
+        until = monotonic() + self.timeout
+        while self.child.unsent and not self.child.output_ended:
+            if not self.child.pump(until) and monotonic() >= until:
+                raise Failed("it does not read its input", "that it reads", f"{self.child.unsent} bytes unread", True)
+
+    def new_id(self) -> str:
+        """An id as Storm makes them: a 64-bit number as text, not the same in two conversations' steps."""
+        self._ids += 1
+        return str((-1) ** self._ids * (6955786537413359385 + 7919 * self._ids))
+
+    def tuple(
+        self,
+        values: Sequence[Any] = (),
+        *,
+        id: str | None = None,
+        comp: str | None = SOURCE,
+        stream: str = "default",
+        task: int = SOURCE_TASK,
+        text: str | None = None,
+        pieces: Pieces | None = None,
+    ) -> str:
+        """Send a tuple to a bolt as Storm writes it; ``text``: its values' exact JSON. Returns its id."""
+        id = self.new_id() if id is None else id
+        head = storm_text({"id": id, "comp": comp, "stream": stream, "task": task})
+        self.will_finish(id)
+        self.say(framed(f'{head[:-1]},"tuple":{storm_text(list(values)) if text is None else text}}}'), pieces)
+        return id
+
+    def will_finish(self, id: str) -> None:
+        """A tuple of this id is sent by ``say``."""
+        self.monitor.pending.append(id)
+
+    def steps(self, *steps: Sequence[Any], **more: Any) -> str:
+        """Send a tuple whose first value tells the bolt what to do."""
+        return self.tuple([list(steps), *more.pop("rest", ())], **more)
+
+    def heartbeat(self, id: str | None = None, comp: str | None = None, pieces: Pieces | None = None) -> str:
+        """Send a heartbeat as Storm 2 does."""
+        id = self.new_id() if id is None else id
+        self.monitor.heartbeats.add(id)
+        told: dict[str, Any] = {"id": id, "comp": comp, "stream": "__heartbeat", "task": -1, "tuple": []}
+        self.say(framed(storm_text(told)), pieces)
+        return id
+
+    def beat(self) -> None:
+        """A heartbeat, and its answer."""
+        before = self.syncs
+        self.heartbeat()
+        self.wait_sync(before + 1)
+
+    def wait_sync(self, count: int) -> None:
+        """Wait for so many syncs since the beginning."""
+        self.wait(lambda: self.syncs >= count or None, '{"command": "sync"} in answer to a heartbeat')
+
+    def begin(self, command: str, id: Any = "", pieces: Pieces | None = None, text: str | None = None) -> None:
+        """Send a command to a spout as ShellSpout does; its sync is not waited for."""
+        self.monitor.commands += 1
+        self.say(framed(storm_text({"id": id, "command": command}) if text is None else text), pieces)
+
+    def command(self, command: str, id: Any = "", pieces: Pieces | None = None, text: str | None = None) -> Out:
+        """Send a command to a spout, and wait for the sync; returns what came up to it."""
+        start = len(self.received)
+        before = self.syncs
+        self.begin(command, id, pieces, text)
+        self.wait(lambda: self.syncs > before or None, f"the sync that ends the command {command!r}")
+        return Out(self.received[start:])
+
+    def next(self) -> Out:
+        """One next."""
+        return self.command("next")
+
+    def answer(self, count: int | None = None) -> None:
+        """Send task ids that were held back."""
+        for message in self.owed[:count]:
+            self._send_ids(message)
+        del self.owed[:count]
+
+    # ---- steps, for bolts and spouts alike ----
+
+    def perform(self, *rounds: Sequence[Sequence[Any]]) -> list[Out]:
+        """Have the program do some rounds of steps: a bolt on a tuple each, a spout on a next each."""
+        return self.perform_text(*(storm_text(list(round)) for round in rounds))
+
+    def perform_text(self, *rounds: str, pieces: Pieces | None = None) -> list[Out]:
+        """The same with the steps' exact JSON. ``pieces`` cuts the message that carries them."""
+        if self.kind == "spout":
+            if not self.is_set_up:
+                self.handshake(f"[{','.join(rounds)}]", pieces=pieces)
+                self.command("activate")
+            return [self.next() for _ in rounds]
+        if not self.is_set_up:
+            self.handshake()
+        return [self._tuple_done(text, pieces) for text in rounds]
+
+    def echo(self, text: str, pieces: Pieces | None = None) -> Any:
+        """Have the program emit the value with this JSON text; the value that it emitted."""
+        [out] = self.perform_text(f'[["emit",[{text}]]]', pieces=pieces)
+        if len(out.emits) != 1 or len(out.emits[0].values) != 1:
+            raise Failed("one emit with one value is due", f'emit "tuple": [{text[:200]}]', _listed(out))
+        return out.emits[0].values[0]
+
+    def _tuple_done(self, text: str, pieces: Pieces | None) -> Out:
+        start = len(self.received)
+        id = self.tuple(text=f"[{text}]", pieces=pieces)
+        self.finished(id)
+        return Out(self.received[start:])
+
+    # ---- waiting ----
+
+    def wait(self, look: Callable[[], Found | None], what: str) -> Found:
+        """Wait until ``look`` finds something."""
+        until = monotonic() + self.timeout
+        while True:
+            self.take()
+            found = look()
+            if found is not None:
+                return found
+            if self.child.output_ended:
+                self._ended(what)
+            if not self.child.pump(until) and monotonic() >= until:
+                raise Failed(
+                    f"nothing came for {self.timeout:g} s where {what} is due",
+                    what,
+                    _listed(self.received[-3:]) or "nothing",
+                    timed_out=True,
+                )
+
+    def finished(self, id: str) -> str:
+        """Wait for a tuple's ack or fail; says which it was."""
+        finished = self.monitor.finished
+        return self.wait(lambda: finished.get(id), f"the ack (or fail) of tuple {id!r}")
+
+    def barrier(self) -> None:
+        """Wait until a bolt is through with all that it was sent: an empty tuple behind it, or a heartbeat, is answered."""
+        if self.world.contract:
+            self.finished(self.steps())
+        else:
+            self.beat()
+
+    def settle(self) -> None:
+        """See to it that what comes too much has come."""
+        if not self.is_set_up or self.child.output_ended:
+            return
+        self.answer()
+        if self.kind == "bolt":
+            self.barrier()
+        else:
+            self.next()
+
+    def leave(self) -> None:
+        """Close the input and read the output to its end; a program that does not end by that is ended by the runner."""
+        self.monitor.leaving = True
+        self.child.close_input()
+        until = monotonic() + self.timeout
+        while not self.child.output_ended and monotonic() < until:
+            self.child.pump(until)
+            self.take()
+        found = leftover(self.child.unread)
+        if found is not None and self.child.output_ended:
+            self._found(found)
+
+    def take(self) -> None:
+        """Read the messages that are there, check them, and answer emits with task ids."""
+        while (message := self._reader.take(self.child.unread)) is not None:
+            self.transcript.append(("received", message.raw))
+            self.received.append(message)
+            if message.command == "sync":
+                self.syncs += 1
+            findings = message.findings
+            if not any(finding.halts for finding in findings):
+                findings = findings + self.monitor.check(message)
+            for finding in findings:
+                self._found(finding)
+            if message.command == "emit" and message.task is None and message.value.get("need_task_ids") is not False:
+                self.owed.append(message)
+                if not self.holds_ids:
+                    self.answer()
+        if self.child.flooded:
+            self._found(Finding("framing.flood", f"more than {len(self.child.unread) >> 20} MiB without a line 'end'"))
+
+    def _found(self, finding: Finding) -> None:
+        self.findings.append(finding)
+        if finding.halts:
+            raise Halted(finding)
+
+    def _send_ids(self, message: Message) -> None:
+        place = next(i for i, each in enumerate(self.received) if each is message)
+        ids = [] if message.stream == "quiet" else [SINK_TASKS[len(self.answers) % len(SINK_TASKS)]]
+        self.answers[place] = ids
+        self.say(framed(storm_text(ids)))
+
+    def _ended(self, what: str) -> None:
+        left = leftover(self.child.unread)
+        if left is not None:
+            self.transcript.append(("received", bytes(self.child.unread[-2000:])))
+            self.child.unread.clear()
+            self._found(left)
+        status = self.child.wait(monotonic() + 1)
+        how = "closed its output" if status is None else f"ended with status {status}"
+        if status is not None and status < 0:
+            how = f"was ended by signal {-status}"
+        said = self.child.error_text.decode("utf-8", "replace").strip()[-600:]
+        raise Failed(f"the program {how} where {what} is due", what, f"{how}{f'; it said: {said}' if said else ''}")
+
+    # ---- checking ----
+
+    def check(self, holds: object, why: str, expected: str, received: object) -> None:
+        """Fail unless it holds."""
+        if not holds:
+            raise Failed(why, expected, received if isinstance(received, str) else shown(received))
+
+    def same(self, received: Any, expected: Any, why: str) -> None:
+        """Fail unless both are the same JSON; 1 and 1.0 are, 1 and true are not."""
+        if not same(received, expected):
+            raise Failed(why, shown(expected), shown(received))
+
+    def emitted(self, out: Out, expected: Sequence[Any], why: str) -> None:
+        """Fail unless the emits have these values, in this order."""
+        self.same(out.values, list(expected), why)
+
+    def pid_files(self) -> list[str]:
+        """The names in the folder of PID files."""
+        return sorted(os.listdir(self.pid_dir))
+
+    @property
+    def outputs(self) -> Iterator[bytes]:
+        """What the program wrote, message by message."""
+        return (data for direction, data in self.transcript if direction == "received")
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two JSON values are the same; numbers by value, and a boolean is no number."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return a == b
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(value, b[key]) for key, value in a.items())
+    return type(a) is type(b) and bool(a == b)
+
+
+def shown(value: Any) -> str:
+    """A value for the report; long ones are cut."""
+    if isinstance(value, bytes):
+        text = repr(value)[1:]
+    else:
+        try:
+            text = json.dumps(value, ensure_ascii=True)
+        except (TypeError, ValueError):
+            text = repr(value)
+    return text if len(text) <= 400 else f"{text[:250]}… ({len(text)} characters) …{text[-100:]}"
+
+
+def _listed(messages: Sequence[Message]) -> str:
+    texts = [each.raw.decode("utf-8", "backslashreplace").replace("\nend\n", "") for each in messages]
+    return "  |  ".join(text if len(text) <= 200 else f"{text[:150]}…" for text in texts)

@@ -1,0 +1,95 @@
+"""The program under test: its command, and what is known of it."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from multilang.conformance.child import Child
+from multilang.conformance.talk import Talk
+from multilang.conformance.world import COMPONENT, World
+
+TIMEOUT = 10.0  # seconds that an answer may take
+
+
+@dataclass
+class Target:
+    """What is tested, and how. ``kind`` is "bolt", "spout" or "auto"."""
+
+    command: Sequence[str]
+    kind: str = "auto"
+    name: str | None = None
+    timeout: float = TIMEOUT
+    component: str = COMPONENT
+    streams: Mapping[str, Sequence[str]] | None = None
+    """What a program that does not keep the contract emits where: stream -> fields."""
+    tuples: Sequence[Sequence[Any]] = (["the quick brown fox"],)
+    """What a bolt that does not keep the contract is given."""
+    conf: Mapping[str, Any] = field(default_factory=dict)
+    contract: bool | None = None
+    """Whether the program keeps the contract; None: it is asked."""
+    knows: tuple[str, ...] = ()
+    cwd: str | None = None
+
+    def world(self) -> World:
+        """A topology for one conversation."""
+        if self.contract:
+            return World(self.kind, self.component, conf=dict(self.conf))
+        return World(self.kind, self.component, self.streams, dict(self.conf), contract=False)
+
+
+class Programs:
+    """Starts the program again and again, one ahead, and ends whatever is left of it."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._folder = tempfile.TemporaryDirectory(prefix="conformance-", ignore_cleanup_errors=True)
+        self._lock = threading.Lock()
+        self._live: set[Child] = set()
+        self._spare: list[Child] = []
+        self._closed = False
+
+    def __enter__(self) -> Programs:  # noqa: PYI034 - Self is not in Python 3.10
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._closed = True
+            live, self._live = self._live, set()
+        for child in live:
+            child.kill()
+        self._folder.cleanup()
+
+    @contextmanager
+    def talk(self, timeout: float, env: Mapping[str, str] | None = None, **changes: Any) -> Iterator[Talk]:
+        """A conversation with a fresh process, whose group is killed at the end. ``changes``: of the target."""
+        target = replace(self.target, **changes) if changes else self.target
+        child = self._start(env) if env else self._take()
+        try:
+            yield Talk(child, target.world(), tempfile.mkdtemp(dir=self._folder.name), timeout)
+        finally:
+            child.kill()
+            with self._lock:
+                self._live.discard(child)
+
+    def _take(self) -> Child:
+        with self._lock:
+            child = self._spare.pop() if self._spare else None
+        found = child or self._start(None)
+        spare = self._start(None)  # its start overlaps with this conversation
+        with self._lock:
+            self._spare.append(spare)
+        return found
+
+    def _start(self, env: Mapping[str, str] | None) -> Child:
+        child = Child(self.target.command, env, self.target.cwd)
+        with self._lock:
+            if self._closed:
+                child.kill()
+                raise KeyboardInterrupt
+            self._live.add(child)
+        return child

@@ -1,0 +1,105 @@
+"""The topology that a program under test finds itself in: its conf, context, streams and tasks, and the handshake's bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+COMPONENT = "tested"
+SOURCE = "source"
+SINK = "sink"
+DIRECT = "direct_sink"
+TASK = 4
+SOURCE_TASK = 2
+SINK_TASKS = (5, 6, 7)
+DIRECT_TASKS = (8, 9)
+METRIC = "conformance"
+
+# What the program may emit: stream -> fields. "quiet" is declared and nobody subscribes to it.
+STREAMS: dict[str, list[str]] = {
+    "default": ["value"],
+    "other": ["value"],
+    "pair": ["left", "right"],
+    "direct": ["value"],
+    "quiet": ["value"],
+}
+
+
+@dataclass
+class World:
+    """What is told to the program. ``streams``: None when it is not known what the program emits where."""
+
+    kind: str = "bolt"
+    component: str = COMPONENT
+    streams: Mapping[str, Sequence[str]] | None = field(default_factory=lambda: STREAMS)
+    conf: dict[str, Any] = field(default_factory=dict)
+    contract: bool = True
+    """Whether the program keeps the conformance contract."""
+
+    def full_conf(self, **more: Any) -> dict[str, Any]:
+        """The topology's conf, with ``more``."""
+        return {**_CONF, **self.conf, **more}
+
+    def context(self) -> dict[str, Any]:
+        """The context as Storm has it since 0.10."""
+        streams = self.streams or STREAMS
+        targets: dict[str, Any] = {}
+        for name in streams:
+            if name == "direct":
+                targets[name] = {DIRECT: {"type": "DIRECT"}}
+            elif name == "quiet":
+                targets[name] = {}
+            else:
+                targets[name] = {SINK: {"type": "SHUFFLE"}}
+        told: dict[str, Any] = {
+            **self.old_context(),
+            "componentid": self.component,
+            "streams": list(streams),
+            "stream->outputfields": {name: list(fields) for name, fields in streams.items()},
+            "stream->target->grouping": targets,
+            "source->stream->grouping": {},
+            "source->stream->fields": {},
+        }
+        if self.kind == "bolt":
+            told["source->stream->grouping"] = {
+                SOURCE: {"default": {"type": "SHUFFLE"}, "other": {"type": "FIELDS", "fields": ["steps"]}}
+            }
+            told["source->stream->fields"] = {SOURCE: {"default": ["steps", "a", "b"], "other": ["steps"]}}
+        return told
+
+    def old_context(self) -> dict[str, Any]:
+        """The context as it was before 0.10: who I am, and which task is whose."""
+        tasks = {1: "__acker", SOURCE_TASK: SOURCE, 3: SOURCE, TASK: self.component}
+        tasks |= dict.fromkeys(SINK_TASKS, SINK) | dict.fromkeys(DIRECT_TASKS, DIRECT)
+        return {"taskid": TASK, "task->component": {str(task): name for task, name in tasks.items()}}
+
+    def handshake(self, pid_dir: str, conf: Mapping[str, Any] | None = None, context: Any = None) -> dict[str, Any]:
+        """The first message."""
+        return {
+            "pidDir": pid_dir,
+            "conf": self.full_conf() if conf is None else dict(conf),
+            "context": self.context() if context is None else context,
+        }
+
+
+_CONF: dict[str, Any] = {
+    "topology.name": "conformance",
+    "topology.message.timeout.secs": 30,
+    "topology.acker.executors": 1,
+    "topology.max.spout.pending": None,
+    "topology.debug": False,
+    "topology.subprocess.timeout.secs": 30,
+    "supervisor.worker.timeout.secs": 30,
+}
+
+
+def storm_text(value: Any) -> str:
+    """JSON as Storm's json-smart writes it: no blanks, raw UTF-8, slashes escaped."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("/", "\\/")
+
+
+def framed(text: str) -> bytes:
+    """A message's bytes."""
+    return text.encode("utf-8", "surrogatepass") + b"\nend\n"
