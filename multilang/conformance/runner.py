@@ -30,8 +30,16 @@ HANDSHAKE = "common/handshake/1"
 class Run:
     """One run of some cases against one program."""
 
-    def __init__(self, target: Target, jobs: int = 2, report: Callable[[CaseResult], None] | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        jobs: int = 2,
+        report: Callable[[CaseResult], None] | None = None,
+        again: bool = True,
+    ) -> None:
+        """``report`` is called with each result; ``again``: a few answers that did not come in time are asked for again."""
         self.target = target
+        self.again = again
         self.jobs = jobs
         self.report = report or (lambda _: None)
         self.notes: list[str] = []
@@ -72,25 +80,31 @@ class Run:
         """Without the handshake, or any answer, there is nothing to test; None when there is."""
         for path in (HANDSHAKE, _GATES[self.target.kind]):
             gate = next(case for case in all_cases(self.target.kind) if case.path == path)
-            result = self._play(programs, gate)
-            if result.status == PASSED:
-                continue
-            if result.status == BLOCKED:  # which requirement it was that broke, the watched cases tell
-                results = [self._judge(case) for case in chosen if case.watch and not case.run]
-            else:
-                results = []
-            rest = {case.path for case in chosen} - {each.path for each in results if each.status == FAILED}
-            results = [each for each in results if each.status == FAILED]
-            if path in rest or not results:
-                result.status = FAILED if not results else BLOCKED
-                results.append(result)
-            for case in chosen:
-                if case.path not in {each.path for each in results}:
-                    results.append(self._result(case, BLOCKED, f"blocked by {results[0].path}: {results[0].title}"))
-            for each in results:
-                self.report(each)
-            return results
+            result = self._play(programs, gate, settle=False)
+            if result.status != PASSED:
+                return self._closed(result, chosen)
         return None
+
+    def _closed(self, gate: CaseResult, chosen: Sequence[Case]) -> list[CaseResult]:
+        """The results when a gate is closed: who is at fault, and all others blocked."""
+        found = {case.path: self._judge(case) for case in chosen if case.watch and case.run is None}
+        results = {path: result for path, result in found.items() if result.status == FAILED}
+        if gate.path in {case.path for case in chosen} and (gate.status == FAILED or not results):
+            gate.status = FAILED
+            results[gate.path] = gate
+        culprit = next(iter(results.values()), None)
+        for case in chosen:
+            if case.path in results:
+                pass
+            elif culprit is not None:
+                results[case.path] = self._result(case, BLOCKED, f"blocked by {culprit.path}: {culprit.title}")
+            else:  # who is at fault is not among the chosen
+                results[case.path] = self._result(
+                    case, FAILED, f"it comes to nothing: {gate.path}, {gate.why}", gate.expected, gate.received
+                )
+        for result in results.values():
+            self.report(result)
+        return list(results.values())
 
     def _play_all(self, programs: Programs, chosen: Sequence[Case]) -> list[CaseResult]:
         watched = [case for case in chosen if case.watch and case.run is None]
@@ -114,7 +128,7 @@ class Run:
 
     def _play_again(self, programs: Programs, played: Sequence[Case], results: dict[str, CaseResult]) -> None:
         slow = [case for case in played if self._may_play_again(results[case.path])]
-        if 0 < len(slow) <= _AGAIN:
+        if self.again and 0 < len(slow) <= _AGAIN:
             for case in slow:
                 results[case.path] = self._play(programs, case, self.target.timeout * 3)
         for case in slow:
@@ -135,24 +149,24 @@ class Run:
             )
         return min(self.target.timeout, shortened)
 
-    def _play(self, programs: Programs, case: Case, limit: float | None = None) -> CaseResult:
+    def _play(self, programs: Programs, case: Case, limit: float | None = None, settle: bool = True) -> CaseResult:
         reason = self._inapplicable(case)
         if reason is not None or case.run is None:
             return self._result(case, SKIPPED, reason or "")
         start = monotonic()
         with programs.talk(limit or self._limit(), dict(case.env)) as talk:
-            result = self._converse(case, talk)
+            result = self._converse(case, talk, settle)
             result.seconds = round(monotonic() - start, 3)
             result.transcript = _transcript(talk)
             self._note(talk, case.path)
         return result
 
-    def _converse(self, case: Case, talk: Talk) -> CaseResult:
+    def _converse(self, case: Case, talk: Talk, settle: bool) -> CaseResult:
         assert case.run is not None
         try:
             try:
                 case.run(talk)
-                if not talk.monitor.leaving:
+                if settle and not talk.monitor.leaving:
                     talk.settle()
             except (LookupError, TypeError, AttributeError, ValueError, StopIteration) as error:
                 if isinstance(error, UnicodeError):
@@ -172,12 +186,12 @@ class Run:
             return self._result(case, FAILED, failed.why, failed.expected, failed.received)
         broken = next((finding for finding in talk.findings if finding.code in case.watch), None)
         if broken is not None:
-            return self._result(case, FAILED, broken.detail, case.requirement, broken.detail)
+            return self._result(case, FAILED, broken.detail, case.title, broken.detail)
         return self._result(case, PASSED)
 
     def _halted(self, case: Case, finding: Finding) -> CaseResult:
         if finding.code in case.watch:
-            return self._result(case, FAILED, finding.detail, case.requirement, finding.detail)
+            return self._result(case, FAILED, finding.detail, case.title, finding.detail)
         watch = next((each for each in all_cases(self.target.kind) if finding.code in each.watch), None)
         path = watch.path if watch else finding.code
         return self._result(case, BLOCKED, f"blocked by {path}: {finding.detail}", case.requirement, finding.detail)
@@ -210,7 +224,7 @@ class Run:
         for code in case.watch:
             if code in self._found:
                 finding, where = self._found[code]
-                return self._result(case, FAILED, f"{finding.detail} (in {where})", case.requirement, finding.detail)
+                return self._result(case, FAILED, f"{finding.detail} (in {where})", case.title, finding.detail)
         return self._result(case, PASSED, f"watched in {self._seen} messages")
 
     def _result(

@@ -42,7 +42,8 @@ def answers(t: Talk, **how: Any) -> None:
     "answers with its pid", 'The setup info is answered by one JSON object with the process\'s own pid, {"pid": 1234}.'
 )
 def _(t: Talk) -> None:
-    answers(t)
+    t.handshake()
+    t.check(type(t.monitor.pid) is int, "the answer holds no pid", '{"pid": 1234}', t.monitor.pid)
 
 
 section.watch(
