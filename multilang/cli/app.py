@@ -23,6 +23,7 @@ ELSEWHERE = {
     "cluster": ("cluster", "cluster"),
     "conformance": ("conformance", "conformance"),
     "list": ("topologies", "list_topologies"),
+    "logs": ("logs", "logs"),
     "submit": ("submit", "submit"),
 }
 

@@ -134,6 +134,7 @@ service Nimbus {
   string beginFileUpload() throws (1: AuthorizationException aze);
   void uploadChunk(1: string location, 2: binary chunk) throws (1: AuthorizationException aze);
   void finishFileUpload(1: string location) throws (1: AuthorizationException aze);
+  string getNimbusConf() throws (1: AuthorizationException aze);
   ClusterSummary getClusterInfo() throws (1: AuthorizationException aze);
   NimbusSummary getLeader() throws (1: AuthorizationException aze);
   TopologyInfo getTopologyInfo(1: string id) throws (1: NotAliveException e, 2: AuthorizationException aze);

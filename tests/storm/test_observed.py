@@ -93,6 +93,15 @@ def test_logs_errors_metrics_ticks_and_being_switched_off_and_on(
     assert re.search(r"\[WARN\] .*from a logger$", written, re.M)
     assert re.search(r"\[INFO\] .*printed$", written, re.M)
 
+    shown = multilang("logs", observed, "--component", "watched", "-n", 1000, *at)
+    assert re.search(r"^==> 127.0.0.1:\d+ \(.*watched.*\) <==$", shown.stdout, re.M), shown.stderr
+    assert "this is warn" in shown.stdout
+    assert "this is warn" in multilang("logs", observed, "-n", 1000, "--folder", storm.logs).stdout
+    assert multilang("logs", observed, "-n", 2, *at).stdout.count("\n") == 3
+    nobody = multilang("logs", observed, "--component", "nobody", *at)
+    assert nobody.returncode == 2
+    assert "runs a component 'nobody'; there are pulse, watched" in nobody.stderr
+
     [error] = topology_status(nimbus.topology(observed)).errors
     assert (error.component, error.text) == ("watched", "nothing serious\nbut for two lines")
     assert "nothing serious" in multilang("status", observed, *at).stderr

@@ -1,0 +1,83 @@
+"""``multilang logs``: what a topology's workers wrote, components included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from multilang.cli import exits
+from multilang.cli.nimbus import NIMBUS, connected, faults
+from multilang.shipping.worker_logs import (
+    LOGVIEWER_PORT,
+    Worker,
+    local_folder,
+    local_workers,
+    newest_folder,
+    nimbus_conf,
+    tail_of_file,
+    tail_of_logviewer,
+    workers,
+)
+
+if TYPE_CHECKING:
+    from multilang.shipping.nimbus import Nimbus
+
+
+@click.command()
+@click.argument("name")
+@NIMBUS
+@click.option("--component", metavar="ID", help="Only workers that run this component.")
+@click.option("-n", "--lines", type=click.IntRange(min=1), default=50, show_default=True, help="Of each log, the last.")
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Storm's folder of logs; then no cluster is asked, and topologies that have ended are found too.",
+)
+def logs(name: str, where: str | None, component: str | None, lines: int, folder: Path | None) -> int:
+    """Show the end of the logs of a topology's workers.
+
+    They are read on this machine if it has Storm's folder of logs, as for multilang cluster; else from the logviewer
+    (storm logviewer) on each worker's host.
+    """
+    if folder is not None:
+        if component is not None:
+            raise click.UsageError(
+                "what runs where, only the cluster knows: --component and --folder exclude each other"
+            )
+        with faults():
+            for worker, path in local_workers(newest_folder(folder, name)):
+                _show(worker, tail_of_file(path, lines))
+        return exits.OK
+    with connected(where) as nimbus:
+        return _from_cluster(nimbus, name, component, lines)
+
+
+def _from_cluster(nimbus: Nimbus, name: str, component: str | None, lines: int) -> int:
+    info = nimbus.topology(name)
+    chosen = workers(info, component)
+    conf = nimbus_conf(nimbus)
+    # With workers on several hosts, a folder here has the logs of one of them at best.
+    here = local_folder(conf, info.id) if len({each.host for each in chosen}) <= 1 else None
+    if here is not None:
+        shown = [
+            (worker, path) for worker, path in local_workers(here, chosen) if worker in chosen or component is None
+        ]
+        for worker, path in shown:
+            _show(worker, tail_of_file(path, lines))
+    else:
+        port = conf.get("logviewer.port") or LOGVIEWER_PORT
+        for worker in chosen:
+            _show(worker, tail_of_logviewer(worker, info.id, port, lines))
+    if not chosen and here is None:
+        click.echo(f"{name} has no worker yet", err=True)
+    return exits.OK
+
+
+def _show(worker: Worker, lines: list[str]) -> None:
+    at = f"{worker.host}:{worker.port}" if worker.host else f"worker {worker.port}"
+    what = f" ({', '.join(worker.components)})" if worker.components else ""
+    click.echo(f"==> {at}{what} <==")
+    for line in lines:
+        click.echo(line)

@@ -1,0 +1,120 @@
+"""The logs of a topology's workers: from a folder that this machine has, or from the logviewers beside the supervisors."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote
+from urllib.request import urlopen
+
+from multilang.shipping.errors import NimbusError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from multilang.shipping.nimbus import Nimbus
+
+ARTIFACTS = "workers-artifacts"
+LOG = "worker.log"
+LOGVIEWER_PORT = 8000  # logviewer.port in Storm's defaults.yaml
+TIMEOUT = 30.0  # seconds without a byte from a logviewer
+
+
+@dataclass
+class Worker:
+    """A worker by host and port; ``components``: what runs in it now, nothing for one that has ended."""
+
+    host: str
+    port: int
+    components: list[str] = field(default_factory=list)
+
+
+def workers(info: Any, component: str | None = None) -> list[Worker]:
+    """The workers in Storm's TopologyInfo, or those that run ``component``. Raises NimbusError when it has none."""
+    found: dict[tuple[str, int], Worker] = {}
+    for executor in info.executors:
+        worker = found.setdefault((executor.host, executor.port), Worker(executor.host, executor.port))
+        if executor.component_id not in worker.components:
+            worker.components.append(executor.component_id)
+    chosen = [each for each in found.values() if component is None or component in each.components]
+    if component is not None and not chosen:
+        known = sorted({id for each in found.values() for id in each.components if not id.startswith("__")})
+        raise NimbusError(
+            f"no worker of {info.name!r} runs a component {component!r}; there are {', '.join(known) or 'none yet'}"
+        )
+    return sorted(chosen, key=lambda each: (each.host, each.port))
+
+
+def local_folder(conf: Mapping[str, Any], id: str) -> Path | None:
+    """The folder of a topology's logs, if it is on this machine. ``conf``: of Nimbus."""
+    places = [conf.get("storm.workers.artifacts.dir")]
+    if conf.get("storm.log.dir"):
+        places.append(str(Path(conf["storm.log.dir"], ARTIFACTS)))
+    return next((Path(place, id) for place in places if place and Path(place, id).is_dir()), None)
+
+
+def newest_folder(folder: Path, name: str) -> Path:
+    """The logs of the topology that was last called ``name``, in a folder of Storm's logs. Raises NimbusError."""
+    ours = re.compile(re.escape(name) + r"-\d+-(\d+)")  # what Nimbus makes of a name: a serial number, a time
+    places = [folder / ARTIFACTS, folder]
+    found = [
+        (int(match[1]), path)
+        for place in places
+        if place.is_dir()
+        for path in place.iterdir()
+        if (match := ours.fullmatch(path.name)) and path.is_dir()
+    ]
+    if not found:
+        raise NimbusError(
+            f"{folder} holds no log of a topology {name!r}; name Storm's folder of logs, or its {ARTIFACTS}"
+        )
+    return max(found)[1]
+
+
+def local_workers(folder: Path, known: Iterable[Worker] = ()) -> list[tuple[Worker, Path]]:
+    """Each worker's log in a topology's folder; those of ``known`` with what they run, the others having ended."""
+    by_port = {each.port: each for each in known}
+    ports = sorted(int(path.parent.name) for path in folder.glob(f"*/{LOG}") if path.parent.name.isdigit())
+    return [(by_port.get(port, Worker("", port)), folder / str(port) / LOG) for port in ports]
+
+
+def tail_of_file(path: Path, lines: int) -> list[str]:
+    """The last lines of a log on this machine. Raises NimbusError."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return [line.rstrip("\n") for line in deque(file, lines)]
+    except OSError as error:
+        raise NimbusError(f"{path} can't be read: {error.strerror or error}") from None
+
+
+def tail_of_logviewer(worker: Worker, id: str, port: int, lines: int) -> list[str]:
+    """The last lines, from the logviewer on the worker's host. Raises NimbusError, UnreachableError."""
+    host = f"[{worker.host}]" if ":" in worker.host else worker.host
+    where = f"http://{host}:{port}"
+    # Twice: the logviewer decodes what its server has decoded already.
+    file = quote(quote(f"{id}/{worker.port}/{LOG}", safe=""), safe="")
+    try:
+        with urlopen(f"{where}/api/v1/download?file={file}", timeout=TIMEOUT) as answer:
+            return [line.decode("utf-8", "replace").rstrip("\r\n") for line in deque(answer, lines)]
+    except HTTPError as error:
+        with error:
+            raise NimbusError(
+                f"the logviewer at {where} does not show the log of worker {worker.port}: HTTP {error.code} {error.reason}"
+            ) from None
+    except (URLError, OSError) as error:
+        reason = getattr(error, "reason", error)
+        raise UnreachableError(
+            f"no logviewer answers at {where} ({getattr(reason, 'strerror', None) or reason}): start `storm logviewer` on "
+            "each supervisor, or name a folder of Storm's logs with --folder"
+        ) from None
+
+
+def nimbus_conf(nimbus: Nimbus) -> dict[str, Any]:
+    """The conf of Nimbus itself, which knows where logs are and where logviewers listen."""
+    conf: dict[str, Any] = json.loads(nimbus.call("getNimbusConf"))
+    return conf
