@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+from itertools import count
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from multilang.local.tuples import LocalTuple
     from multilang.topology.groupings import Chooser
     from multilang.topology.model import ComponentSpec, Topology
+
+
+_submissions = count(1)
 
 
 class Route:
@@ -47,6 +53,11 @@ def _joined(choosers: list[Chooser]) -> Chooser | None:
     if len(choosers) < 2:
         return choosers[0] if choosers else None
     return lambda values: [task for choose in choosers for task in choose(values)]
+
+
+def _storm_id(name: str) -> str:
+    """A submission's own, as Storm's is: what is kept under it, such as a spout's progress, is no other run's."""
+    return f"{name}-{next(_submissions)}-{os.getpid()}-{time.time_ns()}"
 
 
 class TaskPlan:
@@ -89,7 +100,7 @@ class Plan:
             raise LocalClusterError(
                 f"topology {name!r} has no spout, so nothing would ever flow; add one with set_spout"
             )
-        self.conf = {**DEFAULTS, **self.topology.conf, "topology.name": name, "storm.id": f"{name}-1-0"}
+        self.conf = {**DEFAULTS, **self.topology.conf, "topology.name": name, "storm.id": _storm_id(name)}
         self.settings = Settings(self.conf)
         self.assignment = self.topology.task_ids(self.settings.ackers)
         self.ackers = [task for task, component in self.assignment.items() if component == ACKER]
