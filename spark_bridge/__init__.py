@@ -1,4 +1,67 @@
 """RDD partitions as replayable spout sources, and topologies run as Spark jobs.
 
-The only package of storm-multilang that may import pyspark (extra ``spark``).
+The only package of storm-multilang that may import pyspark (extra ``spark``). The names below are imported when they are
+first used: a spout's process reads a source without Spark.
 """
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from spark_bridge.sources.errors import ChangedRowsError, DamagedError, SourceError, SourceUnavailable
+    from spark_bridge.sources.live import RDDSource
+    from spark_bridge.sources.publish import publish
+    from spark_bridge.sources.published import PublishedSource
+    from spark_bridge.sources.serve import Served, serve
+    from spark_bridge.sources.served import ServedSource
+    from spark_bridge.sources.source import ListSource, PartitionSource, Progress, open_source
+    from spark_bridge.sources.store import SQLiteStore, WatermarkStore
+    from spark_bridge.spout import PartitionSpout
+
+_HOMES = {
+    "spark_bridge.sources.errors": ("ChangedRowsError", "DamagedError", "SourceError", "SourceUnavailable"),
+    "spark_bridge.sources.live": ("RDDSource",),
+    "spark_bridge.sources.publish": ("publish",),
+    "spark_bridge.sources.published": ("PublishedSource",),
+    "spark_bridge.sources.serve": ("Served", "serve"),
+    "spark_bridge.sources.served": ("ServedSource",),
+    "spark_bridge.sources.source": ("ListSource", "PartitionSource", "Progress", "open_source"),
+    "spark_bridge.sources.store": ("SQLiteStore", "WatermarkStore"),
+    "spark_bridge.spout": ("PartitionSpout",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ChangedRowsError",
+    "DamagedError",
+    "ListSource",
+    "PartitionSource",
+    "PartitionSpout",
+    "Progress",
+    "PublishedSource",
+    "RDDSource",
+    "SQLiteStore",
+    "Served",
+    "ServedSource",
+    "SourceError",
+    "SourceUnavailable",
+    "WatermarkStore",
+    "open_source",
+    "publish",
+    "serve",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'spark_bridge' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,137 @@
+"""Rows in blocks, as they leave an executor: JSON text, with a checksum that covers everything before it, too.
+
+A partition's blocks all hold ``block_rows`` rows but the last. The *chain* of a block is the hash of its own text and of
+the chain of the block before it, so that two computations of a partition that differ anywhere up to here differ here.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from multilang.protocol.codec import loads
+from spark_bridge.sources.errors import ChangedRowsError, SourceError
+from spark_bridge.sources.values import converter, encoded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from spark_bridge.sources.source import Row
+    from spark_bridge.sources.values import Kind
+
+BLOCK_ROWS = 4096
+START = b"\0" * 16  # the chain before the first block
+
+
+class Block:
+    """``rows`` rows from ``index * block_rows`` on. ``before``, ``chain``: see the module; ``last``: no more follow."""
+
+    __slots__ = ("before", "chain", "data", "index", "last", "rows")
+
+    def __init__(self, index: int, rows: int, before: bytes, chain: bytes, last: bool, data: bytes) -> None:
+        self.index = index
+        self.rows = rows
+        self.before = before
+        self.chain = chain
+        self.last = last
+        self.data = data
+
+    def decoded(self) -> list[Row]:
+        """The rows, each a list of values."""
+        return loads(self.data)  # type: ignore[no-any-return]
+
+
+def chain_of(before: bytes, data: bytes) -> bytes:
+    """The chain of a block with this text, after one with the chain ``before``."""
+    return blake2b(data, digest_size=16, key=before).digest()
+
+
+class RowText:
+    """Turns what an RDD holds into the JSON text of a row. ``kinds``: of the columns of a DataFrame, None for any RDD."""
+
+    def __init__(self, fields: Sequence[str], kinds: Sequence[Kind] | None) -> None:
+        self.fields = tuple(fields)
+        self._converters = None if kinds is None else [converter(kind) for kind in kinds]
+        if self._converters is not None and not any(self._converters):
+            self._converters = []
+
+    def __call__(self, row: Any) -> str:
+        return encoded(self._row(row), self.fields)
+
+    def values(self, row: Any) -> list[Any]:
+        """The row's values as JSON has them. Raises SourceError with the field's name for one that has no form."""
+        values = self._row(row)
+        if not all(value is None or isinstance(value, str | bool) for value in values):
+            return loads(encoded(values, self.fields))  # type: ignore[no-any-return]
+        return values
+
+    def _row(self, row: Any) -> list[Any]:
+        if self._converters is None:
+            return self._values(row)
+        if self._converters:
+            pairs = zip(self._converters, row, strict=True)
+            return [value if convert is None else convert(value) for convert, value in pairs]
+        return list(row)
+
+    def _values(self, row: Any) -> list[Any]:
+        width = len(self.fields)
+        if isinstance(row, list | tuple):
+            if len(row) == width:
+                return list(row)
+        elif width == 1:
+            return [row]
+        raise SourceError(
+            f"the row {ascii(row)[:200]} is no {width} values for the fields {list(self.fields)!r}; map the RDD to tuples "
+            "of that length, or name its fields with fields="
+        )
+
+
+def blocks_of(rows: Iterable[Any], partition: int, text_of: RowText, block_rows: int) -> Iterator[tuple[Any, ...]]:
+    """The blocks of one partition, as the arguments of Block; an empty partition has one, empty and last."""
+    before = START
+    index = 0
+    texts: list[str] = []
+    for offset, row in enumerate(rows):
+        if len(texts) == block_rows:
+            data = f"[{','.join(texts)}]".encode()
+            chain = chain_of(before, data)
+            yield index, block_rows, before, chain, False, data
+            before, index, texts = chain, index + 1, []
+        try:
+            texts.append(text_of(row))
+        except SourceError as error:
+            raise SourceError(f"partition {partition}, offset {offset}: {error}") from None
+    data = f"[{','.join(texts)}]".encode()
+    yield index, len(texts), before, chain_of(before, data), True, data
+
+
+class Chains:
+    """What was seen of each partition before, by which rows that changed are noticed. 16 bytes a block."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._seen: dict[tuple[int, int], tuple[bytes, bool]] = {}
+
+    def check(self, partition: int, block: Block) -> None:
+        """Raises ChangedRowsError when the block, or one before it, is not what it was."""
+        seen = self._seen
+        before = seen.get((partition, block.index - 1)) if block.index else (START, False)
+        if before is not None and before != (block.before, False):
+            self._refuse(partition, block.index - 1)
+        known = seen.setdefault((partition, block.index), (block.chain, block.last))
+        if known != (block.chain, block.last):
+            self._refuse(partition, block.index)
+
+    def check_end(self, partition: int, last: Block) -> None:
+        """The same, for a partition that turned out to end with ``last``."""
+        self.check(partition, last)
+        if (partition, last.index + 1) in self._seen:
+            self._refuse(partition, last.index + 1)
+
+    def _refuse(self, partition: int, index: int) -> None:
+        raise ChangedRowsError(
+            f"partition {partition} of {self._source!r} gave other rows than before in block {index} or before it: the RDD "
+            "is not deterministic, so that a failed row could not be read again. Give its random numbers a seed, sort what "
+            "a shuffle left in any order, or checkpoint() it"
+        )

@@ -1,0 +1,45 @@
+"""What the live sources have in common, in the driver and elsewhere: rows by offset out of blocks by number."""
+
+from __future__ import annotations
+
+from spark_bridge.sources.source import PartitionSource
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spark_bridge.sources.blocks import Block
+    from spark_bridge.sources.source import Row
+
+_KEPT = 4  # decoded blocks: the one that is read, and some that failed rows are in
+
+
+class BlockSource(PartitionSource):
+    """Subclasses give ``block``; ``read`` decodes it and keeps the last few."""
+
+    def __init__(self) -> None:
+        self._decoded: dict[tuple[int, int], Sequence[Row]] = {}
+
+    @property
+    def block_rows(self) -> int:
+        """How many rows a block has."""
+        raise NotImplementedError
+
+    def block(self, partition: int, index: int) -> Block | None:
+        """A block, or None when the partition has ended before it."""
+        raise NotImplementedError
+
+    def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:
+        index, start = divmod(offset, self.block_rows)
+        key = (partition, index)
+        rows = self._decoded.get(key)
+        if rows is None:
+            block = self.block(partition, index)
+            rows = () if block is None else block.decoded()
+            while len(self._decoded) >= _KEPT:
+                del self._decoded[next(iter(self._decoded))]
+            self._decoded[key] = rows
+        return rows[start : start + limit] if start or limit < len(rows) else rows
+
+    def close(self) -> None:
+        self._decoded.clear()

@@ -1,0 +1,135 @@
+"""Messages of bytes between a spout's process and the Spark driver, over TCP.
+
+The framing and the mutual authentication are those of multiprocessing.connection: each end proves by an HMAC that it
+knows the secret, which never crosses the wire. Only ``send_bytes`` and ``recv_bytes`` are used, never their siblings that
+pickle. What crosses is neither encrypted nor sealed: for networks that others listen on, use a tunnel.
+
+A message is a JSON object on one line, and after the line, in answers, the text of a block. Waits have ends: a peer that
+does not speak, or does not read, is hung up on.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+
+from multilang.protocol.codec import dumps, loads
+from spark_bridge.sources.errors import SourceError, SourceUnavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SECRET = "MULTILANG_SOURCE_SECRET"  # the name of an environment variable
+SHORTEST_SECRET = 16  # characters
+MAX_REQUEST = 1024 * 1024  # bytes
+MAX_ANSWER = 1024 * 1024 * 1024  # bytes: a block is as long as its rows are
+STALLED_SECS = 30.0  # without a byte while one is due; who works on an answer says so more often than that
+
+
+def secret(variable: str = SECRET) -> bytes:
+    """The secret that both ends know, from the environment. Raises SourceError when it is not there or short."""
+    text = os.environ.get(variable, "")
+    if len(text) < SHORTEST_SECRET:
+        raise SourceError(
+            f"the environment variable {variable} has {'no secret' if not text else f'{len(text)} characters only'}; set it to "
+            f"the serving driver's, of at least {SHORTEST_SECRET} characters (python -c 'import secrets; "
+            "print(secrets.token_hex(32))')"
+        )
+    return text.encode()
+
+
+class Channel:
+    """One end of a connection. ``stalled_secs``: how long the other may be silent, or not read, when it is its turn."""
+
+    def __init__(self, sock: socket.socket, stalled_secs: float = STALLED_SECS) -> None:
+        sock.settimeout(None)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        # A second handle on the socket, to end it from another thread: closing alone would not wake who waits for it.
+        self._socket = sock.dup()
+        self._connection = Connection(sock.detach())
+        self.patience(stalled_secs)
+
+    def patience(self, secs: float) -> None:
+        """Who is silent in the middle of a message, or does not read, is hung up on after so long."""
+        seconds, micros = divmod(int(secs * 1e6), 1_000_000)
+        for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+            self._socket.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", seconds, micros))
+
+    def prove(self, key: bytes, first: bool) -> None:
+        """Mutual authentication; ``first``: this end asks first (the server's). Raises SourceError if the secrets differ."""
+        try:
+            if first:
+                deliver_challenge(self._connection, key)
+                answer_challenge(self._connection, key)
+            else:
+                answer_challenge(self._connection, key)
+                deliver_challenge(self._connection, key)
+        except AuthenticationError:
+            raise SourceError(
+                "the two ends do not have the same secret; give both the same in their environment"
+            ) from None
+        except (EOFError, OSError) as error:
+            raise SourceUnavailable(f"the connection ended while it was authenticated: {error!r}") from None
+        except (AssertionError, ValueError):
+            raise SourceError("the other end speaks another protocol; is this the port that serve() told?") from None
+
+    def send(self, message: dict[str, Any], data: bytes = b"") -> None:
+        """Raises SourceUnavailable when the other end is gone, or does not read."""
+        try:
+            self._connection.send_bytes(dumps(message).encode() + b"\n" + data)
+        except (OSError, ValueError) as error:
+            raise SourceUnavailable(f"the connection ended: {error!r}") from None
+
+    def receive(self, most: int, wait: float | None = None) -> tuple[dict[str, Any], bytes]:
+        """The next message and what follows it; ``wait``: seconds until it begins, None for ever, else SourceUnavailable."""
+        try:
+            if wait is not None and not self._connection.poll(wait):
+                raise SourceUnavailable(f"nothing was heard for {wait:g} seconds")
+            if wait is None:
+                self._connection.poll(None)
+            head, _, data = self._connection.recv_bytes(most).partition(b"\n")
+            message = loads(head)
+            if not isinstance(message, dict):
+                raise ValueError("no object")
+            return message, data
+        except (EOFError, OSError) as error:
+            raise SourceUnavailable(f"the connection ended: {error!r}") from None
+        except ValueError:
+            raise SourceError("the other end speaks another protocol") from None
+
+    def close(self) -> None:
+        """From any thread: whoever waits for this connection hears of it."""
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the other end was quicker
+        self._socket.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_socket"):
+            self._socket.close()  # of a source that nobody closed
+
+    def release(self) -> None:
+        """Free it, in the thread that uses it."""
+        self.close()
+        self._connection.close()
+
+
+def connect(host: str, port: int, key: bytes, stalled_secs: float = STALLED_SECS) -> Channel:
+    """A connection to a driver that serves. Raises SourceUnavailable when it does not answer, SourceError for the secret."""
+    try:
+        sock = socket.create_connection((host, port), timeout=stalled_secs)
+    except OSError as error:
+        raise SourceUnavailable(f"nothing answers at {host}:{port}: {error}") from None
+    channel = Channel(sock, stalled_secs)
+    try:
+        channel.prove(key, first=False)
+    except BaseException:
+        channel.release()
+        raise
+    return channel

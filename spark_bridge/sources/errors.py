@@ -1,0 +1,19 @@
+"""What goes wrong between a spout and the partitions that it reads."""
+
+from __future__ import annotations
+
+
+class SourceError(Exception):
+    """A source can't be used as asked; the text names it and the fix. Trying again would not help."""
+
+
+class SourceUnavailable(SourceError):
+    """The source does not answer for now: its driver is gone or busy, a file system is out of reach. Worth another try."""
+
+
+class ChangedRowsError(SourceError):
+    """The same offsets gave other rows than before: the RDD is not deterministic, or it is not the same RDD."""
+
+
+class DamagedError(SourceError):
+    """A published file is not what was written: cut short, altered, or replaced."""

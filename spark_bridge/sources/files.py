@@ -1,0 +1,109 @@
+"""What is in the folder of a published source.
+
+``manifest.json``   the source's name, fields and the kinds of its columns; for each partition its rows and the names and
+                    checksums of its two files. Written last: a folder without it holds nothing published
+``part-*.parquet``  the rows of one partition, in row groups
+``part-*.json``     its index: rows, place and checksum of each row group, and of the file's end (Parquet's footer)
+
+A file's name has a random part of the attempt that wrote it: what a lost attempt leaves behind is never mistaken for what
+the manifest names. All is read and written through fsspec.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from multilang.protocol.codec import dumps, loads
+from spark_bridge.sources.errors import DamagedError, SourceError, SourceUnavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MANIFEST = "manifest.json"
+FORMAT = "storm-multilang partitions 1"
+JSON = "json"  # the kind of a column that holds JSON texts
+
+
+class Folder:
+    """A folder on any file system that fsspec knows, by its URL. Raises SourceError when there is no such system."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError:
+            raise SourceError("published sources need fsspec: pip install 'storm-multilang[spark]'") from None
+        self.url = url
+        try:
+            self.fs, path = url_to_fs(url)
+        except (ImportError, ValueError) as error:
+            raise SourceError(f"{url!r} can't be opened: {error}") from None
+        self.path = path.rstrip("/")
+
+    def place(self, name: str) -> str:
+        """The path of a file in here."""
+        return f"{self.path}/{name}"
+
+    def read(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
+        """A file, or a part of it. Raises DamagedError when it is not there, SourceUnavailable when it can't be read now."""
+        try:
+            return self.fs.cat_file(self.place(name), start=start, end=end)  # type: ignore[no-any-return]
+        except FileNotFoundError:
+            raise DamagedError(f"{self.url} has no {name}: it was removed, or published anew since") from None
+        except OSError as error:
+            raise SourceUnavailable(f"{name} of {self.url} can't be read: {error}") from None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a file there: what is seen under its name is nothing, the old one or the whole new one."""
+        import uuid
+
+        part = self.place(f".{name}.{uuid.uuid4().hex}")
+        self.fs.pipe_file(part, data)
+        self.fs.mv(part, self.place(name))
+
+    def names(self) -> list[str]:
+        """All files in here."""
+        try:
+            return [path.rpartition("/")[2] for path in self.fs.ls(self.path, detail=False)]
+        except FileNotFoundError:
+            return []
+
+
+def checksum(data: bytes) -> str:
+    """Of any part of any file."""
+    return sha256(data).hexdigest()
+
+
+def verified(folder: Folder, name: str, start: int, size: int, due: str) -> bytes:
+    """A part of a file, when it is what was written. Raises DamagedError."""
+    data = folder.read(name, start, start + size)
+    if len(data) != size:
+        raise DamagedError(
+            f"{name} of {folder.url} is cut short: {start + len(data)} bytes, of {start + size} at least"
+        )
+    if checksum(data) != due:
+        raise DamagedError(f"{name} of {folder.url} was altered: bytes {start} to {start + size} have another checksum")
+    return data
+
+
+def manifest_of(folder: Folder) -> dict[str, Any]:
+    """The manifest. Raises SourceError when nothing was published there, DamagedError when it is not what was written."""
+    try:
+        data = folder.read(MANIFEST)
+    except DamagedError:
+        raise SourceError(f"nothing was published at {folder.url}: it has no {MANIFEST}") from None
+    try:
+        manifest = loads(data)
+        seal = manifest.pop("checksum")
+        if manifest["format"] != FORMAT:
+            raise SourceError(f"{folder.url} has the format {manifest['format']!r}; this is for {FORMAT!r}")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DamagedError(f"{MANIFEST} of {folder.url} was altered: it is no manifest") from None
+    if seal != checksum(dumps(manifest).encode()):
+        raise DamagedError(f"{MANIFEST} of {folder.url} was altered: it does not have its own checksum")
+    return manifest  # type: ignore[no-any-return]
+
+
+def sealed(manifest: dict[str, Any]) -> bytes:
+    """The manifest's text, with its checksum."""
+    return dumps({**manifest, "checksum": checksum(dumps(manifest).encode())}).encode()

@@ -1,0 +1,343 @@
+"""The rows of an RDD or DataFrame, read in the Spark driver, partition by partition and block by block.
+
+A job on one partition gives some blocks of it: one at first, so that the first row is there soon, then more and more,
+read ahead in a thread while the ones before are used. Rows become text in the executors, so that the driver only
+passes bytes on. When a partition takes more than one job, the blocks are persisted (in memory, then on disk, on the
+executors), so that the next job does not compute what is before its own; what an executor takes with it when it is
+lost, Spark computes again, and the checksums tell whether it is the same.
+"""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from spark_bridge.sources.blocks import BLOCK_ROWS, Block, Chains, RowText, blocks_of
+from spark_bridge.sources.blocksource import BlockSource
+from spark_bridge.sources.errors import SourceError, SourceUnavailable
+from spark_bridge.sources.values import kinds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
+    from typing import Any
+
+    from pyspark import RDD, StorageLevel
+    from pyspark.sql import DataFrame
+
+    from spark_bridge.sources.source import Progress
+    from spark_bridge.sources.values import Kind
+
+READ_AHEAD_BYTES = 8 * 1024 * 1024  # what one job brings of one partition, if that is more than a block
+_MOST_BLOCKS = 64  # that one job brings
+_JOBS_AHEAD = 4  # at once, over all partitions
+
+
+class RDDSource(BlockSource):
+    """Lives in the Spark driver; ``serve`` makes it reachable for other processes.
+
+    ``fields``: names of a row's values; a DataFrame has its own, a row of an RDD is one value, "value", unless named.
+    ``name``: the same in a later run over the same rows, for spouts to go on where they stopped; a new one if none.
+    ``persist``: True from the start, False never, None when a partition takes more than one job; or a StorageLevel.
+    Raises SourceError for a column whose type has no JSON form.
+    """
+
+    def __init__(
+        self,
+        rows: RDD[Any] | DataFrame,
+        *,
+        fields: Sequence[str] | None = None,
+        name: str | None = None,
+        persist: bool | StorageLevel | None = None,
+        block_rows: int = BLOCK_ROWS,
+    ) -> None:
+        super().__init__()
+        rdd, named, kinds = rdd_and_kinds(rows, fields)
+        if block_rows < 1:
+            raise SourceError(f"block_rows={block_rows}: a block has at least one row")
+        self._name = name or f"rdd-{uuid.uuid4().hex}"
+        self._fields = named
+        self._block_rows = block_rows
+        self._blocks = rdd.mapPartitionsWithIndex(_Blocked(RowText(named, kinds), block_rows), True)
+        self._partitions = rdd.getNumPartitions()
+        self._persist = persist
+        self._persisted = False
+        self._chains = Chains(self._name)
+        self._lock = Lock()
+        self._readers: dict[int, _Reader] = {}
+        self._ahead = ThreadPoolExecutor(_JOBS_AHEAD, "read-ahead")
+        self._failed: SourceError | None = None
+        self._closed = False
+        if persist:
+            self._keep()
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return self._fields
+
+    @property
+    def partitions(self) -> int:
+        return self._partitions
+
+    @property
+    def block_rows(self) -> int:
+        return self._block_rows
+
+    @property
+    def failed(self) -> SourceError | None:
+        """Why nothing more can be read of it: rows that changed, a job that failed."""
+        return self._failed
+
+    def block(self, partition: int, index: int) -> Block | None:
+        """Any number of threads may ask. Raises SourceError for a failed job, ChangedRowsError for rows that changed."""
+        if not 0 <= partition < self._partitions:
+            raise SourceError(f"{self._name!r} has no partition {partition}, only 0 to {self._partitions - 1}")
+        if self._failed is not None:
+            raise self._failed
+        with self._lock:
+            reader = self._readers.setdefault(partition, _Reader(self, partition))
+        try:
+            return reader.block(index)
+        except SourceUnavailable:
+            raise
+        except SourceError as error:
+            self._failed = error  # rows were given out that can't be read again: everyone must hear of it
+            raise
+
+    def finished(self, partition: int) -> None:
+        """All rows of a partition are acked: what is kept of it here can go."""
+        with self._lock:
+            self._readers.pop(partition, None)
+
+    def close(self) -> None:
+        """Stop reading ahead and let the executors drop what was persisted."""
+        super().close()
+        if not self._closed:
+            self._closed = True
+            self._ahead.shutdown(wait=False, cancel_futures=True)
+            with self._lock:
+                self._readers.clear()
+                if self._persisted and getattr(self._blocks.ctx, "_jsc", None) is not None:
+                    self._blocks.unpersist()
+
+    def __deepcopy__(self, memo: object) -> BlockSource:
+        return _View(self)  # each task of an embedded cluster in this process decodes its own blocks
+
+    def __reduce__(self) -> Any:
+        raise SourceError(
+            "an RDDSource lives in the Spark driver and can't be given to another process; "
+            "serve(rdd).source can: it reads from here over a socket"
+        )
+
+    # ---- for the readers ----
+
+    def run(self, partition: int, index: int, count: int) -> list[Block]:
+        """A job: ``count`` blocks from ``index`` on, fewer at the end or beyond READ_AHEAD_BYTES; the last one if later."""
+        if self._closed:
+            raise SourceUnavailable(f"the source {self._name!r} was closed")
+        if index and self._persist is None and not self._persisted:
+            self._keep()
+        sc = self._blocks.ctx
+        try:
+            found = list(sc.runJob(self._blocks, _Taken(index, count, READ_AHEAD_BYTES), [partition]))
+        except Exception as error:
+            if self._over(sc):
+                raise SourceUnavailable(f"the source {self._name!r} was closed") from None
+            raise explained(error, f"Spark could not compute partition {partition} of {self._name!r}") from error
+        blocks = [Block(*each) for each in found]
+        if blocks[0].index < index:  # the partition has ended before
+            self._chains.check_end(partition, blocks[0])
+        else:
+            for block in blocks:
+                self._chains.check(partition, block)
+        return blocks
+
+    def run_ahead(self, call: Callable[[], list[Block]]) -> Future[list[Block]]:
+        """Start a job without waiting for it."""
+        return self._ahead.submit(call)
+
+    def _over(self, sc: Any) -> bool:
+        """Whether the source was closed or Spark stopped meanwhile."""
+        return self._closed or getattr(sc, "_jsc", None) is None
+
+    def _keep(self) -> None:
+        from pyspark import StorageLevel
+
+        with self._lock:
+            if not self._persisted:
+                level = self._persist if isinstance(self._persist, StorageLevel) else StorageLevel.MEMORY_AND_DISK
+                self._blocks.persist(level)
+                self._persisted = True
+
+
+class _View(BlockSource):
+    """An RDDSource as one task reads it."""
+
+    def __init__(self, source: RDDSource) -> None:
+        super().__init__()
+        self._source = source
+
+    @property
+    def name(self) -> str:
+        return self._source.name
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return self._source.fields
+
+    @property
+    def partitions(self) -> int:
+        return self._source.partitions
+
+    @property
+    def block_rows(self) -> int:
+        return self._source.block_rows
+
+    def block(self, partition: int, index: int) -> Block | None:
+        return self._source.block(partition, index)
+
+    def report(self, progress: Sequence[Progress]) -> None:
+        for each in progress:
+            if each.done:
+                self._source.finished(each.partition)
+
+    def __deepcopy__(self, memo: object) -> _View:
+        return _View(self._source)
+
+    def __reduce__(self) -> Any:
+        return self._source.__reduce__()
+
+
+class _Reader:
+    """One partition: the blocks that were read and not yet passed, and the job that reads ahead."""
+
+    def __init__(self, source: RDDSource, partition: int) -> None:
+        self._source = source
+        self._partition = partition
+        self._lock = Lock()
+        self._blocks: dict[int, Block] = {}
+        self._job: tuple[int, int, Future[list[Block]]] | None = None  # from which block, how many
+        self._count = 1
+        self._end: int | None = None  # how many blocks there are, once it is known
+
+    def block(self, index: int) -> Block | None:
+        while True:
+            with self._lock:
+                block = self._blocks.get(index)
+                if block is not None:
+                    self._pass(index)
+                    return block
+                if self._end is not None and index >= self._end:
+                    return None
+                job = self._job
+                if job is None:
+                    job = self._start(index)
+            start, count, future = job
+            if start <= index < start + count:
+                self._take(job, future)
+            else:  # a row that failed long ago: a job of its own, which does not disturb what is read ahead
+                block = self._source.run(self._partition, index, 1)[0]
+                return block if block.index == index else None
+
+    def _start(self, index: int) -> tuple[int, int, Future[list[Block]]]:
+        """Start a job; with the lock."""
+        source, partition, count = self._source, self._partition, self._count
+        self._count = min(count * 4, _MOST_BLOCKS)
+        self._job = job = (index, count, source.run_ahead(lambda: source.run(partition, index, count)))
+        return job
+
+    def _take(self, job: tuple[int, int, Future[list[Block]]], future: Future[list[Block]]) -> None:
+        """Wait for a job and keep what it brought. Whoever comes first does, the others find it done."""
+        try:
+            blocks = future.result()
+        finally:
+            with self._lock:
+                if self._job is job:
+                    self._job = None
+        with self._lock:
+            for block in blocks:
+                if block.index >= job[0]:
+                    self._blocks[block.index] = block
+                if block.last:
+                    self._end = block.index + 1
+
+    def _pass(self, index: int) -> None:
+        """``index`` is in use: drop what is before, and read on when little is left; with the lock."""
+        for each in [each for each in self._blocks if each < index - 1]:
+            del self._blocks[each]
+        newest = max(self._blocks)
+        if (
+            self._job is None
+            and newest - index <= len(self._blocks) // 2
+            and (self._end is None or newest + 1 < self._end)
+        ):
+            self._start(newest + 1)
+
+
+class _Blocked:
+    """Runs in an executor: the rows of a partition, as blocks."""
+
+    def __init__(self, text_of: RowText, block_rows: int) -> None:
+        self._text_of = text_of
+        self._block_rows = block_rows
+
+    def __call__(self, partition: int, rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+        return blocks_of(rows, partition, self._text_of, self._block_rows)
+
+
+class _Taken:
+    """Runs in an executor: some of a partition's blocks, or its last one without its text when it has ended before."""
+
+    def __init__(self, index: int, count: int, most_bytes: int) -> None:
+        self._index = index
+        self._count = count
+        self._most_bytes = most_bytes
+
+    def __call__(self, blocks: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        end = self._index + self._count
+        size = 0
+        for block in blocks:
+            index, last, data = block[0], block[4], block[5]
+            if index >= self._index:
+                yield block
+                size += len(data)
+                if index + 1 == end or size >= self._most_bytes:
+                    return
+            elif last:
+                yield (*block[:5], b"")
+
+
+def rdd_and_kinds(
+    rows: RDD[Any] | DataFrame, fields: Sequence[str] | None
+) -> tuple[RDD[Any], tuple[str, ...], list[Kind] | None]:
+    """The RDD, the fields, and the kinds of a DataFrame's columns. Raises SourceError for types without a JSON form."""
+    from pyspark import RDD
+
+    if isinstance(rows, RDD):
+        return rows, tuple(fields or ("value",)), None
+    schema = getattr(rows, "schema", None)
+    if schema is None:
+        raise SourceError(f"a source is made of an RDD or a DataFrame, not of {type(rows).__name__}")
+    kinds = kinds_of(schema)
+    names = tuple(field.name for field in schema.fields)
+    if fields is not None and len(fields) != len(names):
+        raise SourceError(f"fields={list(fields)!r} for a DataFrame with the columns {list(names)!r}")
+    return rows.rdd, tuple(fields or names), kinds
+
+
+def explained(error: Exception, what: str) -> SourceError:
+    """What a failed job says, without Java's and Spark's traces; ``what`` failed."""
+    text = str(error)
+    _, ours, said = text.rpartition("spark_bridge.sources.errors.SourceError: ")
+    if ours:
+        return SourceError(said.splitlines()[0])
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    python = [line for line in lines if "Error: " in line or "Exception: " in line]
+    why = (python or lines or [repr(error)])[-1 if python else 0]
+    return SourceError(f"{what}: {why[:500]}")

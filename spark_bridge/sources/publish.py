@@ -1,0 +1,240 @@
+"""Writes the partitions of an RDD or DataFrame to files, for spouts to read without Spark.
+
+Each executor writes its partitions itself; the driver writes the manifest, which names the files that count.
+"""
+
+from __future__ import annotations
+
+import uuid
+from hashlib import sha256
+from typing import TYPE_CHECKING, cast
+
+from multilang.protocol.codec import dumps
+from spark_bridge.sources.blocks import RowText
+from spark_bridge.sources.errors import SourceError
+from spark_bridge.sources.files import FORMAT, JSON, MANIFEST, Folder, checksum, manifest_of, sealed
+from spark_bridge.sources.live import explained, rdd_and_kinds
+from spark_bridge.sources.published import PublishedSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
+
+    import pyarrow
+    from pyspark import RDD
+    from pyspark.sql import DataFrame
+
+GROUP_ROWS = 8192
+
+
+def publish(
+    rows: RDD[Any] | DataFrame,
+    url: str,
+    *,
+    fields: Sequence[str] | None = None,
+    group_rows: int = GROUP_ROWS,
+    overwrite: bool = False,
+) -> PublishedSource:
+    """Write each partition to the folder ``url`` (any file system of fsspec) as Parquet, and return the source to read it.
+
+    The executors write; a DataFrame keeps its columns' types, the values of an RDD's rows are written as JSON texts. All of
+    it counts once the manifest is there, as the last. ``fields``: as for RDDSource. ``group_rows``: rows of a row group,
+    which is what reading one row costs. ``overwrite``: replace what was published there before, whose readers then fail.
+    Raises SourceError for a type without a JSON form, by the column's name, and when something is published there.
+    """
+    if group_rows < 1:
+        raise SourceError(f"group_rows={group_rows}: a row group has at least one row")
+    rdd, names, kinds = rdd_and_kinds(rows, fields)
+    folder = Folder(url)
+    before: dict[str, Any] | None = None
+    if MANIFEST in folder.names():
+        if not overwrite:
+            raise SourceError(f"something is published at {url} already; publish elsewhere, or say overwrite=True")
+        before = manifest_of(folder)
+    folder.fs.makedirs(folder.path, exist_ok=True)
+    name = uuid.uuid4().hex
+    try:
+        if kinds is None:
+            write = _RowsWritten(url, name, group_rows, RowText(names, None))
+            told = rdd.mapPartitionsWithIndex(write).collect()
+        else:
+            frame = cast("DataFrame", rows)
+            if fields is not None:
+                frame = frame.toDF(*names)
+            table = frame.mapInArrow(_BatchesWritten(url, name, group_rows), _TOLD)
+            told = [tuple(row) for row in table.collect()]
+    except Exception as error:
+        _sweep(folder, name, keep=())
+        raise explained(error, f"Spark could not publish to {url}") from error
+    count = rdd.getNumPartitions() if kinds is None else max([each[0] + 1 for each in told], default=0)
+    partitions: list[dict[str, Any]] = [{"rows": 0} for _ in range(count)]
+    for partition, file, rows_, size, seal in told:
+        partitions[partition] = {"rows": rows_, "file": file, "bytes": size, "index": seal}
+    manifest = {
+        "format": FORMAT,
+        "name": name,
+        "fields": list(names),
+        "kinds": [JSON] * len(names) if kinds is None else kinds,
+        "rows": sum(each["rows"] for each in partitions),
+        "partitions": partitions,
+    }
+    folder.write(MANIFEST, sealed(manifest))
+    _sweep(folder, name, keep=[each["file"] for each in partitions if each["rows"]])
+    if before is not None:
+        _sweep(folder, before["name"], keep=())
+    return PublishedSource(url)
+
+
+_TOLD = "partition int, file string, rows long, bytes long, index string"
+
+
+def _sweep(folder: Folder, name: str, keep: Sequence[str]) -> None:
+    """Remove the files of a publication that its manifest does not name: those of attempts that were lost."""
+    stems = {file.rpartition(".")[0] for file in keep}
+    for file in folder.names():
+        if file.startswith(f"part-{name}-") and file.rpartition(".")[0] not in stems:
+            try:
+                folder.fs.rm_file(folder.place(file))
+            except FileNotFoundError:
+                pass  # someone else's broom
+
+
+# ---- in the executors ----
+
+
+class _RowsWritten:
+    """Writes a partition of an RDD; tells its number, file, rows, bytes and the index's checksum."""
+
+    def __init__(self, url: str, name: str, group_rows: int, text_of: RowText) -> None:
+        self._url = url
+        self._name = name
+        self._group_rows = group_rows
+        self._text_of = text_of
+
+    def __call__(self, partition: int, rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+        return iter(_written(self._url, self._name, partition, self._groups(partition, rows)))
+
+    def _groups(self, partition: int, rows: Iterable[Any]) -> Iterator[pyarrow.Table]:
+        import pyarrow
+
+        fields = self._text_of.fields
+        columns: list[list[str]] = [[] for _ in fields]
+        for offset, row in enumerate(rows):
+            try:
+                values = self._text_of.values(row)
+            except SourceError as error:
+                raise SourceError(f"partition {partition}, offset {offset}: {error}") from None
+            for column, value in zip(columns, values, strict=True):
+                column.append(dumps(value))
+            if len(columns[0]) == self._group_rows:
+                yield pyarrow.table(columns, names=list(fields))
+                columns = [[] for _ in fields]
+        if columns[0]:
+            yield pyarrow.table(columns, names=list(fields))
+
+
+class _BatchesWritten:
+    """Writes a partition of a DataFrame, which comes as Arrow batches; an empty one may not come at all."""
+
+    def __init__(self, url: str, name: str, group_rows: int) -> None:
+        self._url = url
+        self._name = name
+        self._group_rows = group_rows
+
+    def __call__(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        import pyarrow
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        told = _written(self._url, self._name, context.partitionId(), self._groups(batches))
+        for partition, file, rows, size, seal in told:
+            columns = [
+                pyarrow.array([partition], pyarrow.int32()),
+                pyarrow.array([file]),
+                pyarrow.array([rows], pyarrow.int64()),
+                pyarrow.array([size], pyarrow.int64()),
+                pyarrow.array([seal]),
+            ]
+            yield pyarrow.RecordBatch.from_arrays(columns, names=["partition", "file", "rows", "bytes", "index"])
+
+    def _groups(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
+        """The batches, cut anew: a row group has ``group_rows`` rows but the last."""
+        import pyarrow
+
+        waiting: list[pyarrow.RecordBatch] = []
+        count = 0
+        for batch in batches:
+            at = 0
+            while batch.num_rows - at:
+                part = batch.slice(at, self._group_rows - count)
+                waiting.append(part)
+                count += part.num_rows
+                at += part.num_rows
+                if count == self._group_rows:
+                    yield pyarrow.Table.from_batches(waiting)
+                    waiting, count = [], 0
+        if waiting:
+            yield pyarrow.Table.from_batches(waiting)
+
+
+def _written(url: str, name: str, partition: int, groups: Iterator[pyarrow.Table]) -> list[tuple[Any, ...]]:
+    """Write one partition's two files. Nothing for an empty one."""
+    import pyarrow.parquet
+
+    first = next(groups, None)
+    if first is None:
+        return []
+    folder = Folder(url)
+    stem = f"part-{name}-{partition:05d}-{uuid.uuid4().hex[:12]}"
+    index: list[tuple[int, int, int, str]] = []  # rows, start, size, checksum
+    count = 0
+    with folder.fs.open(folder.place(f"{stem}.parquet"), "wb") as file:
+        sink = _Hashed(file.write)
+        with pyarrow.parquet.ParquetWriter(pyarrow.PythonFile(sink, "w"), first.schema) as writer:
+            for group in _chained(first, groups):
+                writer.write_table(group, row_group_size=group.num_rows)
+                index.append((group.num_rows, *sink.cut()))
+                count += group.num_rows
+        footer = sink.cut()
+    text = dumps({"groups": index, "footer": footer}).encode()
+    folder.write(f"{stem}.json", text)
+    return [(partition, f"{stem}.parquet", count, footer[0] + footer[1], checksum(text))]
+
+
+def _chained(first: pyarrow.Table, rest: Iterator[pyarrow.Table]) -> Iterator[pyarrow.Table]:
+    yield first
+    yield from rest
+
+
+class _Hashed:
+    """A file to write to that knows the checksum of what was written since the last cut."""
+
+    closed = False
+
+    def __init__(self, write: Callable[[Any], Any]) -> None:
+        self._write = write
+        self._hash = sha256()
+        self._start = self._at = 0
+
+    def write(self, data: Any) -> int:
+        self._write(data)
+        self._hash.update(data)
+        self._at += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._at
+
+    def flush(self) -> None:
+        """The file's own buffer is flushed when it is closed."""
+
+    def close(self) -> None:
+        """The file is closed by who opened it."""
+
+    def cut(self) -> tuple[int, int, str]:
+        """Start, size and checksum of what was written since the last cut."""
+        part = (self._start, self._at - self._start, self._hash.hexdigest())
+        self._start = self._at
+        self._hash = sha256()
+        return part

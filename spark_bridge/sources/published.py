@@ -1,0 +1,203 @@
+"""What ``publish`` wrote, read without Spark: row group by row group, each checked before it is understood."""
+
+from __future__ import annotations
+
+import io
+
+from multilang.protocol.codec import loads
+from spark_bridge.sources.errors import DamagedError, SourceError
+from spark_bridge.sources.files import JSON, Folder, checksum, manifest_of, verified
+from spark_bridge.sources.source import PartitionSource
+from spark_bridge.sources.values import converter, plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from spark_bridge.sources.source import Row
+    from spark_bridge.sources.values import Kind
+
+_KEPT = 3  # decoded row groups: the one that is read, and some that failed rows are in
+_OPEN = 16  # partitions whose index and footer are kept
+
+
+class PublishedSource(PartitionSource):
+    """The rows at ``url``, any file system of fsspec. Needs pyarrow and fsspec, and neither Spark nor Java."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._folder: Folder | None = None
+        self._manifest: dict[str, Any] | None = None
+        self._parts: dict[int, _Part] = {}
+        self._groups: dict[tuple[int, int], Sequence[Row]] = {}
+
+    @property
+    def name(self) -> str:
+        return self._about()["name"]  # type: ignore[no-any-return]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return tuple(self._about()["fields"])
+
+    @property
+    def partitions(self) -> int:
+        return len(self._about()["partitions"])
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are in all."""
+        return self._about()["rows"]  # type: ignore[no-any-return]
+
+    def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:
+        about = self._about()["partitions"]
+        if not 0 <= partition < len(about):
+            raise SourceError(f"{self.url} has no partition {partition}, only 0 to {len(about) - 1}")
+        if offset >= about[partition]["rows"]:
+            return ()
+        part = self._part(partition)
+        group, start = part.find(offset)
+        rows = self._groups.get((partition, group))
+        if rows is None:
+            rows = part.rows(group)
+            _make_room(self._groups, _KEPT)
+            self._groups[partition, group] = rows
+        first = offset - start
+        return rows[first : first + limit] if first or limit < len(rows) else rows
+
+    def close(self) -> None:
+        self._parts.clear()
+        self._groups.clear()
+
+    def __deepcopy__(self, memo: object) -> PublishedSource:
+        return PublishedSource(self.url)
+
+    def __reduce__(self) -> Any:
+        return PublishedSource, (self.url,)
+
+    def _about(self) -> dict[str, Any]:
+        if self._manifest is None:
+            self._folder = Folder(self.url)
+            self._manifest = manifest_of(self._folder)
+        return self._manifest
+
+    def _part(self, partition: int) -> _Part:
+        part = self._parts.get(partition)
+        if part is None:
+            about = self._about()
+            assert self._folder is not None
+            part = _Part(self._folder, about["partitions"][partition], about["kinds"])
+            _make_room(self._parts, _OPEN)
+            self._parts[partition] = part
+        return part
+
+
+def _make_room(kept: dict[Any, Any], most: int) -> None:
+    while len(kept) >= most:
+        del kept[next(iter(kept))]
+
+
+class _Part:
+    """One partition's file: its index, and Parquet's footer once it is needed."""
+
+    def __init__(self, folder: Folder, about: dict[str, Any], kinds: list[Kind]) -> None:
+        self._folder = folder
+        self._file: str = about["file"]
+        self._kinds = kinds
+        name = f"{self._file.rpartition('.')[0]}.json"
+        text = folder.read(name)
+        if checksum(text) != about["index"]:
+            raise DamagedError(f"{name} of {folder.url} was altered: it has another checksum than the manifest says")
+        index = loads(text)
+        self._groups: list[list[Any]] = index["groups"]
+        self._footer: list[Any] = index["footer"]
+        self._starts = [0]
+        for rows, *_ in self._groups:
+            self._starts.append(self._starts[-1] + rows)
+        self._metadata: Any = None
+
+    def find(self, offset: int) -> tuple[int, int]:
+        """The row group that a row is in, and the offset of the group's first."""
+        from bisect import bisect_right
+
+        group = bisect_right(self._starts, offset) - 1
+        return group, self._starts[group]
+
+    def rows(self, group: int) -> Sequence[Row]:
+        """The rows of a group. Raises DamagedError unless the file is what was written."""
+        parquet = _parquet()
+        if self._metadata is None:
+            start, size, seal = self._footer
+            footer = verified(self._folder, self._file, start, size, seal)
+            # Parquet's own mark, and the footer right after it: what the footer says of the rest isn't looked at here.
+            self._metadata = parquet.read_metadata(io.BytesIO(b"PAR1" + footer))
+        _, start, size, seal = self._groups[group]
+        data = verified(self._folder, self._file, start, size, seal)
+        file = parquet.ParquetFile(_Sparse(start, data, self._footer[0]), metadata=self._metadata)
+        table = file.read_row_group(group, use_threads=False)
+        columns = [_values(table.column(number), kind) for number, kind in enumerate(self._kinds)]
+        return list(zip(*columns, strict=True))
+
+
+def _values(column: Any, kind: Kind) -> Sequence[Any]:
+    """A column's values as JSON has them."""
+    values: list[Any] = column.to_pylist()
+    if kind == JSON:
+        return loads(f"[{','.join(values)}]")  # type: ignore[no-any-return]
+    convert = converter(kind)
+    if convert is not None:
+        return [None if value is None else convert(value) for value in values]
+    if _has_floats(column.type) and not all(_finite(value) for value in values):
+        return [plain(value) for value in values]
+    return values
+
+
+def _has_floats(kind: Any) -> bool:
+    return any(name in str(kind) for name in ("float", "double"))
+
+
+def _finite(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and value - value == 0.0)
+
+
+class _Sparse(io.RawIOBase):
+    """A file of ``size`` bytes of which only those from ``start`` on are here, as ``data``; nothing else is ever read."""
+
+    def __init__(self, start: int, data: bytes, size: int) -> None:
+        self._start = start
+        self._data = data
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def size(self) -> int:
+        """For pyarrow."""
+        return self._size
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._size if size < 0 else min(self._at + size, self._size)
+        if not self._start <= self._at <= end <= self._start + len(self._data):
+            raise OSError(f"bytes {self._at} to {end} are not here")
+        data = self._data[self._at - self._start : end - self._start]
+        self._at = end
+        return data
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise SourceError("published sources need pyarrow: pip install 'storm-multilang[spark]'") from None
+    return pyarrow.parquet

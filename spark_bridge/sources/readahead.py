@@ -1,0 +1,210 @@
+"""Reads a spout's partitions ahead of it, in a thread of its own where reading takes long.
+
+The partitions come one after the other, a few pieces ahead, so that memory does not grow with them. Failed rows are read
+again by offset, before anything new is. What a source can't give for now is asked for again, for ``patience_secs``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Condition, Thread
+from time import monotonic
+
+from spark_bridge.sources.errors import SourceError, SourceUnavailable
+from spark_bridge.sources.source import Progress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from spark_bridge.sources.source import PartitionSource, Row
+
+PIECE_ROWS = 8192  # a piece has at most so many rows; a source may give fewer
+_AHEAD = 2  # pieces
+_MOST_AGAIN = 1024  # rows read again and not yet taken
+_FIRST_PAUSE_SECS, _LONGEST_PAUSE_SECS = 0.05, 2.0
+_LAST_WORD_SECS = 5.0  # for the last progress to reach the source, when the spout ends
+
+
+class Piece:
+    """Some rows of a partition, from ``offset`` on; ``last``: none come after these."""
+
+    __slots__ = ("last", "offset", "partition", "rows")
+
+    def __init__(self, partition: int, offset: int, rows: Sequence[Row], last: bool) -> None:
+        self.partition = partition
+        self.offset = offset
+        self.rows = rows
+        self.last = last
+
+
+class ReadAhead:
+    """``todo``: partitions with the offset to begin at, in order. Used by one thread, which is the spout's."""
+
+    def __init__(
+        self, source: PartitionSource, todo: Sequence[tuple[int, int]], patience_secs: float, log: Callable[[str], None]
+    ) -> None:
+        self._source = source
+        self._todo = deque(todo)
+        self._patience_secs = patience_secs
+        self._log = log
+        self._pieces: deque[Piece] = deque()
+        self._wanted: deque[tuple[int, int]] = deque()
+        self._again: deque[tuple[int, int, Row]] = deque()
+        self._news: dict[int, Progress] = {}
+        self._said: deque[str] = deque()
+        self._failure: SourceError | None = None
+        self._closed = False
+        self._failing_since: float | None = None
+        self._pause = _FIRST_PAUSE_SECS
+        self._changed = Condition()
+        self._thread: Thread | None = None
+        if source.waits:
+            self._thread = Thread(target=self._work, name="read ahead", daemon=True)
+            self._thread.start()
+
+    # ---- for the spout ----
+
+    def take(self) -> Piece | None:
+        """The next rows, None when they are not there yet. Raises what the source can't be read for."""
+        self._hear()
+        if self._thread is None:
+            while not self._pieces and self._todo:
+                self._read()
+        with self._changed:
+            if not self._pieces:
+                return None
+            piece = self._pieces.popleft()
+            self._changed.notify_all()
+            return piece
+
+    def ask_again(self, partition: int, offset: int) -> None:
+        """Read this row again."""
+        with self._changed:
+            self._wanted.append((partition, offset))
+            self._changed.notify_all()
+
+    def take_again(self) -> tuple[int, int, Row] | None:
+        """A row that was read again."""
+        self._hear()
+        if self._thread is None and not self._again and self._wanted:
+            self._read_again()
+        with self._changed:
+            if not self._again:
+                return None
+            self._changed.notify_all()
+            return self._again.popleft()
+
+    @property
+    def finished(self) -> bool:
+        """Whether all partitions were read to their end and taken."""
+        with self._changed:
+            return not self._todo and not self._pieces
+
+    def report(self, progress: Sequence[Progress]) -> None:
+        """Tell the source, when there is time."""
+        if self._thread is None:
+            self._source.report(progress)
+            return
+        with self._changed:
+            self._news.update({each.partition: each for each in progress})
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Tell the source what is still to be told, for some seconds, and end."""
+        if self._thread is not None:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._news or self._failing_since is not None, _LAST_WORD_SECS)
+                self._closed = True
+                self._changed.notify_all()
+            self._source.close()  # ends a read that is under way
+            self._thread.join(_LAST_WORD_SECS)
+        else:
+            self._closed = True
+            self._source.close()
+
+    def _hear(self) -> None:
+        while self._said:
+            self._log(self._said.popleft())
+        if self._failure is not None:
+            raise self._failure
+
+    # ---- the work, in the thread if there is one ----
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or self._job() is not None)
+                job = self._job()
+                if self._closed or job is None:
+                    return
+            try:
+                job()
+            except SourceUnavailable as error:
+                if not self._wait_out(error):
+                    return
+            except SourceError as error:
+                self._failure = error
+                return
+            except Exception as error:  # noqa: BLE001  # a source's own: the spout is to hear of it, not this thread
+                self._failure = SourceError(f"the source can't be read: {error!r}")
+                self._failure.__cause__ = error
+                return
+            else:
+                if self._failing_since is not None:
+                    self._said.append("the source answers again")
+                self._failing_since, self._pause = None, _FIRST_PAUSE_SECS
+
+    def _job(self) -> Callable[[], None] | None:
+        """What is to be done next, with the lock."""
+        if self._wanted and len(self._again) < _MOST_AGAIN:
+            return self._read_again
+        if self._news:
+            return self._tell
+        if self._todo and len(self._pieces) < _AHEAD:
+            return self._read
+        return None
+
+    def _wait_out(self, error: SourceUnavailable) -> bool:
+        """A pause before the next try; False when that was long enough, or the spout has ended."""
+        now = monotonic()
+        if self._failing_since is None:
+            self._failing_since = now
+            self._said.append(f"{error}; trying again for {self._patience_secs:g} seconds")
+        if now - self._failing_since > self._patience_secs:
+            self._failure = error
+            return False
+        with self._changed:
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._closed, self._pause)
+            self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECS)
+            return not self._closed
+
+    def _read(self) -> None:
+        partition, offset = self._todo[0]
+        rows = self._source.read(partition, offset, PIECE_ROWS)
+        with self._changed:
+            self._pieces.append(Piece(partition, offset, rows, not rows))
+            if rows:
+                self._todo[0] = (partition, offset + len(rows))
+            else:
+                self._todo.popleft()
+
+    def _read_again(self) -> None:
+        partition, offset = self._wanted[0]
+        rows = self._source.read(partition, offset, 1)
+        if not rows:
+            raise SourceError(f"partition {partition} of {self._source.name!r} has no row {offset} any more")
+        with self._changed:
+            self._wanted.popleft()
+            self._again.append((partition, offset, rows[0]))
+
+    def _tell(self) -> None:
+        with self._changed:
+            news = list(self._news.values())
+        self._source.report(news)
+        with self._changed:
+            for each in news:
+                if self._news.get(each.partition) is each:
+                    del self._news[each.partition]
+            self._changed.notify_all()

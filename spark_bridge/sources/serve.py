@@ -1,0 +1,298 @@
+"""A live source for spouts in other processes: the driver's end of the socket."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from threading import Condition, Lock, Thread
+from typing import TYPE_CHECKING
+
+from spark_bridge.sources.channel import MAX_REQUEST, SECRET, STALLED_SECS, Channel, secret
+from spark_bridge.sources.errors import ChangedRowsError, SourceError, SourceUnavailable
+from spark_bridge.sources.live import RDDSource
+from spark_bridge.sources.served import ServedSource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+    from typing import Any
+
+    from pyspark import RDD
+    from pyspark.sql import DataFrame
+
+    from spark_bridge.sources.blocks import Block
+
+MAX_CLIENTS = 256
+_AUTHENTICATE_SECS = 10.0
+_STILL_SECS = 5.0  # between two words that the work goes on
+_LOOK_SECS = 0.5  # between two looks at the progress
+
+
+def serve(
+    rows: RDD[Any] | DataFrame | RDDSource,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    fields: Sequence[str] | None = None,
+    name: str | None = None,
+    secret_variable: str = SECRET,
+    stalled_secs: float = STALLED_SECS,
+) -> Served:
+    """Make the rows reachable for spouts in other processes, at ``served.url``, until ``served.close()``.
+
+    The secret is in the environment variable ``secret_variable``; when it is not set, one is made and set, for the
+    processes that this one starts. ``host``: loopback unless told otherwise. ``fields``, ``name``: as for RDDSource.
+    ``stalled_secs``: how long a client may leave an answer unread before it is hung up on.
+    """
+    if not os.environ.get(secret_variable):
+        os.environ[secret_variable] = secrets.token_hex(32)
+    key = secret(secret_variable)
+    source = rows if isinstance(rows, RDDSource) else RDDSource(rows, fields=fields, name=name)
+    return Served(source, host, port, key, secret_variable, stalled_secs)
+
+
+class Served:
+    """A source that is being served. Each client has a thread here, and at most one block on its way to it."""
+
+    def __init__(
+        self, source: RDDSource, host: str, port: int, key: bytes, secret_variable: str, stalled_secs: float
+    ) -> None:
+        self.rdd_source = source
+        self._key = key
+        self._secret_variable = secret_variable
+        self._stalled_secs = stalled_secs
+        self._changed = Condition()
+        self._watermarks: dict[int, int] = {}
+        self._done: set[int] = set()
+        self._lock = Lock()
+        self._channels: set[Channel] = set()
+        self._workers = ThreadPoolExecutor(MAX_CLIENTS, "blocks")
+        self._closed = False
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, port), family=family, backlog=MAX_CLIENTS)
+        self.host, self.port = host, self._listener.getsockname()[1]
+        Thread(target=self._accept, name="serve", daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """What spouts are told: ``served://HOST:PORT``."""
+        return f"served://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    @property
+    def source(self) -> ServedSource:
+        """The source for ``PartitionSpout``, in any process that has the secret in its environment."""
+        return ServedSource(self.url, secret_variable=self._secret_variable)
+
+    @property
+    def watermarks(self) -> dict[int, int]:
+        """Partition -> how many of its rows are acked without a gap, for those that spouts told of."""
+        with self._changed:
+            return dict(self._watermarks)
+
+    @property
+    def acked(self) -> int:
+        """How many rows are acked, those after a gap not counted."""
+        return sum(self.watermarks.values())
+
+    @property
+    def done(self) -> bool:
+        """Whether every row is acked."""
+        with self._changed:
+            return len(self._done) == self.rdd_source.partitions
+
+    def wait(self, timeout: float | None = None, progress: bool | None = None) -> None:
+        """Return when every row of the RDD has been acked. ``timeout``: seconds.
+
+        ``progress``: a bar on standard error (needs rich); if it is a terminal when None. Raises SourceError when the
+        rows turned out to be no source, and TimeoutError, which says how far it is.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        with _bar(self, progress) as bar, self._changed:
+            while len(self._done) < self.rdd_source.partitions:
+                if self.rdd_source.failed is not None:
+                    raise self.rdd_source.failed
+                if self._closed:
+                    raise SourceError(f"{self.url} was closed before every row was acked: {self._so_far()}")
+                left = _LOOK_SECS if end is None else min(_LOOK_SECS, end - time.monotonic())
+                if left <= 0:
+                    raise TimeoutError(f"not every row was acked after {timeout:g} s: {self._so_far()}")
+                self._changed.wait(left)
+                bar.show(len(self._done), sum(self._watermarks.values()))
+            bar.show(len(self._done), sum(self._watermarks.values()))
+
+    def close(self) -> None:
+        """Stop serving, hang up, and let the executors drop what was persisted."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            channels = list(self._channels)
+        try:
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes who accepts
+        except OSError:
+            pass
+        self._listener.close()
+        for channel in channels:
+            channel.close()
+        self._workers.shutdown(wait=False, cancel_futures=True)
+        self.rdd_source.close()
+        with self._changed:
+            self._changed.notify_all()
+
+    def __enter__(self) -> Served:  # noqa: PYI034  # Self is not in typing of Python 3.10
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _so_far(self) -> str:
+        return (
+            f"{len(self._done)} of {self.rdd_source.partitions} partitions are done, {sum(self._watermarks.values())} rows "
+            "acked"
+        )
+
+    # ---- the threads ----
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                if self._closed:
+                    return
+                time.sleep(0.1)  # no file descriptor left, for one: others will be closed
+                continue
+            with self._lock:
+                full = self._closed or len(self._channels) >= MAX_CLIENTS
+                if not full:
+                    channel = Channel(sock, min(_AUTHENTICATE_SECS, self._stalled_secs))
+                    self._channels.add(channel)
+            if full:
+                sock.close()
+            else:
+                Thread(target=self._serve, args=(channel,), name="serve a spout", daemon=True).start()
+
+    def _serve(self, channel: Channel) -> None:
+        try:
+            channel.prove(self._key, first=True)
+            channel.patience(self._stalled_secs)
+            while True:
+                request, _ = channel.receive(MAX_REQUEST)
+                self._answer(channel, request)
+        except SourceError:
+            pass  # gone, silent, or without the secret: nobody to tell
+        finally:
+            with self._lock:
+                self._channels.discard(channel)
+            channel.release()
+
+    def _answer(self, channel: Channel, request: dict[str, Any]) -> None:
+        try:
+            answer, data = self._handled(channel, request)
+        except SourceError as error:
+            kinds = {ChangedRowsError: "changed", SourceUnavailable: "unavailable"}
+            answer, data = {"error": str(error), "kind": kinds.get(type(error), "")}, b""
+        except (KeyError, TypeError, ValueError) as error:
+            answer, data = {"error": f"the request {request!r:.200} is not understood: {error!r}"}, b""
+        channel.send(answer, data)
+
+    def _handled(self, channel: Channel, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        source = self.rdd_source
+        operation = request["op"]
+        if operation == "block":
+            block = self._block(channel, int(request["partition"]), int(request["index"]))
+            if block is None:
+                return {"end": True}, b""
+            about = {"rows": block.rows, "before": block.before.hex(), "chain": block.chain.hex(), "last": block.last}
+            return about, block.data
+        if operation == "report":
+            self._note(request["progress"])
+            return {}, b""
+        if operation == "progress":
+            return {"progress": list(self.watermarks.items())}, b""
+        if operation == "describe":
+            about = {"name": source.name, "fields": list(source.fields), "partitions": source.partitions}
+            return {**about, "block_rows": source.block_rows}, b""
+        raise ValueError(f"no operation {operation!r}")
+
+    def _block(self, channel: Channel, partition: int, index: int) -> Block | None:
+        if index < 0:
+            raise ValueError(f"no block {index}")
+        future = self._workers.submit(self.rdd_source.block, partition, index)
+        while True:
+            try:
+                return future.result(_STILL_SECS)
+            except NotYet:
+                if future.done():
+                    return future.result()
+                channel.send({"wait": True})
+
+    def _note(self, progress: list[list[Any]]) -> None:
+        for partition, watermark, done in progress:
+            if not 0 <= partition < self.rdd_source.partitions:
+                raise ValueError(f"no partition {partition}")
+            with self._changed:
+                self._watermarks[partition] = max(int(watermark), self._watermarks.get(partition, 0))
+                if done and partition not in self._done:
+                    self._done.add(partition)
+                    self.rdd_source.finished(partition)
+                self._changed.notify_all()
+
+
+class _Bar:
+    """Nothing to be seen."""
+
+    def show(self, done: int, acked: int) -> None:
+        """Bring it up to date."""
+
+    def __enter__(self) -> _Bar:  # noqa: PYI034
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class _RichBar(_Bar):
+    """Partitions done, rows acked, rows per second."""
+
+    def __init__(self, partitions: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._progress = Progress(
+            TextColumn("partitions"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rows]:,} rows acked"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+        )
+        self._task = self._progress.add_task("", total=partitions, rows=0)
+
+    def show(self, done: int, acked: int) -> None:
+        self._progress.update(self._task, completed=done, rows=acked)
+
+    def __enter__(self) -> _Bar:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+
+def _bar(served: Served, wanted: bool | None) -> _Bar:
+    if wanted is False or (wanted is None and not sys.stderr.isatty()):
+        return _Bar()
+    try:
+        return _RichBar(served.rdd_source.partitions)
+    except ImportError:
+        if wanted:
+            raise SourceError("the progress bar needs rich: pip install 'storm-multilang[cli]'") from None
+        return _Bar()

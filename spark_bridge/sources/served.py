@@ -1,0 +1,150 @@
+"""A live source seen from a spout's process: it asks the driver, block by block."""
+
+from __future__ import annotations
+
+from spark_bridge.sources.blocks import Block, Chains, chain_of
+from spark_bridge.sources.blocksource import BlockSource
+from spark_bridge.sources.errors import ChangedRowsError, DamagedError, SourceError, SourceUnavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from spark_bridge.sources.channel import Channel
+    from spark_bridge.sources.source import Progress
+
+
+class ServedSource(BlockSource):
+    """What ``serve`` serves at ``served://HOST:PORT``; the secret is in the environment variable ``secret_variable``.
+
+    It connects when something is asked of it, and again after the connection was lost; the driver may have been started
+    anew meanwhile, if it gives the same rows.
+    """
+
+    def __init__(self, url: str, *, secret_variable: str = "MULTILANG_SOURCE_SECRET") -> None:  # its name
+        super().__init__()
+        host, colon, port = url.removeprefix("served://").rstrip("/").rpartition(":")
+        if not url.startswith("served://") or not colon or not port.isdecimal():
+            raise SourceError(f"{url!r} is no served source; write served://HOST:PORT, as served.url has it")
+        self.url = url
+        self._host = host.strip("[]")
+        self._port = int(port)
+        self._secret_variable = secret_variable
+        self._channel: Channel | None = None
+        self._about: dict[str, Any] | None = None
+        self._chains: Chains | None = None
+        self._closing = False
+
+    @property
+    def name(self) -> str:
+        return self._described()["name"]  # type: ignore[no-any-return]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return tuple(self._described()["fields"])
+
+    @property
+    def partitions(self) -> int:
+        return self._described()["partitions"]  # type: ignore[no-any-return]
+
+    @property
+    def block_rows(self) -> int:
+        return self._described()["block_rows"]  # type: ignore[no-any-return]
+
+    def block(self, partition: int, index: int) -> Block | None:
+        answer, data = self._ask({"op": "block", "partition": partition, "index": index})
+        if answer.get("end"):
+            return None
+        before, chain = bytes.fromhex(answer["before"]), bytes.fromhex(answer["chain"])
+        if chain_of(before, data) != chain:
+            raise DamagedError(f"a block of partition {partition} from {self.url} does not have its own checksum")
+        block = Block(index, answer["rows"], before, chain, answer["last"], data)
+        assert self._chains is not None
+        self._chains.check(partition, block)
+        return block
+
+    def report(self, progress: Sequence[Progress]) -> None:
+        self._ask({"op": "report", "progress": [[each.partition, each.watermark, each.done] for each in progress]})
+
+    def progress(self) -> dict[int, int]:
+        answer, _ = self._ask({"op": "progress"})
+        return {int(partition): int(watermark) for partition, watermark in answer["progress"]}
+
+    def close(self) -> None:
+        super().close()
+        self._closing = True
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            channel.close()
+
+    def __deepcopy__(self, memo: object) -> ServedSource:
+        return _remade(self.url, self._secret_variable)  # a connection for each
+
+    def __reduce__(self) -> Any:
+        return _remade, (self.url, self._secret_variable)  # neither connection nor secret goes along
+
+    def _described(self) -> dict[str, Any]:
+        if self._about is None:
+            self._connected()
+        assert self._about is not None
+        return self._about
+
+    def _ask(self, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        channel = self._connected()
+        try:
+            return self._exchange(channel, request)
+        except SourceUnavailable as error:
+            self._channel = None
+            channel.release()
+            raise SourceUnavailable(f"{self.url}: {error}") from None
+
+    def _exchange(self, channel: Channel, request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        from spark_bridge.sources.channel import MAX_ANSWER, STALLED_SECS
+
+        channel.send(request)
+        while True:
+            answer, data = channel.receive(MAX_ANSWER, STALLED_SECS)
+            if not answer.get("wait"):  # else it says that it is at it
+                break
+        if "error" in answer:
+            kind = {"changed": ChangedRowsError, "unavailable": SourceUnavailable}.get(
+                answer.get("kind", ""), SourceError
+            )
+            raise kind(answer["error"])
+        return answer, data
+
+    def _connected(self) -> Channel:
+        if self._channel is not None:
+            return self._channel
+        from spark_bridge.sources.channel import connect, secret
+
+        self._closing = False
+        channel = connect(self._host, self._port, secret(self._secret_variable))
+        try:
+            about, _ = self._exchange(channel, {"op": "describe"})
+            self._check(about)
+        except SourceUnavailable as error:
+            channel.release()
+            raise SourceUnavailable(f"{self.url}: {error}") from None
+        except BaseException:
+            channel.release()
+            raise
+        if self._closing:
+            channel.release()
+            raise SourceUnavailable(f"{self.url} was closed here")
+        self._channel = channel
+        return channel
+
+    def _check(self, about: dict[str, Any]) -> None:
+        if self._about is None:
+            self._about = about
+            self._chains = Chains(about["name"])
+        elif about != self._about:
+            raise ChangedRowsError(
+                f"{self.url} serves {about} now and served {self._about} before; serve the same RDD under the same name="
+            )
+
+
+def _remade(url: str, secret_variable: str) -> ServedSource:
+    return ServedSource(url, secret_variable=secret_variable)

@@ -1,0 +1,126 @@
+"""What a spout needs of a source, and the simplest one."""
+
+from __future__ import annotations
+
+from spark_bridge.sources.errors import SourceError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, TypeAlias
+
+    Row: TypeAlias = Sequence[Any]
+
+
+class Progress:
+    """How far a partition is: all rows below ``watermark`` are acked; ``done``: and there are no more."""
+
+    __slots__ = ("done", "partition", "watermark")
+
+    def __init__(self, partition: int, watermark: int, done: bool) -> None:
+        self.partition = partition
+        self.watermark = watermark
+        self.done = done
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Progress):
+            return NotImplemented
+        return (self.partition, self.watermark, self.done) == (other.partition, other.watermark, other.done)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Progress({self.partition}, {self.watermark}, done={self.done})"
+
+
+class PartitionSource:
+    """Rows in numbered partitions, each row at an offset, the same row for the same offset always.
+
+    ``read`` is called from one thread at a time; ``close`` may come from another and ends a read.
+    """
+
+    waits: bool = True
+    """Whether ``read`` may take long, so that a spout reads ahead in a thread of its own."""
+
+    @property
+    def name(self) -> str:
+        """What progress is kept under: two sources of one name hold the same rows."""
+        raise NotImplementedError
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of a row's values."""
+        raise NotImplementedError
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there are; they are numbered from 0."""
+        raise NotImplementedError
+
+    def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:
+        """The rows from ``offset`` on: at least one and at most ``limit``, none at the end of the partition.
+
+        Values are what JSON has. Raises SourceUnavailable for what may pass, SourceError for what won't.
+        """
+        raise NotImplementedError
+
+    def report(self, progress: Sequence[Progress]) -> None:
+        """Tell the source how far its partitions are acked; those that keep account override it."""
+
+    def progress(self) -> dict[int, int]:
+        """Partition -> watermark, as far as the source itself keeps account of it."""
+        return {}
+
+    def close(self) -> None:
+        """Free what the source holds; it opens again when it is read again."""
+
+
+class ListSource(PartitionSource):
+    """Lists in memory: a row is a list of values, or a single value where there is one field."""
+
+    waits = False
+
+    def __init__(
+        self, partitions: Iterable[Sequence[Any]], fields: Sequence[str] = ("value",), name: str = "list"
+    ) -> None:
+        self._fields = tuple(fields)
+        self._name = name
+        width = len(self._fields)
+        self._partitions = [
+            [row if isinstance(row, list | tuple) else [row] for row in partition] for partition in partitions
+        ]
+        for number, partition in enumerate(self._partitions):
+            for offset, row in enumerate(partition):
+                if len(row) != width:
+                    raise SourceError(
+                        f"row {offset} of partition {number} has {len(row)} values for {width} fields {list(fields)!r}"
+                    )
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return self._fields
+
+    @property
+    def partitions(self) -> int:
+        return len(self._partitions)
+
+    def __deepcopy__(self, memo: object) -> ListSource:
+        return self  # nothing in it changes
+
+    def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:
+        return self._partitions[partition][offset : offset + limit]
+
+
+def open_source(where: str) -> PartitionSource:
+    """The source of a URL: ``served://HOST:PORT``, or the folder that ``publish`` wrote (``file:///...``, ``s3://...``)."""
+    if where.startswith("served://"):
+        from spark_bridge.sources.served import ServedSource
+
+        return ServedSource(where)
+    from spark_bridge.sources.published import PublishedSource
+
+    return PublishedSource(where)

@@ -1,0 +1,190 @@
+"""What becomes of types that JSON lacks, the same for live and for published rows.
+
+======================  ==============================================================================
+decimal                 text in plain notation, ``"12.50"``: no digit is lost
+timestamp               text in UTC, ``"2013-01-01T10:15:00Z"``
+timestamp without zone  text without a zone, ``"2013-01-01T05:15:00"``
+date, time of day       text, ``"2013-01-01"``, ``"05:15:00"``
+binary                  text in base64
+NaN, infinities         the text ``"NaN"``, ``"Infinity"``, ``"-Infinity"``, as Spark's to_json writes them
+struct                  an object by field names; a map with text keys is an object, too
+======================  ==============================================================================
+
+Refused, by the column's name and before anything runs: intervals, maps with other keys, user-defined and variant types.
+A *kind* is the part of a column's type that matters here, as JSON: None for what JSON has, a name, or a nested one.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from datetime import date, datetime, time, timezone
+from decimal import Decimal
+
+from multilang.protocol.codec import encode_values, reason_against
+from multilang.protocol.errors import UnserializableValue
+from spark_bridge.sources.errors import SourceError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeAlias
+
+    Kind: TypeAlias = "str | list[Any] | None"
+    Convert: TypeAlias = Callable[[Any], Any]
+
+_PLAIN = frozenset(
+    [
+        "void",
+        "string",
+        "char",
+        "varchar",
+        "boolean",
+        "byte",
+        "tinyint",
+        "short",
+        "smallint",
+        "integer",
+        "int",
+        "long",
+        "bigint",
+        "float",
+        "double",
+    ]
+)
+_NAMED = frozenset(["decimal", "timestamp", "timestamp_ntz", "date", "time", "binary"])
+
+
+def kinds_of(schema: Any) -> list[Kind]:
+    """The kind of each column of a DataFrame's schema. Raises SourceError with the name of a column that has none."""
+    names = [field.name for field in schema.fields]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SourceError(
+            f"the DataFrame has two columns {twice[0]!r}; rename one, a tuple's fields have one name each"
+        )
+    return [_kind(field.dataType, field.name) for field in schema.fields]
+
+
+def _kind(kind: Any, column: str) -> Kind:
+    name: str = kind.typeName()
+    name = name.partition("(")[0]
+    if name in _PLAIN:
+        return None
+    if name in _NAMED:
+        return name
+    if name == "array":
+        inner = _kind(kind.elementType, column)
+        return None if inner is None else ["array", inner]
+    if name == "struct":
+        return ["struct", [[each.name, _kind(each.dataType, column)] for each in kind.fields]]
+    if name == "map" and kind.keyType.typeName() == "string":
+        return ["map", _kind(kind.valueType, column)]
+    said = kind.simpleString()
+    raise SourceError(
+        f"column {column!r} has the type {said}, which has no JSON form; cast it first, for one "
+        f"df.withColumn({column!r}, df[{column!r}].cast('string'))"
+    )
+
+
+def converter(kind: Kind) -> Convert | None:
+    """The function that gives a value of this kind its JSON form; None when it has one already."""
+    if kind is None:
+        return None
+    if isinstance(kind, str):
+        return _CONVERTERS[kind]
+    what, inner = kind
+    if what == "array":
+        convert = converter(inner)
+        assert convert is not None
+        return lambda value: None if value is None else [None if each is None else convert(each) for each in value]
+    if what == "map":
+        return _map_converter(converter(inner))
+    return _struct_converter([(name, converter(each)) for name, each in inner])
+
+
+def _map_converter(convert: Convert | None) -> Convert:
+    def converted(value: Any) -> Any:
+        if value is None:
+            return None
+        pairs = value.items() if hasattr(value, "items") else value  # Arrow gives pairs
+        return {key: each if convert is None else convert(each) for key, each in pairs}
+
+    return converted
+
+
+def _struct_converter(parts: list[tuple[str, Convert | None]]) -> Convert:
+    def converted(value: Any) -> Any:
+        if value is None:
+            return None
+        values = [value[name] for name, _ in parts] if isinstance(value, dict) else value
+        return {
+            name: each if convert is None else convert(each)
+            for (name, convert), each in zip(parts, values, strict=True)
+        }
+
+    return converted
+
+
+def _decimal(value: Any) -> Any:
+    return None if value is None else format(value, "f")
+
+
+def _timestamp(value: Any) -> Any:
+    """A time in UTC. One without a zone is in the zone of the process that Spark gave it to."""
+    return None if value is None else value.astimezone(timezone.utc).replace(tzinfo=None).isoformat() + "Z"
+
+
+def _iso(value: Any) -> Any:
+    return None if value is None else value.isoformat()
+
+
+def _base64(value: Any) -> Any:
+    return None if value is None else b64encode(value).decode("ascii")
+
+
+_CONVERTERS: dict[str, Convert] = {
+    "decimal": _decimal,
+    "timestamp": _timestamp,
+    "timestamp_ntz": _iso,
+    "date": _iso,
+    "time": _iso,
+    "binary": _base64,
+}
+
+
+def plain(value: Any) -> Any:
+    """``value`` with the types that JSON lacks in their stated form, nested ones included; anything else as it is."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        if value != value:
+            return "NaN"
+        return value if value - value == 0 else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, Decimal):
+        return _decimal(value)
+    if isinstance(value, datetime):
+        return _iso(value) if value.tzinfo is None else _timestamp(value)
+    if isinstance(value, date | time):
+        return _iso(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _base64(value)
+    if hasattr(value, "__fields__"):  # pyspark's Row, which is a tuple otherwise
+        return {name: plain(each) for name, each in zip(value.__fields__, value, strict=True)}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    return value
+
+
+def encoded(row: Sequence[Any], fields: Sequence[str]) -> str:
+    """A row as a JSON array. Raises SourceError with the field's name for a value that has no form."""
+    try:
+        return encode_values(row)
+    except UnserializableValue:
+        row = [plain(value) for value in row]
+    for name, value in zip(fields, row, strict=True):
+        reason = reason_against(value)
+        if reason is not None:
+            raise SourceError(f"field {name!r}: {reason}")
+    return encode_values(row)

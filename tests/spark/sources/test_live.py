@@ -1,0 +1,166 @@
+"""An RDD in the driver: the same rows for the same offset, or none at all."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from multilang import LocalCluster
+from spark_bridge import ChangedRowsError, PartitionSpout, RDDSource, SourceError
+from tests.spark.sources.topologies import FailsFirst, through
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def all_rows(source: Any, partition: int, limit: int = 10**9) -> list[Any]:
+    rows: list[Any] = []
+    while some := source.read(partition, len(rows), limit):
+        rows += [list(row) for row in some]
+    return rows
+
+
+@pytest.mark.parametrize("persist", [True, False, None])
+def test_rows_are_read_by_offset_in_any_order(spark: SparkSession, persist: bool | None) -> None:
+    source = RDDSource(spark.sparkContext.parallelize(range(1000), 3), persist=persist, block_rows=7)
+    assert source.partitions == 3
+    due = [list(range(333)), list(range(333, 666)), list(range(666, 1000))]
+    for partition, numbers in enumerate(due):
+        assert all_rows(source, partition) == [[n] for n in numbers]
+        assert not source.read(partition, len(numbers), 5)
+    for offset in random.Random(1).sample(range(333), 20):
+        assert source.read(1, offset, 1) == [[333 + offset]]
+    source.close()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 6, 7, 8, 14])
+def test_a_partition_ends_where_it_ends(spark: SparkSession, rows: int) -> None:
+    source = RDDSource(spark.sparkContext.parallelize(range(rows), 1), block_rows=7)
+    assert all_rows(source, 0, limit=3) == [[n] for n in range(rows)]
+    assert not source.read(0, rows, 1)
+    assert not source.read(0, rows + 70, 1)
+    source.close()
+
+
+def test_a_short_partition_takes_one_job_and_a_long_one_few(spark: SparkSession) -> None:
+    sc = spark.sparkContext
+    passes = sc.accumulator(0)
+
+    def counted(rows: Iterator[int]) -> Iterator[int]:
+        passes.add(1)
+        return rows
+
+    source = RDDSource(sc.parallelize(range(10), 2).mapPartitions(counted), block_rows=7)
+    assert all_rows(source, 0) == [[n] for n in range(5)]
+    assert passes.value == 1
+    source.close()
+    passes.value = 0
+    source = RDDSource(sc.parallelize(range(7000), 1).mapPartitions(counted), block_rows=7)
+    assert len(all_rows(source, 0)) == 7000
+    assert passes.value == 2  # the first block, and then all of it, once, for the executors to keep
+    source.close()
+
+
+def test_rows_that_change_when_they_are_computed_again_are_refused(spark: SparkSession) -> None:
+    rdd = spark.sparkContext.parallelize(range(100), 1).map(lambda n: (n, random.random()))
+    source = RDDSource(rdd, fields=["n", "x"], persist=False, block_rows=10, name="dice")
+    with pytest.raises(ChangedRowsError, match=r"partition 0 of 'dice' .*not deterministic"):
+        all_rows(source, 0)
+    with pytest.raises(ChangedRowsError):  # for good: rows were given out that can't be read again
+        source.block(0, 0)
+    source.close()
+
+
+def test_a_topology_is_told_of_rows_that_change(spark: SparkSession) -> None:
+    rdd = spark.sparkContext.parallelize(range(100), 1).map(lambda n: random.random())
+    source = RDDSource(rdd, persist=False, block_rows=10)
+    with LocalCluster(mode="inprocess", fail_fast=True) as cluster:
+        run = cluster.submit(through(PartitionSpout(source)))
+        with pytest.raises(Exception, match="not deterministic"):
+            run.wait(timeout=60)
+    source.close()
+
+
+def test_a_partition_that_ends_elsewhere_the_second_time_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+
+    def shrinking(rows: Iterator[int]) -> Iterator[int]:
+        kept = list(rows)
+        if mark.exists():
+            return iter(kept[:30])
+        mark.touch()
+        return iter(kept)
+
+    source = RDDSource(
+        spark.sparkContext.parallelize(range(100), 1).mapPartitions(shrinking), persist=False, block_rows=10
+    )
+    source.run(0, 0, 10)
+    with pytest.raises(ChangedRowsError):
+        source.run(0, 5, 1)
+    source.close()
+
+
+def test_a_python_worker_that_is_killed_is_computed_again(spark: SparkSession, tmp_path: Path) -> None:
+    mark = tmp_path / "killed"
+
+    def fatal(n: int) -> int:
+        if n == 50:
+            try:
+                mark.touch(exist_ok=False)
+            except FileExistsError:
+                return n
+            os.kill(os.getpid(), signal.SIGKILL)
+        return n
+
+    source = RDDSource(spark.sparkContext.parallelize(range(100), 1).map(fatal), block_rows=10)
+    assert all_rows(source, 0) == [[n] for n in range(100)]
+    assert mark.exists()
+    source.close()
+
+
+def test_blocks_that_were_evicted_are_computed_again_and_are_the_same(spark: SparkSession) -> None:
+    source = RDDSource(spark.sparkContext.parallelize(range(1000), 2), persist=True, block_rows=10)
+    before = [all_rows(source, partition) for partition in range(2)]
+    source._blocks.unpersist(blocking=True)  # what an executor that is lost takes with it
+    assert [all_rows(source, partition) for partition in range(2)] == before
+    assert source.read(1, 77, 1) == [[577]]
+    source.close()
+
+
+def test_a_failing_job_says_what_failed_and_ends_the_source(spark: SparkSession) -> None:
+    source = RDDSource(spark.sparkContext.parallelize([1, 0], 1).map(lambda n: 1 / n), name="inverses")
+    with pytest.raises(SourceError, match="could not compute partition 0 of 'inverses': ZeroDivisionError"):
+        source.read(0, 0, 1)
+    assert source.failed is not None
+    source.close()
+
+
+def test_an_rdd_source_stays_in_its_driver(spark: SparkSession) -> None:
+    source = RDDSource(spark.sparkContext.parallelize([1], 1))
+    with pytest.raises(SourceError, match=r"serve\(rdd\)"):
+        pickle.dumps(source)
+    with pytest.raises(SourceError, match="no partition 1, only 0 to 0"):
+        source.read(1, 0, 1)
+    source.close()
+    with pytest.raises(SourceError, match="an RDD or a DataFrame, not of list"):
+        RDDSource([1, 2])  # type: ignore[arg-type]
+
+
+def test_each_row_of_a_live_dataframe_goes_through_an_embedded_cluster(spark: SparkSession) -> None:
+    frame = spark.range(5000, numPartitions=3).selectExpr("id", "concat('row ', id) AS text")
+    source = RDDSource(frame)
+    with LocalCluster(mode="inprocess") as cluster:
+        run = cluster.submit(through(PartitionSpout(source), FailsFirst, tasks=2), capture=["echo"])
+        run.wait(timeout=120)
+        got = [tuple(tup["row"]) for tup in run.captured("echo")]
+        assert run.counters["rows"].failed > 1000
+    assert sorted(got) == [(n, f"row {n}") for n in range(5000)]
+    source.close()

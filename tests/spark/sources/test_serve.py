@@ -1,0 +1,220 @@
+"""A served source: whoever has the secret reads it, nobody else, and nobody holds it up."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import socket
+import time
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
+
+import pytest
+
+from multilang import LocalCluster
+from spark_bridge import PartitionSpout, Progress, RDDSource, ServedSource, SourceError, SourceUnavailable, serve
+from spark_bridge.sources.channel import MAX_ANSWER, connect
+from tests.spark.sources.topologies import FailsFirst, TooMuch, through
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from spark_bridge import Served
+
+SECRET = "a secret of more than sixteen characters"
+LIMIT = 60.0
+
+
+@pytest.fixture
+def served(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    monkeypatch.setenv("MULTILANG_SOURCE_SECRET", SECRET)
+    rdd = spark.sparkContext.parallelize(range(20_000), 3)
+    with serve(RDDSource(rdd, block_rows=1000, name="numbers"), stalled_secs=2) as served:
+        yield served
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {LIMIT} seconds: {what}"
+        time.sleep(0.02)
+
+
+def test_another_process_reads_the_same_rows(served: Served) -> None:
+    source = pickle.loads(pickle.dumps(served.source))
+    assert (source.name, source.fields, source.partitions) == ("numbers", ("value",), 3)
+    for partition in range(3):
+        assert source.read(partition, 1500, 3) == served.rdd_source.read(partition, 1500, 3)
+    assert not source.read(0, 10**6, 1)
+    source.close()
+
+
+def test_neither_the_secret_nor_a_connection_is_pickled(served: Served) -> None:
+    assert SECRET.encode() not in pickle.dumps(served.source)
+    assert SECRET not in served.url
+
+
+def test_a_secret_is_made_for_the_processes_that_are_started_here(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MULTILANG_SOURCE_SECRET", "")
+    with serve(spark.sparkContext.parallelize([1], 1)) as served:
+        assert len(os.environ["MULTILANG_SOURCE_SECRET"]) == 64
+        assert served.source.read(0, 0, 1) == [[1]]
+
+
+def test_the_wrong_secret_is_refused_and_the_right_one_served_still(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MULTILANG_SOURCE_SECRET", "another secret of the same length, nearly")
+    with pytest.raises(SourceError, match="do not have the same secret"):
+        served.source.read(0, 0, 1)
+    monkeypatch.setenv("MULTILANG_SOURCE_SECRET", SECRET)
+    assert served.source.read(0, 0, 1) == [[0]]
+
+
+@pytest.mark.parametrize(("secret", "said"), [(None, "has no secret"), ("short", "has 5 characters only")])
+def test_no_secret_and_a_short_one_are_refused_by_the_variables_name(
+    served: Served, monkeypatch: pytest.MonkeyPatch, secret: str | None, said: str
+) -> None:
+    if secret is None:
+        monkeypatch.delenv("MULTILANG_SOURCE_SECRET")
+    else:
+        monkeypatch.setenv("MULTILANG_SOURCE_SECRET", secret)
+    with pytest.raises(SourceError, match=f"MULTILANG_SOURCE_SECRET {said}"):
+        served.source.read(0, 0, 1)
+
+
+def test_a_server_without_the_secret_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULTILANG_SOURCE_SECRET", SECRET)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        from multiprocessing.connection import answer_challenge, deliver_challenge
+        from threading import Thread
+
+        def impostor() -> None:
+            sock, _ = listener.accept()
+            connection = Connection(sock.detach())
+            try:
+                deliver_challenge(connection, b"what I take for the secret")
+                answer_challenge(connection, b"what I take for the secret")
+            except AuthenticationError:
+                pass
+            connection.close()
+
+        thread = Thread(target=impostor)
+        thread.start()
+        source = ServedSource(f"served://127.0.0.1:{listener.getsockname()[1]}")
+        with pytest.raises(SourceError, match="do not have the same secret"):
+            source.read(0, 0, 1)
+        thread.join(LIMIT)
+
+
+@pytest.mark.parametrize("noise", [b"", b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, b"\x00\x00\x00\x05ab"])
+def test_a_client_of_another_kind_is_hung_up_on(served: Served, noise: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=LIMIT) as stranger:
+        stranger.sendall(noise)
+        while stranger.recv(4096):
+            pass  # its challenge; then the end
+    assert served.source.read(0, 0, 1) == [[0]]
+
+
+def test_a_client_that_never_reads_is_hung_up_on_and_holds_nobody_up(served: Served) -> None:
+    silent = connect("127.0.0.1", served.port, SECRET.encode())
+    for _ in range(4000):  # asks for more than what fits on the way, and never takes an answer
+        try:
+            silent.send({"op": "block", "partition": 0, "index": 0})
+        except SourceUnavailable:
+            break  # already
+    assert served.source.read(1, 0, 1) == [[6666]]
+    until(lambda: len(served._channels) <= 1, "it is hung up on")
+    silent.release()
+
+
+def test_a_request_that_is_none_gets_an_error_and_harms_nobody(served: Served) -> None:
+    channel = connect("127.0.0.1", served.port, SECRET.encode())
+    for request in (
+        {},
+        {"op": "exec"},
+        {"op": "block"},
+        {"op": "block", "partition": 9, "index": 0},
+        {"op": "report", "progress": [[7, 1, True]]},
+    ):
+        channel.send(request)
+        answer, _ = channel.receive(MAX_ANSWER, LIMIT)
+        assert "error" in answer
+    channel.send({"op": "block", "partition": 0, "index": 0})
+    assert channel.receive(MAX_ANSWER, LIMIT)[0]["rows"] == 1000
+    channel.release()
+    assert not served.done
+
+
+def test_wait_returns_when_every_row_was_acked(served: Served) -> None:
+    with pytest.raises(TimeoutError, match="0 of 3 partitions are done, 0 rows acked"):
+        served.wait(timeout=0.1)
+    with LocalCluster() as cluster:
+        run = cluster.submit(through(PartitionSpout(served.source), FailsFirst, tasks=2), capture=["echo"])
+        served.wait(timeout=120, progress=False)
+        got = {tup["row"][0] for tup in run.captured("echo")}
+    assert got == set(range(20_000))
+    assert served.acked == 20_000
+    assert served.done
+
+
+def test_wait_shows_how_far_it_is(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    served.source.report([Progress(each, 5, True) for each in range(3)])
+    served.wait(timeout=LIMIT, progress=True)
+    shown = capsys.readouterr().err
+    assert "3/3" in shown
+    assert "15 rows acked" in shown
+
+
+def test_wait_ends_when_the_source_turns_out_to_be_none(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULTILANG_SOURCE_SECRET", SECRET)
+    with serve(spark.sparkContext.parallelize([0], 1).map(lambda n: 1 / n)) as served:
+        with pytest.raises(SourceError, match="ZeroDivisionError"):
+            served.source.read(0, 0, 1)
+        with pytest.raises(SourceError, match="ZeroDivisionError"):
+            served.wait(timeout=LIMIT)
+
+
+def test_a_spout_process_that_is_killed_goes_on_where_it_stopped(served: Served, tmp_path: Path) -> None:
+    with LocalCluster() as cluster:
+        spout = PartitionSpout(served.source)
+        spout.save_secs = 0.05
+        run = cluster.submit(
+            through(spout, TooMuch, multilang_source_store=str(tmp_path / "kept")), capture=["rows", "echo"]
+        )
+        for part in (1000, 2500, 4000):
+            until(lambda part=part: served.acked > part, "some are acked")  # type: ignore[misc]
+            pid = next(task.pid for task in run.tasks if task.component == "rows")
+            if pid is not None:
+                os.kill(pid, signal.SIGKILL)
+            until(lambda pid=pid: pid not in [task.pid for task in run.tasks], "it is started again")  # type: ignore[misc]
+        served.wait(timeout=120)
+        got = [tup["row"][0] for tup in run.captured("echo")]
+        emitted = len(run.captured("rows"))
+    assert set(got) == set(range(20_000))
+    assert 20_000 <= emitted < 20_000 + 3 * 1500  # not all over again each time
+
+
+def test_closing_ends_whoever_waits(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULTILANG_SOURCE_SECRET", SECRET)
+    served = serve(spark.sparkContext.parallelize(range(10), 1))
+    source = served.source
+    assert source.partitions == 1
+    served.close()
+    served.close()
+    with pytest.raises(SourceUnavailable, match=r"served://127\.0\.0\.1"):
+        source.read(0, 0, 1)
+    with pytest.raises(SourceError, match="closed before every row was acked"):
+        served.wait()
+
+
+def test_a_url_that_is_none_says_how_to_write_one() -> None:
+    with pytest.raises(SourceError, match="write served://HOST:PORT"):
+        ServedSource("served://nowhere")

@@ -1,0 +1,365 @@
+"""PartitionSpout: every row at least once, from where it stopped, with no more in memory than what is under way."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sqlite3
+import sys
+import time
+import tracemalloc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multilang import LocalCluster
+from multilang.component.errors import ConfigError
+from spark_bridge import (
+    ListSource,
+    PartitionSource,
+    PartitionSpout,
+    Progress,
+    SourceError,
+    SourceUnavailable,
+    SQLiteStore,
+    WatermarkStore,
+)
+from spark_bridge.sources.readahead import ReadAhead
+from tests.spark.sources.topologies import Echo, FailsAlways, FailsFirst, TooMuch, through
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from spark_bridge.sources.source import Row
+
+
+class DictStore(WatermarkStore):
+    """In memory, and remembers each save."""
+
+    def __init__(self, kept: dict[str, dict[int, int]] | None = None) -> None:
+        self.kept = {} if kept is None else kept
+        self.saves: list[dict[int, int]] = []
+
+    def __deepcopy__(self, memo: object) -> DictStore:
+        return self
+
+    def load(self, group: str) -> dict[int, int]:
+        return dict(self.kept.get(group, {}))
+
+    def save(self, group: str, watermarks: Mapping[int, int]) -> None:
+        self.saves.append(dict(watermarks))
+        self.kept.setdefault(group, {}).update(watermarks)
+
+
+class Moody(ListSource):
+    """Out of reach now and then; remembers what it was told."""
+
+    waits = True
+
+    def __init__(self, *arguments: Any, every: int = 3, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.every = every
+        self.reads = 0
+        self.told: dict[int, Progress] = {}
+
+    def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:
+        self.reads += 1
+        if not self.reads % self.every:
+            raise SourceUnavailable("not now")
+        return super().read(partition, offset, min(limit, 50))
+
+    def report(self, progress: Sequence[Progress]) -> None:
+        self.told.update({each.partition: each for each in progress})
+
+
+def run(topology: Any, mode: Any = "inprocess", capture: Any = ("echo",), timeout: float = 120) -> Any:
+    with LocalCluster(mode=mode) as cluster:
+        running = cluster.submit(topology, capture=capture)
+        running.wait(timeout=timeout)
+        return running
+
+
+def echoed(running: Any) -> list[Any]:
+    return [tup["row"][0] for tup in running.captured("echo")]
+
+
+def test_partitions_are_dealt_over_the_tasks() -> None:
+    parts = [[f"{part}-{n}" for n in range(part * 3)] for part in range(7)]
+    running = run(through(PartitionSpout(ListSource(parts)), tasks=3), capture=["rows", "echo"])
+    assert sorted(echoed(running)) == sorted(row for part in parts for row in part)
+    by_task: dict[int, set[str]] = {}
+    for tup in running.captured("rows"):
+        by_task.setdefault(tup.task, set()).add(tup[0].partition("-")[0])
+    assert sorted(map(sorted, by_task.values())) == [["1", "4"], ["2", "5"], ["3", "6"]]
+
+
+@pytest.mark.parametrize("mode", ["inprocess", "process", "simulated"])
+def test_failed_rows_are_read_again_until_they_are_acked(mode: str) -> None:
+    rows = [f"row {n}" for n in range(500)]
+    running = run(through(PartitionSpout(ListSource([rows[:300], rows[300:]])), FailsFirst), mode)
+    assert sorted(echoed(running)) == sorted(rows)
+    assert running.counters["rows"].failed >= 500 // 3
+
+
+@pytest.mark.parametrize("ackers", [0, 1, 3])
+def test_it_ends_with_any_number_of_ackers(ackers: int) -> None:
+    topology = through(PartitionSpout(ListSource([range(100), [], range(100, 150)])), topology_acker_executors=ackers)  # type: ignore[list-item]
+    assert sorted(echoed(run(topology))) == list(range(150))
+
+
+def test_a_row_that_fails_for_ever_is_given_up_when_that_is_asked_for() -> None:
+    spout = PartitionSpout(store=DictStore(), source=ListSource([["a", "poison", "b"]]), group="g")
+    spout.max_replays = 2
+    running = run(through(spout, FailsAlways))
+    assert sorted(echoed(running)) == ["a", "b"]
+    assert "gave up row 0:1 (partition:offset) after 3 failures" in running.errors[0].message
+
+
+def test_the_watermark_stops_at_the_first_row_that_is_not_acked() -> None:
+    store = DictStore()
+    spout = PartitionSpout(ListSource([["a", "b", "poison", *"cdefgh"], ["i"]]), store=store, group="g")
+    spout.save_secs = 0
+    with LocalCluster(mode="inprocess") as cluster:
+        running = cluster.submit(through(spout, FailsAlways), capture=["echo"])
+        running.wait(until=lambda run: store.kept.get("g/rows/list", {}).get(1) == 1, timeout=60)
+    assert sorted(echoed(running)) == list("abcdefghi")
+    assert store.kept == {"g/rows/list": {0: 2, 1: 1}}
+
+
+def test_a_later_run_of_the_same_group_goes_on_and_another_group_starts_anew(tmp_path: Path) -> None:
+    source = ListSource([list(range(100)), list(range(100, 200))])
+    path = str(tmp_path / "kept.sqlite")
+    store = SQLiteStore(path)
+    store.save("nightly/rows/list", {0: 90, 1: 100})
+    store.close()
+    one = run(through(PartitionSpout(source, store=SQLiteStore(path), group="nightly")))
+    assert sorted(echoed(one)) == list(range(90, 100))
+    two = run(through(PartitionSpout(source, store=SQLiteStore(path), group="nightly")))
+    assert echoed(two) == []
+    other = run(through(PartitionSpout(source, store=SQLiteStore(path), group="daily")))
+    assert sorted(echoed(other)) == list(range(200))
+
+
+def test_each_submission_starts_anew_unless_it_has_a_group(tmp_path: Path) -> None:
+    source = ListSource([list(range(20))])
+    for _ in range(2):
+        topology = through(PartitionSpout(source), multilang_source_store=str(tmp_path / "kept.sqlite"))
+        assert sorted(echoed(run(topology))) == list(range(20))
+
+
+def test_a_process_that_is_killed_goes_on_from_the_sqlite_file(tmp_path: Path) -> None:
+    rows = 6000
+    spout = PartitionSpout(ListSource([list(range(rows // 2)), list(range(rows // 2, rows))]))
+    spout.save_secs = 0.02
+    kept = tmp_path / "kept.sqlite"
+
+    def acked() -> int:
+        if not kept.exists():
+            return 0
+        with sqlite3.connect(kept, timeout=60) as connection:
+            return int(connection.execute("SELECT coalesce(sum(watermark), 0) FROM watermarks").fetchone()[0])
+
+    with LocalCluster() as cluster:
+        running = cluster.submit(through(spout, TooMuch, multilang_source_store=str(kept)), capture=["rows", "echo"])
+        for part in (500, 2000, 3500):
+            running.wait(until=lambda _, part=part: acked() > part, timeout=60)
+            pid = next(task.pid for task in running.tasks if task.component == "rows")
+            os.kill(pid, signal.SIGKILL)
+            running.wait(until=lambda run, pid=pid: pid not in [task.pid for task in run.tasks], timeout=60)
+        running.wait(timeout=120)
+        assert set(echoed(running)) == set(range(rows))
+        assert len(running.captured("rows")) < rows + 3 * 1500  # from the watermark on, not from the start
+
+
+def test_a_source_that_is_out_of_reach_now_and_then_is_asked_again() -> None:
+    source = Moody([list(range(100)), list(range(100, 200))])
+    running = run(through(PartitionSpout(source), FailsFirst))
+    assert sorted(echoed(running)) == list(range(200))
+    assert sorted(source.told.items()) == [(0, Progress(0, 100, True)), (1, Progress(1, 100, True))]
+
+
+def test_a_source_that_stays_out_of_reach_ends_the_task_with_its_words() -> None:
+    spout = PartitionSpout(Moody([[1]], every=1))
+    spout.patience_secs = 0.1
+    with LocalCluster(mode="inprocess", fail_fast=True) as cluster:
+        running = cluster.submit(through(spout))
+        with pytest.raises(Exception, match=r"SourceUnavailable.*not now"):
+            running.wait(timeout=60)
+
+
+def test_memory_is_bounded_by_what_is_under_way_not_by_the_partition() -> None:
+    class Endless(PartitionSource):
+        waits = False
+        name = "endless"
+        fields = ("n",)
+        partitions = 1
+
+        def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:
+            return [(n,) for n in range(offset, min(offset + limit, 10**9))]
+
+    class Said:
+        emitted = 0
+
+        def emit(self, values: Sequence[Any], tup_id: str) -> None:
+            self.emitted += 1
+
+        emit_many = None
+
+    spout = PartitionSpout(Endless(), store=DictStore(), group="g")
+    said = Said()
+    spout._attach(said, {}, {})  # type: ignore[arg-type]
+    spout.output_fields = ["n"]  # type: ignore[misc]
+
+    class Here(dict[str, Any]):
+        component = "rows"
+        task_index = 0
+
+        def tasks(self, component: str) -> list[int]:
+            return [1]
+
+    spout.initialize({"topology.max.spout.pending": 100}, Here())  # type: ignore[arg-type]
+    sizes = []
+    tracemalloc.start()
+    for rows in (20_000, 200_000):
+        first = "0:0"  # never acked, so that the watermark stays where it is
+        while said.emitted < rows:
+            spout.next_tuple()
+            for tup_id in [each for each in spout._pending if each != first]:
+                spout.ack(tup_id)
+        assert list(spout._pending) == [first]
+        sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert sizes[1] < sizes[0] + 200_000
+    spout.close()
+
+
+def test_at_most_so_many_rows_are_under_way() -> None:
+    spout = PartitionSpout(ListSource([list(range(1000))]))
+    spout.max_pending = 30
+    most = 0
+
+    class Watched(Echo):
+        def process(self, tup: Any) -> None:
+            super().process(tup)
+
+    with LocalCluster(mode="inprocess") as cluster:
+        running = cluster.submit(through(spout, Watched))
+
+        def look(run: Any) -> bool:
+            nonlocal most
+            most = max(most, run.counters["rows"].pending)
+            return bool(run.counters["rows"].acked == 1000)
+
+        running.wait(until=look, timeout=60)
+    assert most <= 30
+
+
+def test_the_source_may_come_with_the_conf() -> None:
+    with pytest.raises(ConfigError, match=r"say its fields: fields=\[\.\.\.\]"):
+        through(PartitionSpout())
+    topology = through(PartitionSpout(fields=["n"]))
+    with (
+        LocalCluster(mode="inprocess", fail_fast=True) as cluster,
+        pytest.raises(Exception, match=r"multilang\.source"),
+    ):
+        cluster.submit(topology)
+
+
+def test_other_fields_than_the_sources_are_refused() -> None:
+    topology = through(PartitionSpout(ListSource([[1]]), fields=["n"]))
+    with (
+        LocalCluster(mode="inprocess", fail_fast=True) as cluster,
+        pytest.raises(Exception, match=r"\['value'\].*\['n'\]"),
+    ):
+        cluster.submit(topology)
+
+
+def test_a_list_whose_rows_have_another_length_is_refused() -> None:
+    with pytest.raises(SourceError, match="row 1 of partition 0 has 1 values for 2 fields"):
+        ListSource([[(1, 2), (3,)]], fields=["a", "b"])
+
+
+def test_a_store_keeps_the_furthest_and_is_made_anew_where_it_is_needed(tmp_path: Path) -> None:
+    store = SQLiteStore(str(tmp_path / "kept.sqlite"))
+    store.save("g", {0: 5, 1: 7})
+    store.save("g", {0: 3, 1: 9})
+    store.save("other", {0: 1})
+    again = pickle.loads(pickle.dumps(store))
+    assert again.load("g") == {0: 5, 1: 9}
+    assert again.load("nobody's") == {}
+    store.close()
+    again.close()
+    with pytest.raises(SourceError, match="can't keep how far the spout is"):
+        SQLiteStore(str(tmp_path / "no folder" / "x")).load("g")
+
+
+def test_the_usual_file_is_in_a_folder_of_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    store = SQLiteStore()
+    store.save("g", {0: 1})
+    store.close()
+    [folder] = tmp_path.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o755)
+    with pytest.raises(SourceError, match="not this user's alone"):
+        SQLiteStore().load("g")
+
+
+def test_a_spouts_process_loads_neither_spark_nor_what_files_need() -> None:
+    import subprocess
+
+    program = (
+        "import sys\n"
+        "from spark_bridge import PartitionSpout, ListSource\n"
+        "spout = PartitionSpout('served://127.0.0.1:1', fields=['a'])\n"
+        "spout.declared_streams()\n"
+        "names = 'pyspark py4j pyarrow fsspec pandas rich sqlite3 threading multiprocessing socket typing logging json'\n"
+        "print([name for name in names.split() if name in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"
+
+
+def test_closing_ends_a_read_that_hangs() -> None:
+    from threading import Event
+
+    class Hanging(ListSource):
+        waits = True
+
+        def __init__(self) -> None:
+            super().__init__([[1]])
+            self.closed = Event()
+
+        def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:
+            assert self.closed.wait(60)
+            raise SourceUnavailable("closed")
+
+        def close(self) -> None:
+            self.closed.set()
+
+    reader = ReadAhead(Hanging(), [(0, 0)], 60, lambda text: None)
+    assert reader.take() is None
+    began = time.monotonic()
+    reader.close()
+    assert time.monotonic() - began < 30
+    assert reader._thread is not None
+    assert not reader._thread.is_alive()
+
+
+parts = st.lists(
+    st.one_of(st.lists(st.integers(0, 50), max_size=4), st.just(list(range(60))), st.just([7] * 25)), max_size=6
+)
+
+
+@given(parts=parts, tasks=st.integers(1, 4), seed=st.integers(0, 10**6))
+def test_whatever_the_partitions_are_like_each_row_arrives_once(parts: list[list[int]], tasks: int, seed: int) -> None:
+    source = ListSource(parts)
+    with LocalCluster(mode="simulated", seed=seed) as cluster:
+        spout = PartitionSpout(source, store=DictStore(), group="g")
+        running = cluster.submit(through(spout, FailsFirst, tasks=tasks), capture=["echo"])
+        running.wait(timeout=600)
+        assert sorted(echoed(running)) == sorted(row for part in parts for row in part)
