@@ -32,8 +32,8 @@ RESOURCES = (
 )
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip knows
 _JAR_MANIFEST = b"Manifest-Version: 1.0\r\nCreated-By: storm-multilang\r\n\r\n"
-# Parts of this package that a component's process has no use for, unless the topology's own modules import them.
-_NOT_FOR_CHILDREN = ("cli", "conformance", "local", "shipping", "testing")
+# The parts of this package that every component's process runs; others go along if the topology's own modules import them.
+_FOR_CHILDREN = {"component", "protocol", "topology"}
 _OURS = "multilang"
 _YOURS = "your files"
 
@@ -192,20 +192,21 @@ def _own(name: str) -> bytes:
 
 
 def _add_ourselves(contents: Contents, asked: set[str]) -> None:
-    """Add this package, without the parts that only stand around components, except those asked for."""
+    """Add this package: what every component needs, the parts asked for, and those that these import."""
     home = Path(multilang.__file__).parent
+    others = {path.name for path in home.iterdir() if path.is_dir()} - _FOR_CHILDREN
     wanted: set[str] = set()
-    waiting = {_part(name) for name in asked} & set(_NOT_FOR_CHILDREN)
+    waiting = {_part(name) for name in asked} & others
     while waiting:
         part = waiting.pop()
         wanted.add(part)
         for path in (home / part).rglob("*.py"):
             for each in imports_of(path.read_text(encoding="utf-8"), str(path)):
                 names = {each.module, *(f"{each.module}.{name}" for name in each.names)}
-                waiting |= ({_part(name) for name in names} & set(_NOT_FOR_CHILDREN)) - wanted
+                waiting |= ({_part(name) for name in names} & others) - wanted
     for path in sorted(home.rglob("*.py")):
         name = path.relative_to(home)
-        if name.parts[0] not in _NOT_FOR_CHILDREN or name.parts[0] in wanted:
+        if name.parts[0] not in others - wanted:
             contents.add_file(f"multilang/{name.as_posix()}", path, _OURS, "runs the components")
 
 
