@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from multilang.state.errors import StateError, UnanchoredEmitError
     from multilang.state.memory import MemoryStateProvider
     from multilang.state.redis import RedisStateProvider
+    from multilang.state.replayable import ReplayableSpout
     from multilang.state.serializers import Serializer
     from multilang.state.sqlite import SqliteStateProvider
 
@@ -19,6 +20,7 @@ _HOME_OF = {
     "KeyValueState": "api",
     "MemoryStateProvider": "memory",
     "RedisStateProvider": "redis",
+    "ReplayableSpout": "replayable",
     "Serializer": "serializers",
     "SqliteStateProvider": "sqlite",
     "State": "api",
@@ -33,6 +35,7 @@ __all__ = [
     "KeyValueState",
     "MemoryStateProvider",
     "RedisStateProvider",
+    "ReplayableSpout",
     "Serializer",
     "SqliteStateProvider",
     "State",

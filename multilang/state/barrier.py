@@ -6,31 +6,32 @@ from multilang.state.names import STREAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from multilang.component.context import Context
-
-    Mark: TypeAlias = tuple[int, str]
+    from multilang.protocol.messages import Tuple
 
 
 class Barrier:
     """What came last from each task that sends checkpoints to this one.
 
     "Each bolt waits for the checkpoint to arrive on all its input streams before it saves its state." Storm counts
-    arrivals; here it is known of which task each is, so that a checkpoint that is repeated after a failure is not taken
-    for complete one tuple too early.
+    arrivals and acks each at once. Here it is known of which task each is, so that a checkpoint that is repeated after a
+    failure is not taken for complete one tuple too early; and none is acked before all are there: else a task that dies
+    between two arrivals would have answered for both, and the checkpoint would be taken for saved.
     """
 
     def __init__(self, context: Context) -> None:
         sources = [component for component, streams in context.sources.items() if STREAM in streams]
         self.inputs = sum(len(context.tasks(component)) for component in sources)
-        self.arrived: dict[int, Mark] = {}
+        self._arrived: dict[int, Tuple] = {}
 
-    def complete(self, task: int, mark: Mark) -> bool:
-        """Note that ``mark`` came from ``task``; true when it has come from all."""
-        arrived = self.arrived
-        arrived[task] = mark
-        if sum(each == mark for each in arrived.values()) < self.inputs:
-            return False
+    def arrive(self, tup: Tuple) -> tuple[Tuple | None, list[Tuple]]:
+        """Note a checkpoint tuple: the one that it makes obsolete, and all of the checkpoint when it is complete."""
+        arrived = self._arrived
+        obsolete = arrived.pop(tup.task, None)
+        arrived[tup.task] = tup
+        mark = tup.values
+        if len(arrived) < self.inputs or any(each.values != mark for each in arrived.values()):
+            return obsolete, []
+        whole = list(arrived.values())
         arrived.clear()
-        return True
+        return obsolete, whole

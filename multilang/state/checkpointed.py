@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
     from multilang.component.wrapper import Execute
     from multilang.protocol.messages import Tuple
+    from multilang.state.api import State
 
 _BEFORE_ALL = -(2**63)  # "start: minimum long"
 
@@ -60,33 +61,52 @@ class Checkpointed(Wrapper):
         """Do what a complete checkpoint asks for; False: it can't be done, and the checkpoint fails."""
         return True
 
-    def after(self, txid: int, action: str) -> None:
-        """Called when the checkpoint has been passed on."""
+    def completed(self) -> None:
+        """Called when a checkpoint that had come from all inputs has been passed on, or failed."""
 
     def checkpoint(self, tup: Tuple) -> None:
         """A checkpoint tuple came."""
-        txid, action = mark = (tup.values[0], tup.values[1])
-        if not self._barrier.complete(tup.task, mark) or txid < self._last:
-            self._ack(tup)
+        obsolete, whole = self._barrier.arrive(tup)
+        if obsolete is not None:
+            self._fail(obsolete)  # of a checkpoint that failed before
+        if not whole:
             return
+        txid, action = tup.values
+        if txid < self._last:
+            end = self._ack
+        elif not self._handled(txid, action):
+            end = self._fail
+        else:
+            self.step("forward", txid)
+            self._emit([txid, action], STREAM, [tup])
+            self.step("forwarded", txid)
+            self._last = txid - 1 if action == ROLLBACK else txid
+            end = self._ack
+        for each in whole:
+            end(each)
+        self.step("acked", txid)
+        self.completed()
+
+    def _handled(self, txid: int, action: str) -> bool:
         try:
-            forward = self.handle(txid, action)
+            return self.handle(txid, action)
         except Exception as error:  # noqa: BLE001 - whatever it is, the checkpoint fails and is repeated
             report_exception(self, error, None, f"at {action} {txid}")
-            forward = False
-        if not forward:
-            self._fail(tup)
-            return
-        self.step("forward", txid)
-        self._emit([txid, action], STREAM, [tup])
-        self.step("forwarded", txid)
-        self._ack(tup)
-        self.step("acked", txid)
-        self._last = txid - 1 if action == ROLLBACK else txid
-        self.after(txid, action)
+            return False
 
     def step(self, name: str, txid: int | None) -> None:
         """A step of the protocol is about to be taken, or was; see ``multilang.state.trace``."""
+
+    def trace_state(self, trace: Callable[[str, int | None], None], state: State) -> None:
+        """Tell ``trace`` of all steps: ours, and those of the state and of its store."""
+
+        def step(name: str, txid: int | None = None) -> None:
+            trace(name, txid)
+
+        self.step = step  # type: ignore[method-assign]
+        for each in (state, getattr(state, "store", None)):
+            if each is not None:
+                each.trace = step
 
 
 class CheckpointTupleForwarder(Checkpointed):

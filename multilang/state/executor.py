@@ -30,7 +30,7 @@ class StatefulBoltExecutor(Checkpointed):
         self.state: State = self._provider.new_state(name)
         trace = traced(conf, name)
         if trace is not None:
-            self._trace(trace)
+            self.trace_state(trace, self.state)
         self._acked: list[Tuple] = []
         self._prepared: list[Tuple] = []
         self._pending: list[Tuple] = []  # what came before the state was there
@@ -88,11 +88,12 @@ class StatefulBoltExecutor(Checkpointed):
             self._run = self._inner
         return True
 
-    def after(self, txid: int, action: str) -> None:
+    def completed(self) -> None:
         if self._initialized and self._pending:
             pending, self._pending[:] = self._pending[:], []
             for tup in pending:
                 self._inner(tup)
+        super().completed()
 
     def _finish(self, tuples: list[Tuple], how: Any) -> None:
         """Really ack or fail what the bolt was told is acked."""
@@ -100,15 +101,6 @@ class StatefulBoltExecutor(Checkpointed):
             tup = tuples.pop()
             tup.unfinished = True
             how(tup)
-
-    def _trace(self, trace: Any) -> None:
-        def step(name: str, txid: int | None = None) -> None:
-            trace(name, txid)
-
-        self.step = step  # type: ignore[method-assign]
-        for traced_one in (self.state, getattr(self.state, "store", None)):
-            if traced_one is not None:
-                traced_one.trace = step
 
     def close(self) -> None:
         super().close()

@@ -18,6 +18,12 @@ PREPARING = "PREPARING"
 COMMITTING = "COMMITTING"
 COMMITTED = "COMMITTED"
 
+# Exact alignment: the checkpoint spout's turns for the sources.
+TURN = "$turn"
+TURNS = {TURN: Stream(["turn", "kind"])}
+EMIT = "emit"
+MORE = "more"
+
 STATE_KEY = "__state"  # of the checkpoint spout's own state
 TASKS_KEY = "__tasks"  # beside it: how many tasks each stateful component had when that was stored
 

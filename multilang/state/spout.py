@@ -67,6 +67,7 @@ class CheckpointSpout(Spout):
         self.txid, self.state = self._state.get(STATE_KEY) or [first, COMMITTED]
         self.recovering = True
         self._running = False  # a step is under way
+        self._recovery_step = False  # and is one of the recovery
         self._started_at = float("-inf")
         self._not_before = float("-inf")
         self._failures = 0
@@ -84,8 +85,7 @@ class CheckpointSpout(Spout):
         if self.recovering:
             self._ask(_RECOVERIES[self.state])
         elif self.state != COMMITTED:
-            if self.may_commit():
-                self._ask(_ACTIONS[self.state])
+            self._ask(_ACTIONS[self.state])
         elif now - self._started_at >= self._interval:
             self._started_at = now
             self._save(self.txid + 1, PREPARING)
@@ -97,15 +97,17 @@ class CheckpointSpout(Spout):
             self._running = False
             return
         self._step("ack received", self.txid)
+        self._running = False
         self._failures = 0
         self._not_before = float("-inf")
         if self.recovering:
-            self.recovered()
+            if self._recovery_step:  # else the recovery began while it was under way, and is yet to begin
+                self.recovered()
         elif self.state == PREPARING:
-            self._save(self.txid, COMMITTING)
+            self.prepared()
         else:
             self._save(self.txid, COMMITTED)
-        self._running = False
+            self.committed()
 
     def fail(self, tup_id: Any) -> None:
         self.recovering = True
@@ -124,9 +126,12 @@ class CheckpointSpout(Spout):
         self._state.close()
         self._provider.close()
 
-    def may_commit(self) -> bool:
-        """Whether what was prepared may be committed already."""
-        return True
+    def prepared(self) -> None:
+        """All tasks have prepared: from here on the checkpoint is committed, whatever happens."""
+        self._save(self.txid, COMMITTING)
+
+    def committed(self) -> None:
+        """A checkpoint is complete."""
 
     def recovered(self) -> None:
         """A step of the recovery is done."""
@@ -139,6 +144,7 @@ class CheckpointSpout(Spout):
 
     def _ask(self, action: str) -> None:
         self._running = True
+        self._recovery_step = self.recovering
         self._step("emit", self.txid)
         self.emit([self.txid, action], self.txid, STREAM)
         self._step("emitted", self.txid)

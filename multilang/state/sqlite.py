@@ -242,9 +242,10 @@ def _open(path: str) -> sqlite3.Connection:
 
 def _check(connection: sqlite3.Connection, path: str) -> None:
     application, layout = _header(connection)
-    if (application, layout) == (0, 0) and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+    if (application, layout) == (0, 0):
         connection.execute("BEGIN IMMEDIATE")
-        if _header(connection) == (0, 0):  # else another task was faster
+        # Asked once more, since another task may have been faster.
+        if _header(connection) == (0, 0) and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
             for statement in _SCHEMA.split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION:d}")

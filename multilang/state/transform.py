@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from multilang.state import settings
 from multilang.state.bolt import Stateful
-from multilang.state.checkpointed import CheckpointTupleForwarder
+from multilang.state.checkpointed import Checkpointed, CheckpointTupleForwarder
+from multilang.state.exact import ExactExecutor, ExactForwarder
+from multilang.state.exact_spout import ExactCheckpointSpout
 from multilang.state.executor import StatefulBoltExecutor
-from multilang.state.names import SPOUT, STREAM, STREAMS
+from multilang.state.names import SPOUT, STREAM, TURN
+from multilang.state.replayable import ReplayableSpout
+from multilang.state.source import SourceExecutor
 from multilang.state.spout import CheckpointSpout
 from multilang.topology.errors import TopologyError
 from multilang.topology.groupings import Grouping
-from multilang.topology.model import TASKS, ComponentSpec, Input, Topology
+from multilang.topology.model import TASKS, ComponentSpec, Input, Topology, describe
 from multilang.topology.shell import ShellComponent
 
 TYPE_CHECKING = False
@@ -22,31 +26,83 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+MAX_SPOUT_PENDING = "topology.max.spout.pending"
+
+
+class _Kinds:
+    """What stands around the bolts, and the checkpoint spout."""
+
+    def __init__(
+        self,
+        executor: type[StatefulBoltExecutor],
+        forwarder: type[CheckpointTupleForwarder],
+        spout: type[CheckpointSpout],
+    ) -> None:
+        self.executor = executor
+        self.forwarder = forwarder
+        self.spout = spout
+
+
+_AT_LEAST_ONCE = _Kinds(StatefulBoltExecutor, CheckpointTupleForwarder, CheckpointSpout)
+_EXACT = _Kinds(ExactExecutor, ExactForwarder, ExactCheckpointSpout)
+
+
 def stateful(topology: Topology) -> Topology:
     """See the module. Raises TopologyError for what checkpoints can't go through, ConfigError for a wrong setting."""
     settings.check(topology.conf)
     specs = {id: spec.copy() for id, spec in topology.components.items()}
+    exact = settings.alignment(topology.conf) == settings.EXACT
+    kinds = _EXACT if exact else _AT_LEAST_ONCE
+    if exact:
+        _check_exact(specs)
     _check_names(specs)
     _check_cycles(specs)
-    inputs = {id: _checkpoint_inputs(specs, id) for id, spec in specs.items() if spec.kind == "bolt"}
-    spout = CheckpointSpout(_stateful_ids(specs), settings.alignment(topology.conf))
+    inputs = {id: _checkpoint_inputs(specs, id, exact) for id, spec in specs.items() if spec.kind == "bolt"}
+    with_state = [
+        id for id, spec in specs.items() if isinstance(spec.component, Stateful) or (exact and spec.kind == "spout")
+    ]
     for id, spec in specs.items():
         if spec.kind == "bolt" and not isinstance(spec.component, ShellComponent):
-            wrapper = StatefulBoltExecutor if isinstance(spec.component, Stateful) else CheckpointTupleForwarder
-            spec.component = wrapper(spec.component, spec.factory)
-            spec.factory = None
-            spec.streams = spec.component.declared_streams()
-            spec.inputs += [Input(source, STREAM, Grouping("all")) for source in inputs[id]]
-    specs[SPOUT] = ComponentSpec(SPOUT, "spout", spout, streams=STREAMS, tasks=1, conf={TASKS: 1})
+            wrapper = kinds.executor if isinstance(spec.component, Stateful) else kinds.forwarder
+            _wrap(spec, wrapper, [Input(source, STREAM, Grouping("all")) for source in inputs[id]])
+    if exact:
+        for spec in specs.values():
+            if spec.kind == "spout":
+                spec.kind = "bolt"
+                _wrap(spec, SourceExecutor, [Input(SPOUT, stream, Grouping("all")) for stream in (STREAM, TURN)])
+    spout = kinds.spout(with_state, settings.alignment(topology.conf))
+    own = {TASKS: 1, MAX_SPOUT_PENDING: None}  # whatever the topology's conf has for its spouts
+    specs[SPOUT] = ComponentSpec(SPOUT, "spout", spout, streams=spout.declared_streams(), tasks=1, conf=own)
     return Topology(topology.name, topology.conf, specs, module=topology.module)
 
 
-def _stateful_ids(specs: Mapping[str, ComponentSpec]) -> list[str]:
-    return [id for id, spec in specs.items() if isinstance(spec.component, Stateful)]
+def _wrap(spec: ComponentSpec, wrapper: type[Checkpointed], inputs: list[Input]) -> None:
+    component = wrapper(spec.component, spec.factory)  # type: ignore[arg-type]  # no shell component comes here
+    spec.component = component
+    spec.factory = None
+    spec.streams = component.declared_streams()
+    spec.inputs += inputs
 
 
-def _checkpoint_inputs(specs: Mapping[str, ComponentSpec], id: str) -> list[str]:
+def _check_exact(specs: Mapping[str, ComponentSpec]) -> None:
+    for id, spec in specs.items():
+        what = describe(spec.component)
+        if isinstance(spec.component, ShellComponent):
+            raise TopologyError(
+                f"{spec.kind} {id!r} ({what}) is no Python component, and exact alignment needs checkpoints to pass through "
+                f"each; use {settings.ALIGNMENT}: {settings.AT_LEAST_ONCE}"
+            )
+        if spec.kind == "spout" and not isinstance(spec.component, ReplayableSpout):
+            raise TopologyError(
+                f"spout {id!r} ({what}) can't go back to a position, which exact alignment needs of all spouts: make it a "
+                f"multilang.state.ReplayableSpout, or use {settings.ALIGNMENT}: {settings.AT_LEAST_ONCE}"
+            )
+
+
+def _checkpoint_inputs(specs: Mapping[str, ComponentSpec], id: str, exact: bool) -> list[str]:
     """Where a bolt's checkpoints come from: the checkpoint spout in place of its spouts, and each bolt before it.
+
+    With exact alignment they come through the spouts, which are bolts then.
 
     A bolt in another language can't pass checkpoints on (on Storm's wire nothing else can speak of them): they go around
     it, from those before it.
@@ -56,7 +112,7 @@ def _checkpoint_inputs(specs: Mapping[str, ComponentSpec], id: str) -> list[str]
     while left:
         for input_ in specs[left.pop(0)].inputs:
             source = specs[input_.component]
-            if source.kind == "spout":
+            if source.kind == "spout" and not exact:
                 name = SPOUT
             elif isinstance(source.component, ShellComponent):
                 left.append(source.id)

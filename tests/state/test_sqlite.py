@@ -90,7 +90,8 @@ for txid in range(40):
 """
 
 
-def test_tasks_that_start_and_write_at_once_wait_for_each_other(tmp_path):
+@pytest.mark.parametrize("times", range(3))
+def test_tasks_that_start_and_write_at_once_wait_for_each_other(tmp_path, times):
     path = tmp_path / "deep" / "er" / "state.sqlite"
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(path), f"count-{index}"], stderr=subprocess.PIPE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from multilang import BasicBolt, ReliableSpout, StatefulBasicBolt, StatefulBolt, TopologyBuilder
+from multilang.state import ReplayableSpout
 
 SENTENCES = [
     "the cow jumped over the moon",
@@ -74,9 +75,9 @@ class Lengths(StatefulBasicBolt):
         self.lengths.put(length, self.lengths.get(length, 0) + 1)
 
 
-def build(conf=None, spout=Sentences):
+def build(conf=None, spout=Sentences, spouts=1):
     builder = TopologyBuilder()
-    builder.set_spout("sentences", spout)
+    builder.set_spout("sentences", spout, parallelism=spouts)
     builder.set_bolt("split", Split, parallelism=2).shuffle_grouping("sentences")
     builder.set_bolt("count", Count, parallelism=2).fields_grouping("split", "word")
     builder.set_bolt("lengths", Lengths).global_grouping("count")
@@ -96,3 +97,35 @@ def stored(provider, component, tasks):
             found[key] = value
         state.close()
     return found
+
+
+class Lines(ReplayableSpout):
+    """The same sentences, by position; with several tasks, each has its share."""
+
+    output_fields = ["sentence"]
+    max_replays = None
+
+    def initialize(self, conf, context):
+        self.total = conf.get("test.sentences", 200)
+        self.n, self.step = context.task_index, len(context.tasks(context.component))
+        self.burst, self.calls = conf.get("test.burst", 0), 0
+
+    def next_tuple(self):
+        self.calls += 1
+        if self.burst and self.calls % self.burst == 0:
+            return  # nothing at the moment
+        if self.n < self.total:
+            n, self.n = self.n, self.n + self.step
+            self.emit([SENTENCES[n % len(SENTENCES)]], tup_id=n)
+
+    def position(self):
+        return self.n
+
+    def seek(self, position):
+        self.n = position
+
+    def exhausted(self):
+        return self.n >= self.total
+
+
+exact = build({"multilang.state.alignment": "exact"}, Lines, 2)

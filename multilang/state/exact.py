@@ -1,0 +1,154 @@
+"""Exact alignment: state as if each tuple had been processed once, whatever died meanwhile.
+
+At least once, as Storm does it, a task goes on with the tuples of an input that has delivered a checkpoint while it waits
+for the others, and tuples whose state was committed are replayed when their acks were lost. Here
+
+- a task keeps the tuples of an input that has delivered a checkpoint until all inputs have;
+- sources are part of the checkpoint: what is committed is a state and the positions of the sources that led to it;
+- a checkpoint is committed when every tuple before it was processed; when one fails, or a task dies, everything goes back
+  to what is committed: states, positions, and the bolts themselves, which may hold something.
+
+Tuples are acked when they are processed: an ack tells the checkpoint spout that nothing is lost, and no source waits for it.
+What it costs is that a failed tuple undoes all since the last checkpoint, not that tuple alone.
+"""
+
+from __future__ import annotations
+
+from multilang.component.batching import BatchingBolt
+from multilang.component.report import report_exception
+from multilang.component.runner import close, start_bolt
+from multilang.state.checkpointed import Checkpointed, CheckpointTupleForwarder
+from multilang.state.errors import StateError
+from multilang.state.executor import StatefulBoltExecutor
+from multilang.state.names import PREPARE, ROLLBACK, STREAM
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.component.collector import BoltCollector
+    from multilang.component.context import Context
+    from multilang.component.wrapper import Execute
+    from multilang.protocol.messages import Tuple
+
+
+class Fresh(Checkpointed):
+    """A wrapper that can put a new instance in the place of what it stands around."""
+
+    def new_wrapped(self) -> Any:
+        declared = self.__dict__.get("_declared")
+        if declared is None:
+            return super().new_wrapped()
+        self.wrapped, before = declared, self.wrapped
+        try:
+            return super().new_wrapped()
+        finally:
+            self.wrapped = before
+
+    def keep_declared(self) -> None:
+        """Called once, before anything is started: what is started is a copy."""
+        if "_declared" not in self.__dict__:
+            self._declared = self.wrapped
+            self.wrapped = self.new_wrapped()
+
+    def replace_wrapped(self) -> None:
+        """Close what is there; the new instance is yet to be started."""
+        try:
+            close(self.wrapped)
+        except Exception as error:  # noqa: BLE001 - user code: it is gone in any case
+            report_exception(self, error, None, "in close, at a rollback")
+        self.wrapped = self.new_wrapped()
+
+
+class Aligned(Fresh):
+    """What exact alignment adds to both wrappers of bolts."""
+
+    def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
+        self.keep_declared()
+        self._blocked: set[int] = set()
+        self._held: list[Tuple] = []  # of blocked inputs
+        self._open: list[Tuple] = []  # what the bolt has neither acked nor failed when it returned
+        super().start(collector, conf, context)
+        blocked, held, opened = self._blocked, self._held, self._open
+
+        def execute(tup: Tuple) -> None:
+            if tup.stream == STREAM:
+                self.checkpoint(tup)
+            elif tup.task in blocked:
+                held.append(tup)
+            else:
+                self._run(tup)
+                if tup.unfinished:
+                    opened.append(tup)
+
+        self._execute = execute
+        return execute
+
+    def checkpoint(self, tup: Tuple) -> None:
+        if tup.values[1] in (PREPARE, ROLLBACK):
+            self._blocked.add(tup.task)
+        super().checkpoint(tup)
+
+    def completed(self) -> None:
+        if self._blocked:
+            self._blocked.clear()
+            held, self._held[:] = self._held[:], []
+            for tup in held:
+                self._execute(tup)
+
+    def handle(self, txid: int, action: str) -> bool:
+        if action == PREPARE:
+            self._check_open()
+        elif action == ROLLBACK:
+            # All of it came before the rollback on its input, so it is of what is undone.
+            for tup in [*self._open, *self._held]:
+                if tup.unfinished:
+                    self._fail(tup)
+            self._open.clear()
+            self._held.clear()
+        return super().handle(txid, action)
+
+    def _check_open(self) -> None:
+        if isinstance(self.wrapped, BatchingBolt):
+            self.wrapped.process_batches()
+        self._open[:] = [tup for tup in self._open if tup.unfinished]
+        if self._open:
+            raise StateError(
+                f"bolt {self.context.component!r} holds {len(self._open)} tuples over a checkpoint, so that what comes of them "
+                "would be no part of it: with exact alignment a bolt acks or fails each tuple in process, or is a "
+                "BatchingBolt, which is asked for its batches"
+            )
+
+
+class ExactForwarder(Aligned, CheckpointTupleForwarder):
+    """Around a bolt without state."""
+
+    def prepare(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
+        self._parts = (collector, conf, context)
+        super().prepare(collector, conf, context)
+
+    def handle(self, txid: int, action: str) -> bool:
+        done = super().handle(txid, action)
+        if action == ROLLBACK:
+            self.replace_wrapped()
+            self._run = start_bolt(self.wrapped, *self._parts)
+        return done
+
+
+class ExactExecutor(Aligned, StatefulBoltExecutor):
+    """Around a stateful bolt."""
+
+    def _start_inner(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
+        self._parts = (collector, conf, context)
+        self.wrapped._has_state = True
+        self._inner = start_bolt(self.wrapped, collector, conf, context)
+
+    def handle(self, txid: int, action: str) -> bool:
+        done = super().handle(txid, action)
+        if action == ROLLBACK:
+            self._pending.clear()  # failed as open ones
+            self.replace_wrapped()
+            self._initialized = False
+            self._run = self._pending.append
+            self._start_inner(*self._parts)
+        return done

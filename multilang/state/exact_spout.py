@@ -1,0 +1,132 @@
+"""The checkpoint spout of exact alignment: it also gives the sources their turns, and knows what became of them."""
+
+from __future__ import annotations
+
+from multilang.component.errors import ConfigError
+from multilang.state.names import COMMITTED, COMMITTING, EMIT, MORE, PREPARE, PREPARING, STREAMS, TURN, TURNS
+from multilang.state.spout import CheckpointSpout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.component.context import Context
+
+_MAX_OPEN = 8  # turns whose tuples are not all processed
+_PAUSE_SECS = 0.0005  # between two turns
+_LONGEST_PAUSE_SECS = 0.05  # while no source has anything
+
+
+class ExactCheckpointSpout(CheckpointSpout):
+    """A turn is two tuples: one to emit under, whose ack says that all of it was processed, and the question for more.
+
+    The question is failed by a source that has more, and acked by all when none has.
+    """
+
+    output_streams = {**STREAMS, **TURNS}
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        super().initialize(conf, context)
+        if not self._provider.durable:
+            raise ConfigError(
+                f"exact alignment needs state that a task finds again when it is started again, which {self._provider.describe()}: "
+                "set topology.state.provider to sqlite or redis"
+            )
+        self._serial = 0
+        self._open: set[int] = set()
+        self._of_checkpoint: set[int] = set()  # turns before the last prepare
+        self._prepared = False  # all tasks have, and the tuples before it are waited for
+        self._asked: int | None = None  # the turn whose question is open
+        self._idle = 0
+        self._uncommitted = True  # there may be something since the last prepare that was committed
+        self._since_prepare = True
+        self._next_turn = float("-inf")
+        if self.state == COMMITTED:
+            self._undo()  # what was done under turns of a process that is no more
+
+    def next_tuple(self) -> None:
+        if self._prepared and not self._of_checkpoint & self._open and not self.recovering:
+            # Every tuple before the prepare was processed: none of it can be lost any more.
+            self._prepared = False
+            super().prepared()
+        if self.recovering or not self._prepared:
+            super().next_tuple()
+        if (
+            not self.recovering
+            and self._asked is None
+            and len(self._open) < _MAX_OPEN
+            and self.clock() >= self._next_turn
+        ):
+            self._serial = self._asked = turn = self._serial + 1
+            self._open.add(turn)
+            self.emit([turn, EMIT], f"{EMIT} {turn}", TURN)
+            self.emit([turn, MORE], f"{MORE} {turn}", TURN)
+
+    def ack(self, tup_id: Any) -> None:
+        if type(tup_id) is not str:
+            super().ack(tup_id)
+            return
+        kind, turn = _turn_of(tup_id)
+        if kind == EMIT:
+            self._open.discard(turn)
+        elif turn == self._asked:
+            self._asked = None
+            self._idle += 1
+            pause = min(_PAUSE_SECS * 2 ** min(self._idle, 10), _LONGEST_PAUSE_SECS)
+            self._next_turn = self.clock() + pause
+
+    def fail(self, tup_id: Any) -> None:
+        if type(tup_id) is not str:
+            super().fail(tup_id)
+            return
+        kind, turn = _turn_of(tup_id)
+        if kind == MORE:
+            if turn == self._asked:
+                self._asked = None
+                self._idle = 0
+                self._uncommitted = self._since_prepare = True
+                self._next_turn = self.clock() + _PAUSE_SECS
+        elif turn in self._open and not self.recovering:
+            self.log(f"a tuple of turn {turn} failed; all goes back to what is committed", "warn")
+            self.recovering = True
+            if self.state == COMMITTED:
+                self._undo()
+
+    def exhausted(self) -> bool:
+        """Nothing is under way, no source has more, and all that they gave is committed."""
+        return (
+            super().exhausted() and not self._open and self._asked is None and self._idle > 0 and not self._uncommitted
+        )
+
+    def prepared(self) -> None:
+        self._prepared = True  # but for the tuples that are still under way
+
+    def recovered(self) -> None:
+        self._prepared = False
+        if self.state == COMMITTING:
+            self.committed()
+            self._save(self.txid + 1, PREPARING)  # and undo what came after it
+            return
+        super().recovered()
+        if not self.recovering:
+            self._open.clear()
+            self._asked = None
+
+    def committed(self) -> None:
+        self._uncommitted = self._since_prepare
+
+    def _ask(self, action: str) -> None:
+        if action == PREPARE:
+            self._of_checkpoint = set(self._open)
+            # A question that is open may yet tell of tuples before the prepare; then one more checkpoint is waited for.
+            self._since_prepare = False
+        super()._ask(action)
+
+    def _undo(self) -> None:
+        self._uncommitted = self._since_prepare = True
+        self._save(self.txid + 1, PREPARING)
+
+
+def _turn_of(tup_id: str) -> tuple[str, int]:
+    kind, _, turn = tup_id.partition(" ")
+    return kind, int(turn)
