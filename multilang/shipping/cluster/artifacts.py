@@ -79,7 +79,7 @@ def storm_jars() -> Path:
     if missing:
         raise ClusterError(
             f"{' and '.join(missing)} not found: Storm needs a Java runtime (17 or newer) and, to fetch it once, Maven "
-            "(Debian, Ubuntu: apt-get install openjdk-17-jre-headless maven; macOS: brew install openjdk@17 maven)"
+            "(Debian, Ubuntu: apt-get install default-jre-headless maven; macOS: brew install openjdk maven)"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}-") as name:

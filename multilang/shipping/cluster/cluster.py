@@ -168,7 +168,7 @@ class Cluster:
         if self._drpc and not possible:
             raise ClusterError(
                 f"{java()} runs no program from its source, as the DRPC server must be: install a JDK, 17 or newer "
-                "(Debian, Ubuntu: apt-get install openjdk-17-jdk-headless), or leave DRPC out"
+                "(Debian, Ubuntu: apt-get install default-jdk-headless), or leave DRPC out"
             )
         return possible
 
