@@ -59,21 +59,20 @@ class Nimbus:
         """A topology by name: Storm's TopologyInfo (``.status``, ``.executors``, ``.errors``). RefusedError if none."""
         running = {each.name: each.id for each in self.summary().topologies}
         if name not in running:
-            there = f"running: {', '.join(map(repr, sorted(running)))}" if running else "there is none at all"
-            raise RefusedError("NotAliveException", f"no topology {name!r} runs on {self.address}; {there}")
+            raise self._not_alive(name)
         return self.call("getTopologyInfo", running[name])
 
     def kill(self, name: str, wait: int | None = None) -> None:
         """End a topology. ``wait``: seconds from its deactivation to its end; Storm's default is its message timeout."""
-        self.call("killTopologyWithOpts", name, types().KillOptions(wait_secs=wait))
+        self._call_for(name, "killTopologyWithOpts", types().KillOptions(wait_secs=wait))
 
     def activate(self, name: str) -> None:
         """Let the spouts emit again."""
-        self.call("activate", name)
+        self._call_for(name, "activate")
 
     def deactivate(self, name: str) -> None:
         """Let the spouts emit no more."""
-        self.call("deactivate", name)
+        self._call_for(name, "deactivate")
 
     def rebalance(
         self,
@@ -84,7 +83,7 @@ class Nimbus:
     ) -> None:
         """Distribute a topology anew. ``workers``, ``executors`` (by component): new numbers; None: as they are."""
         options = types().RebalanceOptions(wait_secs=wait, num_workers=workers, num_executors=executors or None)
-        self.call("rebalance", name, options)
+        self._call_for(name, "rebalance", options)
 
     def upload(self, data: bytes) -> str:
         """Give Nimbus a jar; what submitting calls its location."""
@@ -93,6 +92,20 @@ class Nimbus:
             self.call("uploadChunk", location, data[start : start + CHUNK])
         self.call("finishFileUpload", location)
         return location
+
+    def _call_for(self, name: str, method: str, *arguments: object) -> None:
+        """A call about a topology; when there is none of that name, the error says which there are."""
+        try:
+            self.call(method, name, *arguments)
+        except RefusedError as error:
+            if error.kind != "NotAliveException":
+                raise
+            raise self._not_alive(name) from None
+
+    def _not_alive(self, name: str) -> RefusedError:
+        running = sorted(each.name for each in self.summary().topologies)
+        there = f"running: {', '.join(map(repr, running))}" if running else "there is none at all"
+        return RefusedError("NotAliveException", f"no topology {name!r} runs on {self.address}; {there}")
 
     def _connect_first(self, seeds: Sequence[Address]) -> tuple[Address, Any]:
         problems = []

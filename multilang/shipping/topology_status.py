@@ -107,11 +107,13 @@ def readable(report: str) -> str:
     python = next((n for n, line in enumerate(lines) if line == _TRACEBACK), None)
     if python is None:
         causes = [n for n, line in enumerate(lines) if line.startswith("Caused by: ")]
-        lines = [*lines[:1], *lines[causes[-1] :]] if causes else lines
+        lines = [*lines[:1], *(lines[n] for n in causes[:-1]), *lines[causes[-1] :]] if causes else lines
     else:
         after = next((n for n, line in enumerate(lines) if n > python and _JAVA_PREFIX.match(line)), len(lines))
         lines = lines[:after]
     words = [_SHELL_PREFIX.sub("", _JAVA_PREFIX.sub("", line)) for line in lines]
+    if python is None:  # a cause is often named in what it led to
+        words = [word for n, word in enumerate(words) if n == 0 or word not in words[n - 1]]
     return _RESOURCES.sub("", "\n".join(words)).strip()
 
 

@@ -115,6 +115,16 @@ Serializer Exception:
 \tat org.apache.storm.utils.ShellProcess.readShellMsg(ShellProcess.java:121)
 \t... 1 more
 """
+NO_PROGRAM_REPORT = """\
+java.lang.RuntimeException: Error when launching multilang subprocess
+\tat org.apache.storm.utils.ShellProcess.launch(ShellProcess.java:93)
+Caused by: java.io.IOException: Cannot run program "python9" (in directory "/storm/it-1-17/resources"): error=2, No such file or directory
+\tat java.base/java.lang.ProcessBuilder.start(ProcessBuilder.java:1143)
+\t... 1 more
+Caused by: java.io.IOException: error=2, No such file or directory
+\tat java.base/java.lang.ProcessImpl.forkAndExec(Native Method)
+\t... 2 more
+"""
 
 
 def test_of_a_report_the_python_part_is_left() -> None:
@@ -129,6 +139,10 @@ def test_of_a_report_the_python_part_is_left() -> None:
         "pid:27702, name:b exitCode:-1, errorString: ",
         "Pipe to subprocess seems to be broken! No output read.",
         "Serializer Exception:",
+    ]
+    assert readable(NO_PROGRAM_REPORT).splitlines() == [
+        "Error when launching multilang subprocess",
+        'Cannot run program "python9" (in directory "/storm/it-1-17/resources"): error=2, No such file or directory',
     ]
 
 

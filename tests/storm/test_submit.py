@@ -57,8 +57,11 @@ def test_a_topology_is_listed_silenced_rebalanced_and_killed(storm: Cluster, nim
     wrong = multilang("rebalance", "quiet", *at, "-e", "nobody=2")
     assert wrong.returncode == 2
     assert "Invalid component nobody" in wrong.stderr
+    wrong = multilang("kill", "quite", *at)
+    assert wrong.returncode == 2
+    assert f"no topology 'quite' runs on {storm.address}; running: 'quiet'" in wrong.stderr
     assert multilang("kill", "quiet", *at, "--wait", 0).returncode == 0
     wait_for(lambda: not listed(), "it is gone")
     gone = multilang("kill", "quiet", *at)
     assert gone.returncode == 2
-    assert "quiet is not alive (NotAliveException)" in gone.stderr
+    assert "there is none at all" in gone.stderr
