@@ -1,19 +1,20 @@
 """A year of flights out of New York: read by Spark, counted by one topology wherever it runs, drawn as a chart.
 
-    pip install '.[cli,spark,flights]'
-    python examples/flights/flights.py                     # everything below, compared
-    python examples/flights/flights.py live published      # some of it
-    python examples/flights/flights.py --chart delays.svg --publish /tmp/flights
+pip install '.[cli,spark,flights]'
+python examples/flights/flights.py                     # everything below, compared
+python examples/flights/flights.py live published      # some of it
+python examples/flights/flights.py --chart delays.svg --publish /tmp/flights
 
-    sql         plain Spark SQL, which the others are compared with
-    live        on the embedded cluster, the rows straight from the partitions in Spark
-    published   on the embedded cluster, the rows from files that Spark's executors wrote; Spark has no part in it
-    spark       as a Spark job
+sql         plain Spark SQL, which the others are compared with
+live        on the embedded cluster, the rows straight from the partitions in Spark
+published   on the embedded cluster, the rows from files that Spark's executors wrote; Spark has no part in it
+spark       as a Spark job
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -29,11 +30,11 @@ from multilang import LocalCluster
 from spark_bridge import RDDSource, publish
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from spark_bridge import PartitionSource
 
-WAYS = ("sql", "live", "published", "spark")
+WAYS = ("sql", "live", "published")
 
 
 def newest(rows: list[tuple[str, list[Any]]]) -> Results:
@@ -62,19 +63,14 @@ def on_embedded_cluster(source: PartitionSource, rows: int) -> Results:
     return newest(told)
 
 
-def as_spark_job(spark: SparkSession, rows: DataFrame) -> Results:
-    """The topology's bolts as stages over the DataFrame's partitions."""
-    from spark_bridge.job.run import run_topology
-
-    result = run_topology(delays(), {"flights": rows}, spark, outputs=["carriers", "airports"])
-    return newest([(name, row) for name in ("carriers", "airports") for row in result.rdd(name).collect()])
-
-
 def chart(results: Results) -> str:
     """Carriers by their mean delay."""
     carriers = sorted(results["carriers"].values(), key=lambda row: -row[4] / row[2])
     bars = [(row[1], row[4] / row[2], f"{row[3] / row[2]:.0%} late of {row[2]:,}") for row in carriers]
-    return bar_chart("How late they arrived, out of New York, 2013", "Mean arrival delay in minutes; late: 15 or more", bars)
+    text: str = bar_chart(
+        "How late they arrived, out of New York, 2013", "Mean arrival delay in minutes; late: 15 or more", bars
+    )
+    return text
 
 
 def session() -> SparkSession:
@@ -103,7 +99,10 @@ def main() -> int:
     parser.add_argument("ways", nargs="*", metavar="WAY", help=f"of {', '.join(WAYS)}; all if none")
     parser.add_argument("--months", type=int, default=12, help="only the first months of the year")
     parser.add_argument("--chart", type=Path, metavar="FILE", help="draw the result as SVG")
-    parser.add_argument("--publish", metavar="URL", help="where the partitions are published; a temporary folder if not said")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there")
+    parser.add_argument(
+        "--publish", metavar="URL", help="where the partitions are published; a temporary folder if not said"
+    )
     chosen = parser.parse_args()
     ways = chosen.ways or list(WAYS)
     if unknown := set(ways) - set(WAYS):
@@ -122,20 +121,24 @@ def main() -> int:
                 source = RDDSource(rows)
                 results[way] = on_embedded_cluster(source, count)
                 source.close()
-            elif way == "published":
-                published = publish(rows, chosen.publish or f"{folder}/published")
-                results[way] = on_embedded_cluster(published, count)
             else:
-                results[way] = as_spark_job(spark, rows)
+                url = chosen.publish or f"{folder}/published"
+                results[way] = on_embedded_cluster(publish(rows, url), count)
             print(f"{way}: {time.perf_counter() - begin:.1f} s")
+        if chosen.publish and "published" not in ways:
+            publish(rows, chosen.publish)
     spark.stop()
     first = results[ways[0]]
     differing = [way for way in ways if results[way] != first]
     for row in sorted(first["carriers"].values(), key=lambda row: -row[4] / row[2]):
-        print(f"{row[1]:<28} {row[4] / row[2]:+6.1f} minutes on average, {row[3]:>6} of {row[2]:>6} late, {row[5]} at worst")
+        print(
+            f"{row[1]:<28} {row[4] / row[2]:+6.1f} minutes on average, {row[3]:>6} of {row[2]:>6} late, {row[5]} at worst"
+        )
     if chosen.chart:
         chosen.chart.write_text(chart(first), encoding="utf-8")
         print(f"drawn: {chosen.chart}")
+    if chosen.json:
+        chosen.json.write_text(json.dumps(first), encoding="utf-8")
     print(f"DIFFERENT: {', '.join(differing)}" if differing else f"the same by {', '.join(ways)}")
     return 1 if differing else 0
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from importlib.machinery import ModuleSpec
 
-PROVIDED = {"multilang", "ujson"}  # what every jar has
+OURS = {"multilang", "spark_bridge"}
+PROVIDED = {*OURS, "ujson"}  # what the jar has without being told
 _IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 
 
@@ -96,7 +97,7 @@ class _Follower:
             if not base:
                 continue
             why = f"imported by {file.name}, line {each.line}"
-            if base.partition(".")[0] == "multilang":
+            if base.partition(".")[0] in OURS:
                 self.found.multilang.update([base, *(f"{base}.{name}" for name in each.names)])
                 continue
             if self._find(base, why, each.optional):

@@ -208,6 +208,16 @@ def _add_ourselves(contents: Contents, asked: set[str]) -> None:
         name = path.relative_to(home)
         if name.parts[0] not in others - wanted:
             contents.add_file(f"multilang/{name.as_posix()}", path, _OURS, "runs the components")
+    if any(name.partition(".")[0] == "spark_bridge" for name in asked):
+        _add_sources(contents, home.parent / "spark_bridge")
+
+
+def _add_sources(contents: Contents, bridge: Path) -> None:
+    """Add what a spout reads partition sources with; not what runs in Spark's driver alone."""
+    for path in sorted([bridge / "__init__.py", bridge / "spout.py", *(bridge / "sources").glob("*.py")]):
+        if path.stem not in ("live", "publish", "serve"):
+            name = path.relative_to(bridge.parent).as_posix()
+            contents.add_file(name, path, "spark_bridge", "reads partition sources")
 
 
 def _part(name: str) -> str:
