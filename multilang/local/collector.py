@@ -42,7 +42,7 @@ class LocalBoltCollector(BoltCollector):
     def __init__(self, plan: TaskPlan, links: Links, stats: TaskStats) -> None:
         self._plan = plan
         self._links = links
-        self._emitter = emitter = _Emitter(plan, links, stats)
+        self._emitter = emitter = Emitter(plan, links, stats)
         self.emit = _bolt_emit(self, emitter, automatic=False)  # type: ignore[method-assign]
         self.emit_anchored = _bolt_emit(self, emitter, automatic=True)  # type: ignore[method-assign]
         self.ack = _bolt_ack(emitter)  # type: ignore[method-assign]
@@ -81,7 +81,7 @@ class LocalSpoutCollector(SpoutCollector):
     ) -> None:
         self._plan = plan
         self._links = links
-        self.emit = _spout_emit(_Emitter(plan, links, stats), pending, acked)  # type: ignore[method-assign]
+        self.emit = _spout_emit(Emitter(plan, links, stats), pending, acked)  # type: ignore[method-assign]
 
     def log(self, message: str, level: int = 2) -> None:
         self._links.log(self._plan, message, level)
@@ -93,7 +93,7 @@ class LocalSpoutCollector(SpoutCollector):
         self._links.metric(self._plan, name, params)
 
 
-class _Emitter:
+class Emitter:
     """What the closures of one task share, and what they do on the rarer paths."""
 
     def __init__(self, plan: TaskPlan, links: Links, stats: TaskStats) -> None:
@@ -131,21 +131,21 @@ class _Emitter:
         """The tuples that ``anchors`` stand for; raises what the wire would for one that is finished."""
         if not isinstance(anchors, str | Tuple):
             found = [self._original(anchor) for anchor in anchors]
-            if all(type(anchor) is LocalTuple and anchor.unfinished for anchor in found):
+            if all(isinstance(anchor, LocalTuple) and anchor.unfinished for anchor in found):
                 return found
         self.wire.emit(values, stream, anchors, direct_task)
         raise TypeError(f"{self.plan}: anchors are tuples that this task received, not {anchors!r}")
 
     def _original(self, tup: Any) -> Any:
         """The tuple that was received under this id, or that this is a copy of; anything else as it is."""
-        if type(tup) is LocalTuple or not isinstance(tup, str | Tuple):
+        if isinstance(tup, LocalTuple) or not isinstance(tup, str | Tuple):
             return tup
         return self.links.named.get(tup if isinstance(tup, str) else tup.id, tup)
 
     def received(self, tup: Any, what: str) -> LocalTuple:
         """The unfinished tuple that ``tup`` (itself or its id) stands for; raises what the wire would of another."""
         found = self._original(tup)
-        if type(found) is not LocalTuple or not found.unfinished:
+        if not isinstance(found, LocalTuple) or not found.unfinished:
             getattr(self.wire, what)(tup)
             raise TypeError(f"{self.plan}: {what} takes a tuple that this task received, not {tup!r}")
         return found
@@ -175,7 +175,7 @@ class _Emitter:
 
 
 def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a share of the rate
-    collector: BoltCollector, emitter: _Emitter, automatic: bool
+    collector: BoltCollector, emitter: Emitter, automatic: bool
 ) -> Callable[..., list[int] | None]:
     """A bolt's emit; ``automatic``: anchored to ``collector.anchors`` unless told otherwise."""
     links = emitter.links
@@ -253,7 +253,7 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
     return emit
 
 
-def _bolt_ack(emitter: _Emitter) -> Callable[[Tuple | str], None]:
+def _bolt_ack(emitter: Emitter) -> Callable[[Tuple | str], None]:
     """A bolt's ack."""
     stats = emitter.stats
     named = emitter.links.named
@@ -282,7 +282,7 @@ def _bolt_ack(emitter: _Emitter) -> Callable[[Tuple | str], None]:
     return ack
 
 
-def _bolt_fail(emitter: _Emitter) -> Callable[[Tuple | str], None]:
+def _bolt_fail(emitter: Emitter) -> Callable[[Tuple | str], None]:
     """A bolt's fail."""
     stats = emitter.stats
     named = emitter.links.named
@@ -302,7 +302,7 @@ def _bolt_fail(emitter: _Emitter) -> Callable[[Tuple | str], None]:
     return fail
 
 
-def _spout_emit(emitter: _Emitter, pending: Pending, acked: Callable[[Any], None]) -> Callable[..., list[int] | None]:
+def _spout_emit(emitter: Emitter, pending: Pending, acked: Callable[[Any], None]) -> Callable[..., list[int] | None]:
     """A spout's emit. ``pending``: root id -> (message id, when a sampled one was emitted or 0)."""
     links = emitter.links
     stats = emitter.stats

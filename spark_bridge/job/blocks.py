@@ -1,0 +1,120 @@
+"""What crosses from one Spark task to another: blocks of rows, as columns, with the roots of each row beside them.
+
+Records are ``(worker, record)``, keyed by the worker of the next level that gets them. A record for a later level is
+passed on by whichever worker got it, unopened; what is for nobody further (outputs, reports, states) reaches the end of
+the job in the same way, so that it is there exactly once however often Spark tried a task.
+"""
+
+from __future__ import annotations
+
+import pickle
+from array import array
+from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+STATE, ROWS, OUTPUT, REPORT = range(4)
+END = 1 << 30  # the level after the last
+LIMIT = 8192  # rows of a block: few enough to be held per target, enough to cost little each
+
+
+class Record(NamedTuple):
+    """``kind`` of ROWS: ``what`` is (task, stream, target task); of OUTPUT: (component, stream); of STATE: the task."""
+
+    kind: int
+    level: int
+    worker: int
+    from_level: int
+    from_worker: int
+    number: int
+    what: Any
+    rows: int
+    payload: bytes
+
+
+class Box:
+    """Rows of one stream of one task that wait to be a block for one target.
+
+    ``wide``: a row is a list, since there is not just one field; ``sent``: rows in blocks so far; ``counted``: rows that
+    came through ``add``, and were counted by who called it.
+    """
+
+    __slots__ = ("counted", "kind", "level", "owner", "roots", "rows", "sent", "wide", "what", "worker")
+
+    def __init__(self, owner: int, kind: int, level: int, worker: int, what: Any, wide: bool) -> None:
+        self.owner = owner
+        self.kind = kind
+        self.level = level
+        self.worker = worker
+        self.what = what
+        self.wide = wide
+        self.rows: list[Any] = []
+        self.roots: list[Any] = []
+        self.sent = 0
+        self.counted = 0
+
+    def add(self, values: list[Any], root: Any) -> None:
+        """One more row."""
+        self.counted += 1
+        self.rows.append(values if self.wide else values[0])
+        self.roots.append(root)
+
+    def take(self) -> tuple[int, bytes]:
+        """The rows and their number, and an empty box again: the same lists, whose methods others hold."""
+        count = len(self.roots)
+        payload = packed(self.rows, self.roots, self.wide)
+        self.rows.clear()
+        self.roots.clear()
+        self.sent += count
+        return count, payload
+
+
+def packed(rows: Sequence[Any], roots: Sequence[Any], wide: bool) -> bytes:
+    """Rows as columns. One string that is in a column many times is the same object, and written once."""
+    columns = list(zip(*rows, strict=True)) if wide else [rows]
+    try:
+        behind: Any = array("q", roots).tobytes()
+    except TypeError:  # some have several roots
+        behind = list(roots)
+    return pickle.dumps((columns, behind), 5)
+
+
+def unpacked(payload: bytes, count: int) -> tuple[list[list[Any]], list[Any]]:
+    """The values of each row, and its roots."""
+    # Written by a task of this very job and carried by Spark's own shuffle, which pickles as well.
+    columns, behind = pickle.loads(payload)  # noqa: S301
+    if len(columns) == 1:
+        rows = [[value] for value in columns[0]]
+    elif columns:
+        rows = list(map(list, zip(*columns, strict=True)))
+    else:
+        rows = [[] for _ in range(count)]
+    if isinstance(behind, bytes):
+        roots = array("q")
+        roots.frombytes(behind)
+        behind = roots.tolist()
+    return rows, behind
+
+
+class Ledger:
+    """What went from each worker to each: rows and checksums, kept by both ends and compared when the round is over.
+
+    Spark's shuffle loses nothing. But when a machine is lost, Spark makes its output anew, and a component that does not do
+    the same again for the same input may then have sent a tuple to a task that had finished before: that is seen here.
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[int, int], list[int]] = {}
+
+    def add(self, level: int, worker: int, rows: int, payload: bytes) -> None:
+        """A block to, or from, that worker."""
+        sums = self._sums.setdefault((level, worker), [0, 0])
+        sums[0] += rows
+        sums[1] = (sums[1] + crc32(payload)) & 0xFFFFFFFFFFFFFFFF
+
+    def as_dict(self) -> dict[tuple[int, int], tuple[int, int]]:
+        """Rows and sum of checksums per other end."""
+        return {end: (rows, sums) for end, (rows, sums) in self._sums.items()}

@@ -1,0 +1,75 @@
+"""Code that executors can't import: the module of the topology, and what lies beside it, travel as they are."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyspark import cloudpickle
+
+from spark_bridge.job.errors import NotOnSparkError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+    from typing import Any
+
+    from multilang.topology.model import Topology
+
+_INSTALLED_ALWAYS = frozenset(("multilang", "spark_bridge", "pyspark"))
+
+
+@contextmanager
+def by_value(topology: Topology) -> Iterator[None]:
+    """Meanwhile what the topology is made of is pickled whole, unless it is an installed package.
+
+    Raises NotOnSparkError, with the component's id, when one can't be pickled.
+    """
+    registered = []
+    try:
+        for module in _modules(topology):
+            if module.__name__ not in cloudpickle.list_registry_pickle_by_value():
+                cloudpickle.register_pickle_by_value(module)
+                registered.append(module)
+        for spec in topology.components.values():
+            try:
+                cloudpickle.dumps(spec)
+            except Exception as error:
+                raise NotOnSparkError(
+                    f"{spec.kind} {spec.id!r} can't be sent to Spark's executors ({error}): make in initialize() what "
+                    "can't be pickled, such as connections, files and locks"
+                ) from error
+        yield
+    finally:
+        for module in registered:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _modules(topology: Topology) -> Iterator[ModuleType]:
+    """The modules of the topology and its components that are not installed, and those in the same folders."""
+    named: set[Any] = {topology.module}
+    for spec in topology.components.values():
+        named.update(each.__module__ for each in type(spec.component).__mro__)
+        named.update(type(input_.grouping.custom).__module__ for input_ in spec.inputs if input_.grouping.custom)
+    folders = {folder for name in named if (folder := _folder(sys.modules.get(name)))}
+    for name, module in list(sys.modules.items()):
+        if name != "__main__" and _folder(module) in folders and getattr(module, "__name__", None) == name:
+            yield module
+
+
+def _folder(module: ModuleType | None) -> str | None:
+    """Where a module lies that is not installed."""
+    file = getattr(module, "__file__", None)
+    if module is None or not file or module.__name__.partition(".")[0] in _INSTALLED_ALWAYS:
+        return None
+    folder = os.path.dirname(os.path.abspath(file))
+    paths = sysconfig.get_paths()
+    if any(folder == path or folder.startswith(path + os.sep) for path in {paths[key] for key in _LIBRARIES}):
+        return None
+    return folder
+
+
+_LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")

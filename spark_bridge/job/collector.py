@@ -1,0 +1,193 @@
+"""The collector of a bolt that runs in a Spark task.
+
+As in the embedded cluster, ``emit``, ``ack`` and ``fail`` are closures over everything they need, and what looks wrong is
+handed to the child's end of the wire, which raises exactly what it would in a process of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.local.collector import Emitter, LocalBoltCollector
+from multilang.protocol.codec import MAX_INT, MIN_INT
+from multilang.protocol.messages import DEFAULT_STREAM
+from spark_bridge.job.tuples import SparkTuple, joined
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from multilang.component.collector import BoltCollector
+    from multilang.local.counters import TaskStats
+    from multilang.local.links import Links, OnTaskIds
+    from multilang.local.plan import TaskPlan
+    from multilang.protocol import Tuple
+    from spark_bridge.job.routes import SparkRoute
+
+    Anchors = Sequence[Tuple | str] | None
+
+
+class SparkBoltCollector(LocalBoltCollector):
+    """What stands behind a bolt of a Spark task. ``failed``: gets the roots of what it fails."""
+
+    def __init__(self, plan: TaskPlan, links: Links, stats: TaskStats, failed: set[int]) -> None:
+        self._plan = plan
+        self._links = links
+        emitter = Emitter(plan, links, stats)
+        self.emit = _emit(self, emitter, automatic=False)  # type: ignore[method-assign]
+        self.emit_anchored = _emit(self, emitter, automatic=True)  # type: ignore[method-assign]
+        self.emit_many = _emit_many(self, emitter, self.emit, automatic=False)  # type: ignore[method-assign]
+        self.emit_many_anchored = _emit_many(self, emitter, self.emit_anchored, automatic=True)  # type: ignore[method-assign]
+        self.ack = _ack(emitter)  # type: ignore[method-assign]
+        self.fail = _fail(emitter, failed)  # type: ignore[method-assign]
+
+
+def _emit(  # noqa: C901  # one body, since each call from here costs a share of the rate
+    collector: BoltCollector, emitter: Emitter, automatic: bool
+) -> Callable[..., list[int] | None]:
+    """A bolt's emit; ``automatic``: anchored to ``collector.anchors`` unless told otherwise."""
+    stats = emitter.stats
+    routes: dict[str, SparkRoute] = emitter.routes  # type: ignore[assignment]
+    default = routes.get(DEFAULT_STREAM)
+    places = None if default is None else default.places
+
+    def emit(  # noqa: C901
+        values: Sequence[Any],
+        stream: str | None = None,
+        anchors: Anchors = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: OnTaskIds | None = None,
+    ) -> list[int] | None:
+        if automatic and anchors is None:
+            anchors = collector.anchors
+        root: Any = 0
+        if anchors:
+            anchor: Any = anchors[0]
+            root = anchor.root if len(anchors) == 1 and type(anchor) is SparkTuple and anchor.unfinished else None
+        kind = type(values)
+        if (
+            places is not None
+            and stream is None
+            and direct_task is None
+            and root is not None
+            and (kind is list or kind is tuple)
+            and len(values) == 1
+            and type(values[0]) is str
+            and not need_task_ids
+            and on_task_ids is None
+        ):
+            place = places.get(values[0])
+            if place is not None:
+                place[1](place[0])
+                place[2](root)
+                return None
+        route = default if stream is None else routes.get(stream)
+        if (
+            route is None
+            or direct_task is not None
+            or (kind is not list and kind is not tuple)
+            or len(values) != route.width
+        ):
+            values, route = emitter.refuse(values, stream, direct_task)  # type: ignore[assignment]
+        else:
+            for value in values:
+                kind = type(value)
+                if kind is str:
+                    if value.isascii():
+                        continue
+                elif kind is int and MIN_INT <= value <= MAX_INT:
+                    continue
+                values = emitter.checked(values, stream)
+                break
+            else:
+                values = [*values]
+        if root is None:
+            root = joined(emitter.live(anchors, values, stream, direct_task))  # type: ignore[arg-type]
+        targets: Sequence[int]
+        if direct_task is not None:
+            targets = emitter.targets(route, values, direct_task)  # type: ignore[arg-type]
+        elif route.choose is None:  # type: ignore[union-attr]
+            targets = ()
+        else:
+            targets = route.choose(values)  # type: ignore[union-attr]
+        stats.emitted += 1
+        stats.transferred += len(targets)
+        if targets or route.output is not None:  # type: ignore[union-attr]
+            route.give(values, targets, root)  # type: ignore[arg-type,union-attr]
+        if need_task_ids or on_task_ids is not None:
+            return emitter.answer(targets, need_task_ids, on_task_ids)
+        return None
+
+    return emit
+
+
+def _emit_many(
+    collector: BoltCollector, emitter: Emitter, emit: Callable[..., Any], automatic: bool
+) -> Callable[..., None]:
+    """A bolt's emit_many: what its emit would do for each row, without the call for the most frequent kind."""
+    default: SparkRoute | None = emitter.routes.get(DEFAULT_STREAM)  # type: ignore[assignment]
+    places = None if default is None else default.places
+
+    def emit_many(rows: Iterable[Sequence[Any]], stream: str | None = None, anchors: Anchors = None) -> None:
+        if automatic and anchors is None:
+            anchors = collector.anchors
+        root: Any = 0
+        if anchors:
+            anchor: Any = anchors[0]
+            root = anchor.root if len(anchors) == 1 and type(anchor) is SparkTuple and anchor.unfinished else None
+        if places is None or stream is not None or root is None:
+            for values in rows:
+                emit(values, stream, anchors or [])
+            return
+        find = places.get
+        for values in rows:
+            kind = type(values)
+            if (kind is list or kind is tuple) and len(values) == 1 and type(values[0]) is str:
+                place = find(values[0])
+                if place is not None:
+                    word, add_row, add_root = place
+                    add_row(word)
+                    add_root(root)
+                    continue
+            emit(values, None, anchors or [])
+
+    return emit_many
+
+
+def _ack(emitter: Emitter) -> Callable[[Tuple | str], None]:
+    """A bolt's ack. How many there were is worked out at the end: all that was neither failed nor left."""
+    named = emitter.links.named
+
+    def ack(tup: Any) -> None:
+        if type(tup) is not SparkTuple or not tup.unfinished:
+            tup = emitter.received(tup, "ack")
+        tup.unfinished = False
+        if named:
+            named.pop(tup.id, None)
+
+    return ack
+
+
+def _fail(emitter: Emitter, failed: set[int]) -> Callable[[Tuple | str], None]:
+    """A bolt's fail."""
+    stats = emitter.stats
+    named = emitter.links.named
+
+    def fail(tup: Any) -> None:
+        tup = emitter.received(tup, "fail")
+        tup.unfinished = False
+        stats.failed += 1
+        note(failed, tup.root)
+        if named:
+            named.pop(tup.id, None)
+
+    return fail
+
+
+def note(failed: set[int], root: Any) -> None:
+    """The roots of a tuple failed."""
+    if type(root) is not int:
+        failed.update(root)
+    elif root:
+        failed.add(root)

@@ -1,0 +1,131 @@
+"""What a round reads, source by source, and what of it is to be read again in the next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spark_bridge.job.sources import Reader
+from spark_bridge.job.spouts import SpoutReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from pyspark import RDD, SparkContext
+
+    from spark_bridge.job.layout import Source
+    from spark_bridge.job.spouts import SpoutFeed
+
+
+class RowFeed:
+    """An RDD in the place of a spout: every row once, then those that failed, up to a number of times."""
+
+    def __init__(self, component: str, stream: str, fields: Sequence[str], rows: RDD[Any], max_replays: int) -> None:
+        self.component = component
+        self.stream = stream
+        self.rows = rows
+        self.total = 0
+        self.failures = 0
+        self.lost: dict[int, list[int]] = {}  # partition -> offsets that were given up
+        self._fields = fields
+        self._left = max_replays
+        self._picks: dict[int, list[int]] | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is something to read."""
+        return self._picks is None or bool(self._picks)
+
+    def narrow(self, size: int) -> None:
+        """Read by so many workers; from here on, a row's partition is the worker's number."""
+        if size < self.rows.getNumPartitions():
+            self.rows = self.rows.coalesce(size)
+
+    def round(self, _sc: SparkContext) -> tuple[RDD[Any], Any]:
+        """The rows and the reader of the next round."""
+        return self.rows, self.reader(self._picks)
+
+    def reader(self, picks: Any) -> Reader:
+        """A reader of these rows."""
+        return Reader(self.component, self._fields, picks)
+
+    def settle(self, rows: int, failed: Iterable[tuple[int, int]]) -> int:
+        """What came of a round: how many rows it read, and (partition, offset) of those that failed; how many were acked."""
+        if self._picks is None:
+            self.total = rows
+        again: dict[int, list[int]] = {}
+        for partition, offset in failed:
+            again.setdefault(partition, []).append(offset)
+        for offsets in again.values():
+            offsets.sort()
+        count = sum(map(len, again.values()))
+        self.failures += count
+        if self._left <= 0:
+            self.lost, again = again, {}
+        self._left -= 1
+        self._picks = again
+        return rows - count
+
+
+class EmittedFeed:
+    """A spout that runs in the driver, a batch of its tuples for each round."""
+
+    def __init__(self, spout: SpoutFeed, size: int, max_replays: int) -> None:
+        self.component = spout.spec.id
+        self.spout = spout
+        self.size = size
+        self.acked = 0
+        self.failures = 0
+        self.lost: dict[Any, list[Any]] = {}  # (task, message id) -> values of what failed and was not acked since
+        self._batch: list[Any] = []
+        self._fruitless = 0
+        self._max_fruitless = max_replays + 1
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it may emit more."""
+        return not self.spout.exhausted and self._fruitless < self._max_fruitless
+
+    def round(self, sc: SparkContext) -> tuple[RDD[Any], Any]:
+        """Its next batch, dealt over the workers."""
+        self._batch = self.spout.emit() if self.waiting else []
+        chunks: list[list[Any]] = [[] for _ in range(self.size)]
+        for place, (_, (tup_id, *rest)) in enumerate(self._batch):
+            chunks[place % self.size].append((tup_id is not None, *rest))
+        return sc.parallelize(chunks, self.size), SpoutReader()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether its last batch was empty."""
+        return not self._batch
+
+    def settle(self, _rows: int, failed: Iterable[tuple[int, int]]) -> int:
+        """What came of a round; how many tuples were acked."""
+        places = {offset * self.size + partition for partition, offset in failed}
+        acked = 0
+        for place, (task, (tup_id, values, *_)) in enumerate(self._batch):
+            if tup_id is None:
+                continue
+            key = (task.plan.id, tup_id)
+            if place in places:
+                self.lost[key] = values
+            else:
+                acked += 1
+                self.lost.pop(key, None)
+        self.failures += len(places)
+        self.acked += acked
+        self._fruitless = 0 if acked or not places else self._fruitless + 1
+        self.spout.settle(self._batch, places)
+        return acked
+
+
+def sources_of(feeds: Sequence[RowFeed | EmittedFeed]) -> list[Source]:
+    """The sources as a layout takes them."""
+    from spark_bridge.job.layout import Source
+
+    return [
+        Source(feed.component, feed.stream, feed.rows.getNumPartitions())
+        if isinstance(feed, RowFeed)
+        else Source(feed.component, "default", feed.size)
+        for feed in feeds
+    ]

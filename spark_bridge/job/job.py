@@ -1,0 +1,65 @@
+"""One round of a topology on Spark, as its tasks are told of it: data alone, pickled to the executors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spark_bridge.job.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from multilang.topology.model import Topology
+    from spark_bridge.job.blocks import Record
+    from spark_bridge.job.layout import Layout
+    from spark_bridge.job.sources import Reader
+
+
+class Job:
+    """``readers``: one for each source of the layout; ``outputs``: the streams that are wanted as results;
+    ``keeps_states``: whether there may be another round, to which bolts carry what they know.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        conf: Mapping[str, Any],
+        assignment: Mapping[int, str],
+        layout: Layout,
+        readers: Sequence[Reader],
+        outputs: Collection[tuple[str, str]],
+        *,
+        seed: int,
+        round: int,
+        keeps_states: bool,
+    ) -> None:
+        self.topology = topology
+        self.conf = dict(conf)
+        self.assignment = dict(assignment)
+        self.layout = layout
+        self.readers = list(readers)
+        self.outputs = frozenset(outputs)
+        self.seed = seed
+        self.round = round
+        self.keeps_states = keeps_states
+
+    def picked(self, worker: int, rows: Iterable[Any]) -> Iterator[tuple[int | None, list[Any], str | None, int | None]]:
+        """The rows of a source that this round is about: offset (None: unreliable), values, stream and direct task."""
+        for source, reader in zip(self.layout.sources, self.readers, strict=True):
+            if source.first <= worker < source.first + source.size:
+                return reader.read(worker - source.first, rows)
+        raise IndexError(worker)
+
+
+class Stage:
+    """The function of one level's Spark stage."""
+
+    def __init__(self, job: Job, level: int) -> None:
+        self.job = job
+        self.level = level
+
+    def __call__(self, index: int, records: Iterable[Any]) -> Iterator[tuple[int, Record]]:
+        """What the worker of this index sends on."""
+        worker = Worker(self.job, self.level, index)
+        return worker.receive(records) if self.level else worker.read(records)

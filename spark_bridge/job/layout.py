@@ -1,0 +1,134 @@
+"""Where each task of a topology runs: which stage of the Spark job, and which of the stage's workers.
+
+A *worker* is one Spark task. As a worker of Storm it may host several of the topology's tasks, and a tuple between two
+of them crosses nothing. A *level* is one Spark stage: a row of workers that need nothing of each other. Level 0 reads
+the sources; between one level and the next there is one shuffle.
+
+A bolt whose inputs are all shuffled (or local-or-shuffled) out of one group of workers, one for each of its tasks, moves
+in with them: its tuples stay in the process that made them, and no shuffle is needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.local.plan import cyclic_components
+from spark_bridge.job.errors import NotOnSparkError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from multilang.topology.model import ComponentSpec, Topology
+
+_UNMOVED = frozenset(("shuffle", "none", "local_or_shuffle"))
+
+
+class Source:
+    """One stream of a spout that rows come from: ``size`` workers read it, the first of them being ``first``."""
+
+    __slots__ = ("component", "first", "size", "stream")
+
+    def __init__(self, component: str, stream: str, size: int) -> None:
+        self.component = component
+        self.stream = stream
+        self.size = size
+        self.first = 0
+
+
+class _Group:
+    """``size`` workers side by side, each hosting one task of every bolt in the group."""
+
+    def __init__(self, level: int, size: int) -> None:
+        self.level = level
+        self.size = size
+        self.first = 0
+        self.bolts: list[ComponentSpec] = []
+
+
+class Layout:
+    """``sizes``: workers per level; ``places``: task -> (level, worker); ``hosts``: the tasks of each worker, upstream first."""
+
+    def __init__(
+        self, topology: Topology, assignment: Mapping[int, str], sources: Sequence[Source], *, move_in: bool
+    ) -> None:
+        """``move_in``: bolts may share the workers of what they read; else every bolt has workers of its own."""
+        self.sources = list(sources)
+        order = in_order(topology)
+        homes: dict[str, list[_Group]] = {}
+        groups = []
+        for source in self.sources:
+            if move_in:
+                source.size = _narrowed(source, order)
+            group = _Group(0, source.size)
+            groups.append(group)
+            homes.setdefault(source.component, []).append(group)
+        for spec in order:
+            found = [group for input_ in spec.inputs for group in homes.get(input_.component, ())]
+            home = found[0] if found else None
+            if not (move_in and home is not None and all(each is home for each in found) and _stays(spec, home.size)):
+                home = _Group(1 + max((each.level for each in found), default=0), spec.tasks)
+                groups.append(home)
+            home.bolts.append(spec)
+            homes[spec.id] = [home]
+        self._settle(groups, assignment)
+
+    def _settle(self, groups: Sequence[_Group], assignment: Mapping[int, str]) -> None:
+        levels = 1 + max(group.level for group in groups)
+        self.sizes = [0] * levels
+        self.places: dict[int, tuple[int, int]] = {}
+        self.hosts: dict[tuple[int, int], list[int]] = {}
+        for group in groups:
+            group.first = self.sizes[group.level]
+            self.sizes[group.level] += group.size
+            for spec in group.bolts:
+                for index, task in enumerate(sorted(id for id, name in assignment.items() if name == spec.id)):
+                    place = (group.level, group.first + index)
+                    self.places[task] = place
+                    self.hosts.setdefault(place, []).append(task)
+        for source, group in zip(self.sources, groups, strict=False):
+            source.first = group.first
+
+    def source_of(self, worker: int) -> tuple[Source, int] | None:
+        """What a worker of level 0 reads, and its number among those that read it."""
+        for source in self.sources:
+            if source.first <= worker < source.first + source.size:
+                return source, worker - source.first
+        return None
+
+
+def in_order(topology: Topology) -> list[ComponentSpec]:
+    """The bolts, each after all that it subscribes to. Raises NotOnSparkError for a cycle."""
+    cyclic = cyclic_components(topology.components.values())
+    if cyclic:
+        raise NotOnSparkError(
+            f"topology {topology.name!r} has a cycle through {', '.join(map(repr, sorted(cyclic)))}, which has no order "
+            "of stages on Spark: run it on the embedded cluster or on Storm"
+        )
+    done = set(topology.spouts)
+    left = list(topology.bolts.values())
+    order = []
+    while left:
+        for spec in left:
+            if all(input_.component in done for input_ in spec.inputs):
+                order.append(spec)
+                done.add(spec.id)
+                left.remove(spec)
+                break
+    return order
+
+
+def _stays(spec: ComponentSpec, size: int) -> bool:
+    """Whether the tuples of a group of so many workers may stay where they are, and still be grouped as declared."""
+    return spec.tasks == size and (size == 1 or all(input_.grouping.type in _UNMOVED for input_ in spec.inputs))
+
+
+def _narrowed(source: Source, order: Iterable[ComponentSpec]) -> int:
+    """How many workers are to read a source: the number of tasks of a bolt that can move in with them."""
+    wanted = [
+        spec.tasks
+        for spec in order
+        if spec.inputs
+        and spec.tasks <= source.size
+        and all(input_.component == source.component and input_.grouping.type in _UNMOVED for input_ in spec.inputs)
+    ]
+    return max(wanted, default=source.size)

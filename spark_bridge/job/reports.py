@@ -1,0 +1,80 @@
+"""What the workers of a round report, put together and checked."""
+
+from __future__ import annotations
+
+import pickle
+from array import array
+from typing import TYPE_CHECKING
+
+from spark_bridge.job.errors import SparkJobError
+from spark_bridge.job.tuples import row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from spark_bridge.job.blocks import Record
+    from spark_bridge.job.layout import Layout
+
+
+class RoundReport:
+    """``failed``: source's number -> (partition, offset) of its rows that failed; ``rows``: how many it read;
+    ``tasks``: task -> executed, emitted, transferred, acked, failed, errors; ``kinds``: the types in outputs' columns.
+    """
+
+    def __init__(self, layout: Layout, records: Iterable[Record], described: dict[int, str]) -> None:
+        self.rows = [0] * len(layout.sources)
+        self.tasks: dict[int, list[int]] = {}
+        self.kinds: dict[tuple[str, str], list[set[str]]] = {}
+        self.errors: list[tuple[int, str]] = []
+        self.left: dict[str, set[str]] = {}
+        roots: set[int] = set()
+        sent: dict[Any, Any] = {}
+        got: dict[Any, Any] = {}
+        for record in records:
+            # Written by a task of this very job and carried by Spark's own shuffle, which pickles as well.
+            report = pickle.loads(record[-1])  # noqa: S301
+            worker = report["worker"]
+            sent.update({(worker, end): sums for end, sums in report["sent"].items()})
+            got.update({(end, worker): sums for end, sums in report["got"].items()})
+            failed = array("q")
+            failed.frombytes(report["failed"])
+            roots.update(failed)
+            self._add(layout, worker, report)
+        _compare(layout, sent, got, described)
+        self.failed: list[list[tuple[int, int]]] = [[] for _ in layout.sources]
+        for root in roots:
+            reader, offset = row_of(root)
+            for number, source in enumerate(layout.sources):
+                if source.first <= reader < source.first + source.size:
+                    self.failed[number].append((reader - source.first, offset))
+
+    def _add(self, layout: Layout, worker: tuple[int, int], report: dict[str, Any]) -> None:
+        for task, counts in report["tasks"].items():
+            sums = self.tasks.setdefault(task, [0] * len(counts))
+            sums[:] = [a + b for a, b in zip(sums, counts, strict=True)]
+        self.errors += report["errors"]
+        for component, names in report["left"].items():
+            self.left.setdefault(component, set()).update(names)
+        for stream, columns in report["kinds"].items():
+            known = self.kinds.setdefault(stream, [set() for _ in columns])
+            for seen, more in zip(known, columns, strict=True):
+                seen |= more
+        level, index = worker
+        if level == 0:
+            for number, source in enumerate(layout.sources):
+                if source.first <= index < source.first + source.size:
+                    self.rows[number] += report["rows"]
+
+
+def _compare(layout: Layout, sent: dict[Any, Any], got: dict[Any, Any], described: dict[int, str]) -> None:
+    """What was sent must be what was received, or acks would be lies."""
+    for pair in sorted(sent.keys() | got.keys()):
+        if sent.get(pair) != got.get(pair):
+            hosted = layout.hosts.get(pair[0], ())
+            who = ", ".join(described[task] for task in hosted) or "a source"
+            raise SparkJobError(
+                f"what {who} sent differs from what was received: Spark lost its output and made it anew, with another "
+                "result. A component on Spark must do the same again for the same input (no clock, no random numbers "
+                "without a seed), and an RDD give the same rows; or persist() the RDD, and run it again"
+            )

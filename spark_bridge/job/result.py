@@ -1,0 +1,174 @@
+"""What came of a topology that ran as a Spark job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from multilang.protocol.codec import dumps
+from multilang.topology.errors import did_you_mean
+from spark_bridge.job.blocks import OUTPUT, unpacked
+from spark_bridge.job.errors import SparkJobError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from pyspark import RDD
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from multilang.local.counters import Counters
+    from multilang.topology.model import Topology
+
+
+@dataclass(frozen=True)
+class FailedTuple:
+    """A spout tuple that failed at every attempt. ``id``: (partition, offset) of an RDD's row, else the message id."""
+
+    component: str
+    id: Any
+    values: Sequence[Any]
+
+    def __str__(self) -> str:
+        return f"{self.component!r} {self.id!r}: {list(self.values)!r}"
+
+
+@dataclass(frozen=True)
+class ReportedError:
+    """An error that a component reported, or an exception of its."""
+
+    component: str
+    task: int
+    round: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.component!r} (task {self.task}): {self.message}"
+
+
+class JobResult:
+    """How it went, and the output streams.
+
+    ``acked``: spout tuples whose whole tree was acked; ``lost``: how many were not, at the last attempt; ``failed``: those,
+    the first thousand, by name; ``rounds``: 1, and one more for each replay; ``counters``: by component; ``errors``: the
+    last that were reported; ``seconds``: it took.
+    """
+
+    def __init__(self, topology: Topology, spark: SparkSession, outputs: Sequence[tuple[str, str]]) -> None:
+        self.topology = topology
+        self.acked = 0
+        self.lost = 0
+        self.failed: list[FailedTuple] = []
+        self.rounds = 0
+        self.seconds = 0.0
+        self.counters: Mapping[str, Counters] = {}
+        self.errors: list[ReportedError] = []
+        self.outputs = list(outputs)
+        self._spark = spark
+        self._parts: list[RDD[Any]] = []
+        self._kinds: dict[tuple[str, str], list[set[str]]] = {}
+
+    def rdd(self, component: str, stream: str = "default") -> RDD[list[Any]]:
+        """The tuples that were emitted on a stream, each a list of values; those of replays as well, as on Storm."""
+        key = self._key(component, stream)
+
+        def rows(record: Any) -> list[list[Any]]:
+            return unpacked(record[-1], record[-2])[0]
+
+        def wanted(record: Any) -> bool:
+            return record[0] == OUTPUT and record[6] == key  # type: ignore[no-any-return]
+
+        parts: Any = [part.filter(wanted).flatMap(rows) for part in self._parts]
+        return parts[0] if len(parts) == 1 else self._spark.sparkContext.union(parts)  # type: ignore[no-any-return]
+
+    def dataframe(self, component: str, stream: str = "default", schema: StructType | None = None) -> DataFrame:
+        """The same with the declared fields as columns: text, long, double or boolean by what was emitted.
+
+        Lists and dicts are JSON text. Raises SparkJobError, with the field's name, where values of one field have types that
+        no column can have together; ``schema`` then says what it is to be.
+        """
+        key = self._key(component, stream)
+        fields = self.topology.components[component].streams[stream].fields
+        rows: Any = self.rdd(component, stream)
+        if schema is None:
+            from pyspark.sql import types
+
+            kinds = self._kinds.get(key) or [set() for _ in fields]
+            columns = [
+                _column(f"field {field!r} of {component!r}", found)
+                for field, found in zip(fields, kinds, strict=True)
+            ]
+            schema = types.StructType(
+                [
+                    types.StructField(field, getattr(types, kind)())
+                    for field, (kind, _) in zip(fields, columns, strict=True)
+                ]
+            )
+            casts = [(index, cast) for index, (_, cast) in enumerate(columns) if cast is not None]
+            if casts:
+                rows = rows.map(lambda row: _cast(row, casts))
+        return self._spark.createDataFrame(rows.map(tuple), schema)
+
+    def unpersist(self) -> None:
+        """Give back the disk that the output streams take; they can't be read any more."""
+        for part in self._parts:
+            part.unpersist()
+
+    def _add(self, part: RDD[Any], kinds: Mapping[tuple[str, str], Sequence[set[str]]]) -> None:
+        self._parts.append(part)
+        for key, columns in kinds.items():
+            known = self._kinds.setdefault(key, [set() for _ in columns])
+            for seen, more in zip(known, columns, strict=True):
+                seen |= more
+
+    def _key(self, component: str, stream: str) -> tuple[str, str]:
+        if (component, stream) not in self.outputs:
+            there = ", ".join(f"{name!r} stream {stream!r}" for name, stream in self.outputs) or "none"
+            hint = ""
+            if component not in self.topology.components:
+                hint = f" ({did_you_mean(component, self.topology.components)})"
+            raise SparkJobError(
+                f"stream {stream!r} of {component!r} was not kept{hint}: kept are {there}; "
+                f"name it, run_topology(..., outputs=[({component!r}, {stream!r})])"
+            )
+        return component, stream
+
+    def __enter__(self) -> JobResult:  # noqa: PYI034 - Self is not in Python 3.10
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.unpersist()
+
+    def __repr__(self) -> str:
+        return f"<JobResult of {self.topology.name!r}: {self.acked} acked, {self.lost} lost, {self.rounds} rounds>"
+
+
+_COLUMNS: dict[frozenset[str], tuple[str, Callable[[Any], Any] | None]] = {
+    frozenset(): ("StringType", None),
+    frozenset(("str",)): ("StringType", None),
+    frozenset(("int",)): ("LongType", None),
+    frozenset(("float",)): ("DoubleType", None),
+    frozenset(("int", "float")): ("DoubleType", float),
+    frozenset(("bool",)): ("BooleanType", None),
+    frozenset(("list",)): ("StringType", dumps),
+    frozenset(("dict",)): ("StringType", dumps),
+    frozenset(("list", "dict")): ("StringType", dumps),
+}
+
+
+def _column(what: str, kinds: set[str]) -> tuple[str, Callable[[Any], Any] | None]:
+    found = _COLUMNS.get(frozenset(kinds - {"NoneType"}))
+    if found is None:
+        raise SparkJobError(
+            f"{what} has values of types {', '.join(sorted(kinds))}, which no column can have together: "
+            "give the schema, result.dataframe(..., schema=StructType([...])), or use result.rdd(...)"
+        )
+    return found
+
+
+def _cast(row: list[Any], casts: Sequence[tuple[int, Callable[[Any], Any]]]) -> list[Any]:
+    for index, cast in casts:
+        if row[index] is not None:
+            row[index] = cast(row[index])
+    return row

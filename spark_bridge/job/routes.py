@@ -1,0 +1,171 @@
+"""Where the tuples of a worker's tasks go: to a task beside them, into a block for another worker, or among the outputs."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from multilang.local.plan import Route
+from multilang.local.tuples import Origin
+from multilang.protocol.codec import normalize
+from multilang.topology.groupings import Grouping, chooser
+from spark_bridge.job.blocks import END, OUTPUT, ROWS, Box
+from spark_bridge.job.tuples import SparkTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from typing import Any
+
+    from multilang.topology.groupings import Chooser
+    from multilang.topology.model import ComponentSpec, Topology
+    from spark_bridge.job.layout import Layout
+
+    Place = tuple[str, Callable[[Any], None], Callable[[Any], None]]
+
+REMEMBERED = 65536  # keys of one stream whose place is known; a full memory is emptied, since keys may all be different
+
+_SURE = frozenset(("fields", "global"))  # groupings that have one answer for a value, whenever they are asked
+
+
+class LocalBox:
+    """A task of the same worker, as the target of one stream."""
+
+    __slots__ = ("bolt", "origin", "out", "stream")
+
+    def __init__(self, bolt: Any, origin: Origin, out: list[tuple[Any, Any]]) -> None:
+        self.bolt = bolt
+        self.origin = origin
+        self.stream = origin.stream
+        self.out = out
+
+    def add(self, values: list[Any], root: Any) -> None:
+        """One more tuple, to be executed once the current call is over."""
+        self.out.append((self.bolt, SparkTuple(values, self.stream, self.origin, root)))
+
+
+class SparkRoute(Route):
+    """A Route with its ``boxes`` by target task.
+
+    ``places``: for a stream of one field that has one subscriber, text -> (itself, the appends of its place's box): a
+    word that is emitted a million times is checked, hashed and routed once, and is one object in all rows of a block.
+    ``output``: gets each tuple, when the stream is wanted as a result.
+    """
+
+    __slots__ = ("boxes", "output", "places")
+
+    def __init__(
+        self, origin: Origin, fields: tuple[str, ...], choosers: list[Chooser], direct: frozenset[int] | None
+    ) -> None:
+        super().__init__(origin, fields, choosers, direct)
+        self.boxes: dict[int, Any] = {}
+        self.places: dict[str, Place] | None = None
+        self.output: Box | None = None
+
+    def give(self, values: list[Any], targets: Collection[int], root: Any) -> None:
+        """Each target its own tuple: nothing that one changes is seen by another."""
+        if self.output is not None:
+            self.output.add(normalize(values), root)
+        first = True
+        for task in targets:
+            self.boxes[task].add(values if first else normalize(values), root)
+            first = False
+        places = self.places
+        if places is not None and type(values[0]) is str:
+            if len(places) >= REMEMBERED:
+                places.clear()
+            for task in targets:  # the only one
+                box = self.boxes[task]
+                places[values[0]] = (values[0], box.rows.append, box.roots.append)
+
+
+class Routing:
+    """Makes the routes of one worker. ``boxes``: what is to be sent from here, of all routes."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        assignment: Mapping[int, str],
+        layout: Layout,
+        place: tuple[int, int],
+        outputs: Collection[tuple[str, str]],
+        seed: str,
+    ) -> None:
+        self._topology = topology
+        self._assignment = assignment
+        self._layout = layout
+        self._hosted = frozenset(layout.hosts.get(place, ()))
+        self._outputs = outputs
+        self._rng = Random(seed)
+        self.boxes: list[Box] = []
+
+    def of(
+        self,
+        task: int,
+        spec: ComponentSpec,
+        bolts: Mapping[int, Any],
+        out: list[tuple[Any, Any]],
+        name_tuple: Callable[[Any], str],
+    ) -> dict[str, Route]:
+        """The routes of one task. ``bolts``: the tasks of this worker; ``out``: where deliveries to them are put."""
+        return {
+            name: self._route(task, spec, name, bolts, Origin(spec.id, name, task, stream.fields, name_tuple), out)
+            for name, stream in spec.streams.items()
+        }
+
+    def _route(
+        self,
+        task: int,
+        spec: ComponentSpec,
+        name: str,
+        bolts: Mapping[int, Any],
+        origin: Origin,
+        out: list[tuple[Any, Any]],
+    ) -> SparkRoute:
+        fields = spec.streams[name].fields
+        choosers: list[Chooser] = []
+        direct: set[int] = set()
+        has_direct = False
+        targets: list[int] = []
+        sure = True
+        for target, input_ in self._topology.subscribers(spec.id):
+            if input_.stream != name:
+                continue
+            tasks = sorted(id for id, component in self._assignment.items() if component == target.id)
+            targets += tasks
+            grouping = input_.grouping
+            if grouping.type == "direct":
+                has_direct = True
+                direct.update(tasks)
+                continue
+            local = self._hosted.intersection(tasks)
+            if local and grouping.type in ("shuffle", "none"):
+                grouping = Grouping("local_or_shuffle")  # they live here in order that nothing has to move
+            sure = sure and (grouping.type in _SURE or len(tasks) == 1) and not local
+            choosers.append(
+                chooser(
+                    grouping,
+                    fields,
+                    tasks,
+                    source_task=task,
+                    local_tasks=self._hosted,
+                    # An own generator for each subscription, the same each time that Spark runs this task.
+                    rng=Random(self._rng.getrandbits(64)),
+                    component=spec.id,
+                    stream=name,
+                )
+            )
+        route = SparkRoute(origin, fields, choosers, frozenset(direct) if has_direct else None)
+        for id in targets:
+            route.boxes[id] = LocalBox(bolts[id], origin, out) if id in bolts else self._box(id, task, name, fields)
+        if (spec.id, name) in self._outputs:
+            route.output = Box(task, OUTPUT, END, 0, (spec.id, name), len(fields) != 1)
+            self.boxes.append(route.output)
+        elif len(choosers) == 1 and not has_direct and sure and len(fields) == 1:
+            route.places = {}
+        return route
+
+    def _box(self, target: int, task: int, stream: str, fields: tuple[str, ...]) -> Box:
+        level, worker = self._layout.places[target]
+        box = Box(task, ROWS, level, worker, (task, stream, target), len(fields) != 1)
+        self.boxes.append(box)
+        return box

@@ -1,0 +1,150 @@
+"""What stands in for a spout: an RDD or a DataFrame, each of whose rows is a spout tuple with its place as message id."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from multilang.protocol.codec import MAX_INT, MIN_INT, normalize
+from multilang.protocol.errors import UnserializableValue
+from multilang.topology.errors import did_you_mean
+from spark_bridge.job.errors import NotOnSparkError, SparkJobError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from pyspark import RDD
+    from pyspark.sql import DataFrame
+
+    from multilang.topology.model import Topology
+
+    Row = tuple[int | None, list[Any], str | None, int | None]
+
+_MAX_SHOWN = 200  # characters of a row in a message
+
+
+class Reader:
+    """Reads rows of one source, on an executor. ``picks``: partition -> ascending offsets; None: all rows of all."""
+
+    def __init__(self, name: str, fields: Sequence[str], picks: Mapping[int, Sequence[int]] | None) -> None:
+        self.name = name
+        self.fields = tuple(fields)
+        self.picks = picks
+
+    def read(self, partition: int, rows: Iterable[Any]) -> Iterator[Row]:
+        """Offset and values of the rows that are wanted; the rest is not even looked at."""
+        values = self._values
+        if self.picks is None:
+            for offset, row in enumerate(rows):
+                yield offset, values(partition, offset, row), None, None
+            return
+        wanted = self.picks.get(partition, ())
+        rows = iter(rows)
+        at = 0
+        for offset in wanted:
+            row = next(islice(rows, offset - at, None), _NONE)
+            if row is _NONE:
+                raise SparkJobError(
+                    f"partition {partition} of the source of {self.name!r} has fewer rows than when it was read first: "
+                    "an RDD must give the same rows each time that it is computed; persist() it"
+                )
+            at = offset + 1
+            yield offset, values(partition, offset, row), None, None
+
+    def _values(self, partition: int, offset: int, row: Any) -> list[Any]:
+        """A row as a tuple's values: what a component in a process of its own would get."""
+        width = len(self.fields)
+        values = list(row) if isinstance(row, list | tuple) else [row]
+        if len(values) != width:
+            raise SparkJobError(
+                f"row {offset} of partition {partition} of the source of {self.name!r} has {len(values)} values, "
+                f"{_shown(row)}; its stream has {width} fields: {', '.join(self.fields)}"
+            )
+        for value in values:
+            kind = type(value)
+            if (kind is str and value.isascii()) or (kind is int and MIN_INT <= value <= MAX_INT):
+                continue
+            try:
+                return normalize(values)
+            except UnserializableValue as error:
+                raise SparkJobError(
+                    f"row {offset} of partition {partition} of the source of {self.name!r}, {_shown(row)}: {error}"
+                ) from None
+        return values
+
+
+_NONE = object()
+
+
+def _shown(row: object) -> str:
+    text = repr(row)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+
+
+def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) -> RDD[Any]:
+    """The rows of what was given for a spout's stream, as an RDD. Raises NotOnSparkError for what can't be one."""
+    from pyspark import RDD
+
+    if isinstance(given, RDD):
+        return given
+    schema = getattr(given, "schema", None)
+    if schema is None or not hasattr(given, "rdd"):
+        raise NotOnSparkError(
+            f"the source of {component!r} is an RDD or a DataFrame, not {_shown(given)}; "
+            "make one of a list with sc.parallelize(...)"
+        )
+    missing = [field for field in fields if field not in given.columns]
+    if missing:
+        raise NotOnSparkError(
+            f"the DataFrame for {component!r} has no column {missing[0]!r}; its stream's fields are "
+            f"{', '.join(fields)}, its columns {', '.join(given.columns)}: rename them with withColumnRenamed"
+        )
+    for field in fields:
+        problem = _not_json(schema[field].dataType)
+        if problem:
+            raise NotOnSparkError(
+                f"column {field!r} of the DataFrame for {component!r} is {problem}, which JSON does not have, and so no "
+                f"component could get it: cast it, df.withColumn({field!r}, df[{field!r}].cast('string'))"
+            )
+    frame: Any = given
+    return frame.select(*[frame[field] for field in fields]).rdd  # type: ignore[no-any-return]
+
+
+def _not_json(kind: Any) -> str | None:
+    """The name of a type that has no JSON form, in ``kind`` or within; None when there is none."""
+    from pyspark.sql import types
+
+    if isinstance(kind, types.ArrayType):
+        return _not_json(kind.elementType)
+    if isinstance(kind, types.MapType):
+        if not isinstance(kind.keyType, types.StringType):
+            return kind.simpleString()
+        return _not_json(kind.valueType)
+    if isinstance(kind, types.StructType):
+        return next(filter(None, (_not_json(field.dataType) for field in kind.fields)), None)
+    plain = (types.StringType, types.IntegralType, types.FloatType, types.DoubleType, types.BooleanType, types.NullType)
+    return None if isinstance(kind, plain) else str(kind.simpleString())
+
+
+def check_sources(topology: Topology, sources: Mapping[Any, Any]) -> dict[tuple[str, str], Any]:
+    """The sources by (spout, stream). Raises NotOnSparkError for one that belongs to no spout, or to no stream of it."""
+    found: dict[tuple[str, str], Any] = {}
+    for key, given in sources.items():
+        component, stream = key if isinstance(key, tuple) else (key, None)
+        spec = topology.components.get(component)
+        if spec is None or spec.kind != "spout":
+            what = "is a bolt" if spec is not None else "is no component"
+            raise NotOnSparkError(
+                f"sources: {component!r} {what} of topology {topology.name!r}; name a spout: "
+                f"{did_you_mean(str(component), topology.spouts)}"
+            )
+        if stream is None:
+            stream = next(iter(spec.streams)) if len(spec.streams) == 1 else "default"
+        if stream not in spec.streams:
+            raise NotOnSparkError(
+                f"sources: spout {component!r} has no stream {stream!r}; name one by ({component!r}, stream): "
+                f"{did_you_mean(stream, spec.streams)}"
+            )
+        found[component, stream] = given
+    return found

@@ -1,0 +1,240 @@
+"""A spout that runs as it is, in the driver: what it emits in a round is the round's source."""
+
+from __future__ import annotations
+
+import logging
+from random import Random
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from multilang.component.collector import SpoutCollector
+from multilang.component.report import describe
+from multilang.component.runner import close, start_spout
+from multilang.component.spout import Spout
+from multilang.local.actors import IDLE_ROUNDS
+from multilang.local.collector import Emitter
+from multilang.local.counters import TaskStats
+from multilang.local.links import Links
+from multilang.local.plan import Route, TaskPlan
+from multilang.local.tuples import Origin
+from multilang.protocol.codec import encode_id, loads, normalize
+from multilang.topology.shell import ShellComponent
+from spark_bridge.job.errors import ComponentStartError, NotOnSparkError, SparkJobError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from multilang.topology.model import ComponentSpec, Topology
+
+    Emitted = tuple[Any, list[Any], str | None, int | None]  # message id, values, stream, direct task
+
+
+def check_bound(spec: ComponentSpec, limit: int | None) -> None:
+    """Raise NotOnSparkError for a spout that has no end, or whose end can't be known."""
+    if isinstance(spec.component, ShellComponent):
+        raise NotOnSparkError(
+            f"spout {spec.id!r} is the program {spec.component.command[0]!r}, which can't say when it is exhausted: "
+            f"give it a source, {{{spec.id!r}: rdd}}"
+        )
+    if type(spec.component).exhausted is Spout.exhausted and limit is None:
+        raise NotOnSparkError(
+            f"spout {spec.id!r} has no end that Spark could wait for: give it a source, {{{spec.id!r}: rdd}}, define "
+            f"exhausted() in {type(spec.component).__name__}, or bound it, limits={{{spec.id!r}: 100_000}}"
+        )
+
+
+class _Collector(SpoutCollector):
+    """What stands behind a spout in the driver: keeps what is emitted for the round."""
+
+    def __init__(self, plan: TaskPlan, links: Links) -> None:
+        self._plan = plan
+        self._links = links
+        self._emitter = Emitter(plan, links, TaskStats())
+        self.emitted: list[Emitted] = []
+
+    def emit(
+        self,
+        values: Sequence[Any],
+        tup_id: Any = None,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None:
+        if need_task_ids or on_task_ids is not None:
+            raise SparkJobError(
+                f"{self._plan} asks for task ids, which are not known on Spark before the round has run; emit without"
+            )
+        route = self._plan.routes.get("default" if stream is None else stream)
+        if route is None or direct_task is not None or not isinstance(values, list | tuple) or len(values) != route.width:
+            values, _ = self._emitter.refuse(values, stream, direct_task)
+        else:
+            values = normalize(values)
+        if tup_id is not None:
+            tup_id = loads(encode_id(tup_id))
+        self.emitted.append((tup_id, values, stream, direct_task))
+        return None
+
+    def log(self, message: str, level: int = 2) -> None:
+        self._links.log(self._plan, message, level)
+
+    def report_error(self, message: str) -> None:
+        self._links.report(self._plan, message)
+
+    def report_metric(self, name: str, params: Any) -> None:
+        self._links.metric(self._plan, name, params)
+
+
+class _Task:
+    """One task of the spout. ``left``: how many more tuples it may emit."""
+
+    def __init__(self, plan: TaskPlan, links: Links, left: float) -> None:
+        self.plan = plan
+        self.left = left
+        self.idle = 0
+        self.component: Any = plan.spec.new()
+        self.collector = _Collector(plan, links)
+        try:
+            self.runner = start_spout(self.component, self.collector, plan.conf, plan.context)  # type: ignore[arg-type]
+            self.runner.activate()
+        except Exception as error:
+            said = describe(error, self.component, None, "in initialize")
+            raise ComponentStartError(f"{plan} can't be started: {said}") from error
+
+    @property
+    def exhausted(self) -> bool:
+        if self.left <= 0:
+            return not getattr(self.component, "waiting_for_replay", 0)
+        said = self.runner.exhausted()
+        return self.idle >= IDLE_ROUNDS if said is None else said
+
+    def ask(self) -> bool:
+        """Ask once; whether it emitted."""
+        emitted = self.collector.emitted
+        before = len(emitted)
+        if self.left > 0:
+            self.runner.next()
+        else:
+            self.component.replay()
+        new = len(emitted) - before
+        self.left -= new
+        self.idle = 0 if new else self.idle + 1
+        return bool(new)
+
+
+class SpoutFeed:
+    """The tasks of one spout. ``batch``: tuples that each may emit in one round."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        spec: ComponentSpec,
+        conf: Mapping[str, Any],
+        assignment: Mapping[int, str],
+        *,
+        limit: int | None,
+        batch: int,
+        report: Callable[[int, str], None],
+    ) -> None:
+        self.spec = spec
+        self.errors = 0
+        self._batch = batch
+        self._report = report
+        links = _links(self._said)
+        self.tasks = []
+        tasks = sorted(id for id, name in assignment.items() if name == spec.id)
+        for index, task in enumerate(tasks):
+            context = topology.context_for(task, assignment)
+            routes = {
+                name: Route(Origin(spec.id, name, task, stream.fields), stream.fields, [], _direct(topology, spec, name))
+                for name, stream in spec.streams.items()
+            }
+            plan = TaskPlan(task, spec, {**conf, **spec.conf}, context, routes)
+            share = float("inf") if limit is None else (limit + len(tasks) - 1 - index) // len(tasks)
+            self.tasks.append(_Task(plan, links, share))
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing more will come, replays included."""
+        return all(task.exhausted for task in self.tasks)
+
+    def emit(self) -> list[tuple[_Task, Emitted]]:
+        """What its tasks emit for the next round: replays first, as each spout has it."""
+        emitted: list[tuple[_Task, Emitted]] = []
+        for task in self.tasks:
+            while len(task.collector.emitted) < self._batch and not task.exhausted:
+                try:
+                    if not task.ask() and self._is_waiting(task):
+                        break
+                except Exception as error:
+                    raise SparkJobError(describe(error, task.component, None, "in next_tuple")) from error
+            emitted += [(task, each) for each in task.collector.emitted]
+            task.collector.emitted = []
+        return emitted
+
+    def settle(self, emitted: Sequence[tuple[_Task, Emitted]], failed: set[int]) -> None:
+        """Tell the spouts what came of their tuples. ``failed``: places in ``emitted``."""
+        for place, (task, (tup_id, *_)) in enumerate(emitted):
+            if tup_id is None:
+                continue
+            try:
+                (task.runner.fail if place in failed else task.runner.ack)(tup_id)
+            except Exception as error:  # noqa: BLE001  # user code
+                what = "fail" if place in failed else "ack"
+                self._said(task.plan, describe(error, task.component, None, f"in {what} of {tup_id!r}"))
+
+    def close(self) -> None:
+        """Tell them that it is over."""
+        for task in self.tasks:
+            try:
+                task.runner.deactivate()
+                close(task.component)
+            except Exception as error:  # noqa: BLE001  # user code
+                self._said(task.plan, describe(error, task.component, None, "in close"))
+
+    def _is_waiting(self, task: _Task) -> bool:
+        return bool(task.collector.emitted) or task.runner.exhausted() is not None
+
+    def _said(self, plan: TaskPlan, message: str) -> None:
+        self.errors += 1
+        self._report(plan.id, message)
+
+
+class SpoutReader:
+    """Reads, on an executor, what a spout emitted in the driver: one list for each partition."""
+
+    def read(self, _partition: int, rows: Iterator[Any]) -> Iterator[Any]:
+        """Offset (None: an unreliable tuple), values, stream and direct task of each."""
+        for chunk in rows:
+            for offset, (reliable, values, stream, direct) in enumerate(chunk):
+                yield offset if reliable else None, values, stream, direct
+
+
+def _direct(topology: Topology, spec: ComponentSpec, stream: str) -> frozenset[int] | None:
+    """Whether a subscriber takes direct emits; which tasks those are is looked up where the tuple is routed."""
+    inputs = [input_ for _, input_ in topology.subscribers(spec.id) if input_.stream == stream]
+    return frozenset() if any(input_.grouping.type == "direct" for input_ in inputs) else None
+
+
+def _links(report: Callable[[TaskPlan, str], None]) -> Links:
+    def log(plan: TaskPlan, message: str, level: int) -> None:
+        logging.getLogger(plan.component).log((5, 10, 20, 30, 40)[level], "%s", message, extra={"task": plan.id})
+
+    def metric(plan: TaskPlan, name: str, params: Any) -> None:
+        logging.getLogger(plan.component).debug("metric %s: %r", name, params, extra={"task": plan.id})
+
+    return Links(
+        out=[],
+        receivers={},
+        init=None,
+        ack=lambda *_: None,
+        fail=lambda *_: None,
+        later=lambda *_: None,
+        named={},
+        getrandbits=Random(0).getrandbits,
+        now=monotonic,
+        log=log,
+        report=report,
+        metric=metric,
+    )

@@ -1,0 +1,110 @@
+"""A bolt's task inside a Spark task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.component.report import describe
+from multilang.component.runner import close, start_bolt
+from multilang.local.actors import START_ATTEMPTS
+from multilang.local.counters import TaskStats
+from multilang.local.tuples import Origin
+from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from spark_bridge.job.collector import SparkBoltCollector, note
+from spark_bridge.job.errors import ComponentStartError
+from spark_bridge.job.keep import kept, restore
+from spark_bridge.job.tuples import SparkTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from multilang.local.links import Links
+    from multilang.local.plan import TaskPlan
+
+_SYSTEM = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",))
+_PRUNE_FROM = 10_000  # tuples that a bolt keeps, until those it has finished since are looked for
+
+
+class BoltTask:
+    """``process`` runs one tuple. ``failed``: gets the roots of what failed; ``held``: what it keeps for later."""
+
+    def __init__(self, plan: TaskPlan, links: Links, failed: set[int]) -> None:
+        self.plan = plan
+        self.stats = TaskStats()
+        self.held: list[SparkTuple] = []
+        self.left: list[str] = []
+        self._links = links
+        self._failed = failed
+        self._prune_at = _PRUNE_FROM
+        self._component: Any = None
+        self.execute: Callable[[Any], object]
+
+    def start(self, state: bytes | None) -> None:
+        """Give it a component of its own, initialized, with what it knew at the end of the last round."""
+        for attempt in range(1, START_ATTEMPTS + 1):
+            self._component = component = self.plan.spec.new()
+            collector = SparkBoltCollector(self.plan, self._links, self.stats, self._failed)
+            try:
+                self.execute = start_bolt(component, collector, self.plan.conf, self.plan.context)  # type: ignore[arg-type]
+                break
+            except Exception as error:
+                if attempt == START_ATTEMPTS:
+                    said = describe(error, component, None, "in initialize")  # type: ignore[arg-type]
+                    raise ComponentStartError(f"{self.plan} can't be started: {said}") from error
+        if state is not None:
+            restore(component, state)
+
+    def process(self, tup: Any) -> None:
+        """Run one tuple. An exception fails it, whatever kind of bolt this is, and the component lives on."""
+        self.stats.received += 1
+        try:
+            self.execute(tup)
+        except Exception as error:  # noqa: BLE001  # user code
+            self.died(error, tup)
+        if tup.unfinished:
+            self.hold(tup)
+
+    def died(self, error: Exception, tup: Any) -> None:
+        """An exception came out of it."""
+        component = self._component
+        component._collector.current = None
+        component._collector.anchors = ()
+        self._links.report(self.plan, describe(error, component, tup))
+        if tup.unfinished:
+            component._collector.fail(tup)
+
+    def hold(self, tup: SparkTuple) -> None:
+        """It has neither acked nor failed a tuple."""
+        self.held.append(tup)
+        if len(self.held) >= self._prune_at:
+            self.held = [each for each in self.held if each.unfinished]
+            self._prune_at = max(_PRUNE_FROM, 2 * len(self.held))
+
+    def tick(self) -> None:
+        """The one tick of a round, when all its tuples have been processed, for a bolt that is to get ticks at all."""
+        secs = self.plan.settings.tick_secs
+        if secs:
+            self.process(SparkTuple([secs], TICK_STREAM, _SYSTEM, 0))
+
+    def settle(self) -> None:
+        """All is over: what it still holds has failed, as it would by timing out."""
+        left = [tup for tup in self.held if tup.unfinished]
+        for tup in left:
+            note(self._failed, tup.root)
+        stats = self.stats
+        stats.lost = len(left)
+        stats.executed = stats.received
+        stats.acked = stats.received - stats.failed - len(left)
+
+    def state(self) -> bytes | None:
+        """What it knows, for the next round; ``left`` gets the names of what can't be carried."""
+        payload, self.left = kept(self._component)
+        return payload
+
+    def close(self) -> None:
+        """Tell it that it is over."""
+        try:
+            close(self._component)
+        except Exception as error:  # noqa: BLE001  # user code
+            self._links.report(self.plan, describe(error, self._component, None, "in close"))

@@ -1,0 +1,104 @@
+"""Waiting for a Spark job, and telling meanwhile how far it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import Event
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from spark_bridge.job.errors import ComponentStartError, SparkJobError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pyspark import RDD, SparkContext
+
+_STEP_SECS = 0.2
+
+
+@dataclass(frozen=True)
+class Progress:
+    """``round``: from 1; ``acked``: in the rounds before; ``done`` of ``tasks``: Spark's tasks in this one, its stages
+    together.
+    """
+
+    round: int
+    acked: int
+    done: int
+    tasks: int
+
+
+def collected(rdd: RDD[Any], sizes: list[int], tell: Callable[[int, int], None] | None) -> list[Any]:
+    """``rdd.collect()``. ``sizes``: tasks of each stage; ``tell``: called now and then with tasks done and tasks in all."""
+    sc = rdd.context
+    try:
+        if tell is None:
+            return rdd.collect()
+        return _watched(rdd, sc, sizes, tell)
+    except SparkJobError:
+        raise
+    except Exception as error:
+        raise _readable(error) from error
+
+
+def _watched(rdd: RDD[Any], sc: SparkContext, sizes: list[int], tell: Callable[[int, int], None]) -> list[Any]:
+    from pyspark import InheritableThread
+
+    group = f"multilang-{uuid4()}"
+    answer: list[Any] = []
+    done = Event()
+
+    def work() -> None:
+        try:
+            sc.setJobGroup(group, "multilang: a round of a topology")
+            answer.append(rdd.collect())
+        except Exception as error:  # noqa: BLE001  # raised again below, in the caller's thread
+            answer.append(error)
+        finally:
+            done.set()
+
+    thread = InheritableThread(target=work)
+    thread.start()
+    try:
+        while not done.wait(_STEP_SECS):
+            tell(_done(sc, group), sum(sizes))
+    except BaseException:
+        sc.cancelJobGroup(group)
+        thread.join()
+        raise
+    thread.join()
+    if isinstance(answer[0], Exception):
+        raise answer[0]
+    tell(sum(sizes), sum(sizes))
+    return answer[0]  # type: ignore[no-any-return]
+
+
+def _done(sc: SparkContext, group: str) -> int:
+    """Tasks that have ended, of the jobs of this group."""
+    tracker = sc.statusTracker()
+    total = 0
+    for job in tracker.getJobIdsForGroup(group):
+        info = tracker.getJobInfo(job)
+        for stage in info.stageIds if info is not None else ():
+            found = tracker.getStageInfo(stage)
+            total += found.numCompletedTasks if found is not None else 0
+    return total
+
+
+_MARK = "spark_bridge.job.errors."
+
+
+def _readable(error: Exception) -> Exception:
+    """The error that a task raised, out of what Spark wraps around it."""
+    text = str(error)
+    at = text.rfind(_MARK)
+    if at >= 0:
+        name, _, message = text[at + len(_MARK) :].partition(": ")
+        said = message.partition("\n\n\tat ")[0].partition("\n\tat ")[0].rstrip()
+        return (ComponentStartError if name == "ComponentStartError" else SparkJobError)(said)
+    at = text.rfind("Traceback (most recent call last)")
+    if at >= 0:
+        return SparkJobError(f"a Spark task failed:\n{text[at:].partition(chr(10) * 2)[0].rstrip()}")
+    return SparkJobError(f"the Spark job failed: {text.strip()[:2000]}")

@@ -1,0 +1,336 @@
+"""One Spark task: the topology's tasks that it hosts, what comes in to them, and what goes out."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from array import array
+from collections import deque
+from itertools import count
+from random import Random
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from multilang.local.actors import Later
+from multilang.local.links import Links
+from multilang.local.plan import TaskPlan
+from multilang.local.tuples import Origin
+from multilang.topology.shell import ShellComponent
+from spark_bridge.job.arrivals import Arrivals
+from spark_bridge.job.blocks import END, LIMIT, REPORT, STATE, Ledger, Record, unpacked
+from spark_bridge.job.routes import Routing, SparkRoute
+from spark_bridge.job.tasks import BoltTask
+from spark_bridge.job.tuples import SparkTuple, root_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from spark_bridge.job.job import Job
+
+    Out = tuple[int, Record]
+
+_LEVELS = (5, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)  # by Storm's number, 0 is trace
+_STEP = 512  # inputs between two looks at how full the boxes are
+_MAX_ERRORS = 20  # texts of errors that one worker reports; all are counted
+
+
+class Worker:
+    """The worker of number ``index`` at ``level``. ``run`` gives the records that leave it, keyed by who gets them."""
+
+    def __init__(self, job: Job, level: int, index: int) -> None:
+        self._job = job
+        self._level = level
+        self._index = index
+        self._out: list[tuple[Any, Any]] = []
+        self._failed: set[int] = set()
+        self._errors: deque[tuple[int, str]] = deque(maxlen=_MAX_ERRORS)
+        self._error_counts: dict[int, int] = {}
+        self._named: dict[str, Any] = {}
+        self._ids = count(1)
+        self._number = count()
+        self._sent = Ledger()
+        self._kinds: dict[tuple[str, str], list[set[str]]] = {}
+        seed = f"{job.seed}/{job.round}/{level}/{index}"
+        place = (level, index)
+        self._routing = Routing(job.topology, job.assignment, job.layout, place, job.outputs, seed)
+        self._links = self._make_links(Random(seed))
+        self._tasks: dict[int, Any] = {}
+        for task in job.layout.hosts.get(place, ()):
+            self._tasks[task] = self._bolt(task)
+        for task, bolt in self._tasks.items():
+            bolt.plan.routes.update(self._routes(task))
+
+    # ---- its life ----
+
+    def read(self, rows: Iterable[Any]) -> Iterator[Out]:
+        """At level 0: the rows of a source, or the states that bolts had at the end of the round before."""
+        found = self._job.layout.source_of(self._index)
+        if found is None:
+            yield from self._hand_on(rows)
+            return
+        source, number = found
+        self._start({})
+        yield from self._flush(LIMIT)
+        tasks = sorted(id for id, name in self._job.assignment.items() if name == source.component)
+        feed = _Feed(self, self._plan(tasks[number % len(tasks)]), source.stream)
+        picked = self._job.picked(self._index, rows)
+        every = 0
+        for offset, values, stream, direct in picked:
+            feed.emit(values, 0 if offset is None else root_of(self._index, offset), stream, direct)
+            every += 1
+            if not every % _STEP:
+                yield from self._flush(LIMIT)
+        yield from self._finish(every, feed)
+
+    def receive(self, records: Iterable[Out]) -> Iterator[Out]:
+        """At a later level: what the workers before sent here, and what is only passed on."""
+        arrivals = Arrivals()
+        try:
+            level = self._level
+            for _, record in records:
+                if record[1] == level:
+                    arrivals.put(Record(*record))
+                else:
+                    yield self._addressed(Record(*record))
+            states: dict[int, bytes] = {}
+            started = False
+            for record in arrivals:
+                if record.kind == STATE:
+                    states[record.what] = record.payload
+                    continue
+                if not started:
+                    started = True
+                    self._start(states)
+                yield from self._work(record)
+            if not started:
+                self._start(states)
+            yield from self._finish(0, None, arrivals.ledger)
+        finally:
+            arrivals.close()
+
+    def _start(self, states: dict[int, bytes]) -> None:
+        for task, bolt in self._tasks.items():
+            bolt.start(states.get(task))
+        self.drain()
+
+    def _work(self, record: Record) -> Iterator[Out]:
+        """The rows of one block."""
+        source, stream, target = record.what
+        component = self._job.assignment[source]
+        fields = self._job.topology.components[component].streams[stream].fields
+        origin = Origin(component, stream, source, fields, self._name_tuple)
+        rows, roots = unpacked(record.payload, record.rows)
+        bolt = self._tasks[target]
+        out = self._out
+        for start in range(0, len(roots), _STEP):
+            if type(bolt) is BoltTask:
+                execute = bolt.execute
+                bolt.stats.received += min(_STEP, len(roots) - start)
+                for values, root in zip(rows[start : start + _STEP], roots[start : start + _STEP], strict=True):
+                    # BoltTask.process, without the call
+                    tup = SparkTuple(values, stream, origin, root)
+                    try:
+                        execute(tup)
+                    except Exception as error:  # noqa: BLE001  # user code
+                        bolt.died(error, tup)
+                    if tup.unfinished:
+                        bolt.hold(tup)
+                    if out:
+                        self.drain()
+            else:
+                for values, root in zip(rows[start : start + _STEP], roots[start : start + _STEP], strict=True):
+                    bolt.process(SparkTuple(values, stream, origin, root))
+                    if out:
+                        self.drain()
+            yield from self._flush(LIMIT)
+
+    def _finish(self, rows: int, feed: _Feed | None, got: Ledger | None = None) -> Iterator[Out]:
+        """The input has ended: ticks, what is still in boxes, states, and the report."""
+        for bolt in self._tasks.values():
+            bolt.tick()
+            self.drain()
+            yield from self._flush(LIMIT)
+        for bolt in self._tasks.values():
+            bolt.settle()
+        yield from self._flush(1)
+        left: dict[str, set[str]] = {}
+        if self._job.keeps_states:
+            for task, bolt in self._tasks.items():
+                payload = bolt.state()
+                if payload is not None:
+                    yield self._addressed(self._record(STATE, END, 0, task, 0, payload))
+                if bolt.left:
+                    left.setdefault(bolt.plan.component, set()).update(bolt.left)
+        for bolt in self._tasks.values():
+            bolt.close()
+        self._out.clear()  # nothing is anchored any more, and nobody receives: as in the embedded cluster
+        report = {
+            "worker": (self._level, self._index),
+            "tasks": {task: self._counts(task, bolt.stats) for task, bolt in self._tasks.items()},
+            "failed": array("q", sorted(self._failed)).tobytes(),
+            "errors": list(self._errors),
+            "sent": self._sent.as_dict(),
+            "got": {} if got is None else got.as_dict(),
+            "rows": rows,
+            "kinds": self._kinds,
+            "left": {component: sorted(names) for component, names in left.items()},
+        }
+        if feed is not None:
+            report["tasks"][feed.task] = (0, feed.emitted, feed.transferred, 0, 0, 0)  # type: ignore[index]
+        yield self._addressed(self._record(REPORT, END, 0, None, 0, pickle.dumps(report, 5)))
+
+    def _counts(self, task: int, stats: Any) -> tuple[int, ...]:
+        # What took the short way through SparkRoute.places was not counted one by one; its boxes know how much it was.
+        short = sum(box.sent - box.counted for box in self._routing.boxes if box.owner == task)
+        errors = self._error_counts.get(task, 0)
+        return (stats.executed, stats.emitted + short, stats.transferred + short, stats.acked, stats.failed, errors)
+
+    # ---- what it sends ----
+
+    def _flush(self, limit: int) -> Iterator[Out]:
+        """Blocks of the boxes that hold at least so many rows."""
+        for box in self._routing.boxes:
+            if len(box.roots) >= limit:
+                if box.level == END:
+                    self._look_at(box)
+                rows, payload = box.take()
+                record = self._record(box.kind, box.level, box.worker, box.what, rows, payload)
+                if box.level != END:
+                    self._sent.add(box.level, box.worker, rows, payload)
+                yield self._addressed(record)
+
+    def _look_at(self, box: Any) -> None:
+        """Which types the columns of an output have, so that it can be a DataFrame."""
+        columns = zip(*box.rows, strict=True) if box.wide else [box.rows]
+        found = [set(map(_kind, column)) for column in columns]
+        known = self._kinds.setdefault(box.what, [set() for _ in found])
+        for seen, more in zip(known, found, strict=True):
+            seen |= more
+
+    def _record(self, kind: int, level: int, worker: int, what: Any, rows: int, payload: bytes) -> Record:
+        return Record(kind, level, worker, self._level, self._index, next(self._number), what, rows, payload)
+
+    def _addressed(self, record: Record) -> Out:
+        """To the worker itself when it is of the next level, else to any there, which passes it on."""
+        sizes = self._job.layout.sizes
+        here = self._level + 1
+        if here >= len(sizes):
+            return 0, record
+        return record.worker if record.level == here else (record.worker + self._index) % sizes[here], record
+
+    def _hand_on(self, records: Iterable[Out]) -> Iterator[Out]:
+        places = self._job.layout.places
+        for _, record in records:
+            old = Record(*record)
+            level, worker = places[old.what]
+            yield self._addressed(old._replace(level=level, worker=worker))
+
+    # ---- what its tasks are connected to ----
+
+    def drain(self) -> None:
+        """Make all deliveries inside this worker, each followed by all that it leads to."""
+        out = self._out
+        while out:
+            items = out[:]
+            out.clear()
+            self._run(items)
+
+    def _run(self, items: Iterable[tuple[Any, Any]]) -> None:
+        out = self._out
+        for bolt, tup in items:
+            if type(bolt) is Later:
+                bolt.execute(tup)
+            else:
+                bolt.process(tup)
+            if out:
+                mine = out[:]
+                out.clear()
+                self._run(mine)
+
+    def _plan(self, task: int) -> TaskPlan:
+        job = self._job
+        spec = job.topology.components[job.assignment[task]]
+        context = job.topology.context_for(task, job.assignment)
+        return TaskPlan(task, spec, {**job.conf, **spec.conf}, context, {})
+
+    def _bolt(self, task: int) -> Any:
+        plan = self._plan(task)
+        if isinstance(plan.spec.component, ShellComponent):
+            from spark_bridge.job.shell import ShellTask
+
+            return ShellTask(plan, self._links, self._failed)
+        return BoltTask(plan, self._links, self._failed)
+
+    def _routes(self, task: int) -> dict[str, Any]:
+        spec = self._job.topology.components[self._job.assignment[task]]
+        return self._routing.of(task, spec, self._tasks, self._out, self._name_tuple)
+
+    def _name_tuple(self, tup: Any) -> str:
+        """An id for a tuple whose id is asked for; it can be acked and anchored to by it."""
+        id = str(next(self._ids))
+        self._named[id] = tup
+        return id
+
+    def _make_links(self, rng: Random) -> Links:
+        return Links(
+            out=self._out,
+            receivers={},
+            init=None,
+            ack=_nothing,
+            fail=_nothing,
+            later=Later,
+            named=self._named,
+            getrandbits=rng.getrandbits,
+            now=monotonic,
+            log=self._log,
+            report=self._report,
+            metric=self._metric,
+        )
+
+    def _log(self, plan: TaskPlan, message: str, level: int) -> None:
+        logging.getLogger(plan.component).log(_LEVELS[level], "%s", message, extra={"task": plan.id})
+
+    def _report(self, plan: TaskPlan, message: str) -> None:
+        self._error_counts[plan.id] = self._error_counts.get(plan.id, 0) + 1
+        self._errors.append((plan.id, message))
+        logging.getLogger(plan.component).error("%s", message, extra={"task": plan.id})
+
+    def _metric(self, plan: TaskPlan, name: str, params: Any) -> None:
+        logging.getLogger(plan.component).debug("metric %s: %r", name, params, extra={"task": plan.id})
+
+
+class _Feed:
+    """A spout's task, as far as its rows are to be routed."""
+
+    def __init__(self, worker: Worker, plan: TaskPlan, stream: str) -> None:
+        self.task = plan.id
+        self.emitted = 0
+        self.transferred = 0
+        plan.routes.update(worker._routes(plan.id))
+        self._routes: dict[str, SparkRoute] = plan.routes  # type: ignore[assignment]
+        self._stream = stream
+        self._worker = worker
+        self._out = worker._out
+
+    def emit(self, values: list[Any], root: int, stream: str | None, direct: int | None) -> None:
+        """One row."""
+        route = self._routes[self._stream if stream is None else stream]
+        if direct is not None:
+            targets: Any = (direct,) if route.direct is not None and direct in route.direct else ()
+        else:
+            targets = () if route.choose is None else route.choose(values)
+        self.emitted += 1
+        self.transferred += len(targets)
+        if targets or route.output is not None:
+            route.give(values, targets, root)
+        if self._out:
+            self._worker.drain()
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
+
+
+def _nothing(*_: object) -> None:
+    """There are no ackers: a stage has seen all of its input when it ends."""
