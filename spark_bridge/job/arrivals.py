@@ -6,7 +6,7 @@ import os
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING
 
-from spark_bridge.job.blocks import Ledger, Record
+from spark_bridge.job.blocks import ROWS, Ledger, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,8 @@ class Arrivals:
         key = (record.kind, record.from_level, record.from_worker, record.number)
         self._index.append((key, record._replace(payload=b""), self._end, len(payload)))
         self._end += len(payload)
-        self.ledger.add(record.from_level, record.from_worker, record.rows, payload)
+        if record.kind == ROWS:
+            self.ledger.add(record.from_level, record.from_worker, record.rows, payload)
 
     def __iter__(self) -> Iterator[Record]:
         """All blocks: states first, then rows."""

@@ -42,7 +42,7 @@ class Box:
     came through ``add``, and were counted by who called it.
     """
 
-    __slots__ = ("counted", "kind", "level", "owner", "roots", "rows", "sent", "wide", "what", "worker")
+    __slots__ = ("counted", "kind", "level", "owner", "roots", "rows", "sent", "what", "wide", "worker")
 
     def __init__(self, owner: int, kind: int, level: int, worker: int, what: Any, wide: bool) -> None:
         self.owner = owner
@@ -76,7 +76,7 @@ def packed(rows: Sequence[Any], roots: Sequence[Any], wide: bool) -> bytes:
     """Rows as columns. One string that is in a column many times is the same object, and written once."""
     columns = list(zip(*rows, strict=True)) if wide else [rows]
     try:
-        behind: Any = array("q", roots).tobytes()
+        behind: Any = _planes(array("q", roots).tobytes())
     except TypeError:  # some have several roots
         behind = list(roots)
     return pickle.dumps((columns, behind), 5)
@@ -92,11 +92,24 @@ def unpacked(payload: bytes, count: int) -> tuple[list[list[Any]], list[Any]]:
         rows = list(map(list, zip(*columns, strict=True)))
     else:
         rows = [[] for _ in range(count)]
-    if isinstance(behind, bytes):
+    if isinstance(behind, tuple):
         roots = array("q")
-        roots.frombytes(behind)
+        roots.frombytes(_joined(behind, count))
         behind = roots.tolist()
     return rows, behind
+
+
+def _planes(numbers: bytes) -> tuple[bytes, ...]:
+    """64-bit numbers as eight rows of bytes; a row of nothing but one byte, as most are here, is that byte."""
+    planes = [numbers[start::8] for start in range(8)]
+    return tuple(plane[:1] if plane.count(plane[:1]) == len(plane) else plane for plane in planes)
+
+
+def _joined(planes: tuple[bytes, ...], count: int) -> bytearray:
+    numbers = bytearray(8 * count)
+    for start, plane in enumerate(planes):
+        numbers[start::8] = plane if len(plane) == count else plane * count
+    return numbers
 
 
 class Ledger:

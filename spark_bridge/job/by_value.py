@@ -6,19 +6,19 @@ import os
 import sys
 import sysconfig
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pyspark import cloudpickle
+from pyspark import cloudpickle as _cloudpickle
 
 from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
-    from typing import Any
 
     from multilang.topology.model import Topology
 
+cloudpickle: Any = _cloudpickle
 _INSTALLED_ALWAYS = frozenset(("multilang", "spark_bridge", "pyspark"))
 
 
@@ -60,16 +60,16 @@ def _modules(topology: Topology) -> Iterator[ModuleType]:
             yield module
 
 
+_LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
+
+
 def _folder(module: ModuleType | None) -> str | None:
     """Where a module lies that is not installed."""
     file = getattr(module, "__file__", None)
     if module is None or not file or module.__name__.partition(".")[0] in _INSTALLED_ALWAYS:
         return None
-    folder = os.path.dirname(os.path.abspath(file))
+    folder: str = os.path.dirname(os.path.abspath(file))
     paths = sysconfig.get_paths()
     if any(folder == path or folder.startswith(path + os.sep) for path in {paths[key] for key in _LIBRARIES}):
         return None
     return folder
-
-
-_LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")

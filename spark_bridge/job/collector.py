@@ -103,7 +103,7 @@ def _emit(  # noqa: C901  # one body, since each call from here costs a share of
             else:
                 values = [*values]
         if root is None:
-            root = joined(emitter.live(anchors, values, stream, direct_task))  # type: ignore[arg-type]
+            root = joined(emitter.live(anchors, values, stream, direct_task))
         targets: Sequence[int]
         if direct_task is not None:
             targets = emitter.targets(route, values, direct_task)  # type: ignore[arg-type]
@@ -114,7 +114,7 @@ def _emit(  # noqa: C901  # one body, since each call from here costs a share of
         stats.emitted += 1
         stats.transferred += len(targets)
         if targets or route.output is not None:  # type: ignore[union-attr]
-            route.give(values, targets, root)  # type: ignore[arg-type,union-attr]
+            route.give(values, targets, root)  # type: ignore[union-attr]
         if need_task_ids or on_task_ids is not None:
             return emitter.answer(targets, need_task_ids, on_task_ids)
         return None

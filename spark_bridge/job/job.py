@@ -44,7 +44,9 @@ class Job:
         self.round = round
         self.keeps_states = keeps_states
 
-    def picked(self, worker: int, rows: Iterable[Any]) -> Iterator[tuple[int | None, list[Any], str | None, int | None]]:
+    def picked(
+        self, worker: int, rows: Iterable[Any]
+    ) -> Iterator[tuple[int | None, list[Any], str | None, int | None]]:
         """The rows of a source that this round is about: offset (None: unreliable), values, stream and direct task."""
         for source, reader in zip(self.layout.sources, self.readers, strict=True):
             if source.first <= worker < source.first + source.size:

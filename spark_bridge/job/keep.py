@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 from typing import TYPE_CHECKING
 
@@ -39,6 +38,5 @@ def restore(component: object, payload: bytes) -> None:
 
 
 def _dumped(value: object) -> bytes:
-    buffer = io.BytesIO()
-    cloudpickle.CloudPickler(buffer).dump(value)
-    return buffer.getvalue()
+    pickler: Any = cloudpickle
+    return pickler.dumps(value)  # type: ignore[no-any-return]

@@ -80,7 +80,7 @@ class JobResult:
             return record[0] == OUTPUT and record[6] == key  # type: ignore[no-any-return]
 
         parts: Any = [part.filter(wanted).flatMap(rows) for part in self._parts]
-        return parts[0] if len(parts) == 1 else self._spark.sparkContext.union(parts)  # type: ignore[no-any-return]
+        return parts[0] if len(parts) == 1 else self._spark.sparkContext.union(parts)
 
     def dataframe(self, component: str, stream: str = "default", schema: StructType | None = None) -> DataFrame:
         """The same with the declared fields as columns: text, long, double or boolean by what was emitted.
@@ -96,8 +96,7 @@ class JobResult:
 
             kinds = self._kinds.get(key) or [set() for _ in fields]
             columns = [
-                _column(f"field {field!r} of {component!r}", found)
-                for field, found in zip(fields, kinds, strict=True)
+                _column(f"field {field!r} of {component!r}", found) for field, found in zip(fields, kinds, strict=True)
             ]
             schema = types.StructType(
                 [

@@ -207,9 +207,7 @@ class _Run:
         records = records.map(_record).persist(StorageLevel.DISK_ONLY)
         tasks = [*job.layout.sizes]
         tell = None if self._progress is None else self._tell
-        report = RoundReport(
-            job.layout, collected(records.filter(_is_report), tasks, tell), self._described
-        )
+        report = RoundReport(job.layout, collected(records.filter(_is_report), tasks, tell), self._described)
         self._result._add(records, report.kinds)
         for task, counts in report.tasks.items():
             sums = self._sums.setdefault(task, [0] * len(counts))
@@ -271,8 +269,12 @@ class _Run:
     def _counters(self, feeds: list[RowFeed | EmittedFeed]) -> dict[str, Counters]:
         counters = {}
         for id, spec in self._topology.components.items():
-            of_tasks = [self._sums[task] for task, name in self._assignment.items() if name == id and task in self._sums]
-            executed, emitted, transferred, acked, failed, errors = (sum(each) for each in zip(*of_tasks, strict=True)) if of_tasks else (0,) * 6
+            of_tasks = [
+                self._sums[task] for task, name in self._assignment.items() if name == id and task in self._sums
+            ]
+            executed, emitted, transferred, acked, failed, errors = (
+                (sum(each) for each in zip(*of_tasks, strict=True)) if of_tasks else (0,) * 6
+            )
             lost = 0
             unfinished = 0
             if spec.kind == "bolt":
@@ -312,7 +314,11 @@ def _outputs(topology: Topology, wanted: Iterable[str | tuple[str, str]] | None)
 
 def _function(job: Job, level: int) -> Callable[[int, Iterable[Any]], Iterable[Any]]:
     stage = Stage(job, level)
-    return lambda index, records: stage(index, records)
+
+    def run(index: int, records: Iterable[Any]) -> Iterable[Any]:
+        return stage(index, records)
+
+    return run
 
 
 def _record(keyed: tuple[int, Any]) -> Any:

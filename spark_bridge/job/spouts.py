@@ -37,7 +37,7 @@ def check_bound(spec: ComponentSpec, limit: int | None) -> None:
             f"spout {spec.id!r} is the program {spec.component.command[0]!r}, which can't say when it is exhausted: "
             f"give it a source, {{{spec.id!r}: rdd}}"
         )
-    if type(spec.component).exhausted is Spout.exhausted and limit is None:
+    if getattr(type(spec.component), "exhausted", None) is Spout.exhausted and limit is None:
         raise NotOnSparkError(
             f"spout {spec.id!r} has no end that Spark could wait for: give it a source, {{{spec.id!r}: rdd}}, define "
             f"exhausted() in {type(spec.component).__name__}, or bound it, limits={{{spec.id!r}: 100_000}}"
@@ -67,7 +67,12 @@ class _Collector(SpoutCollector):
                 f"{self._plan} asks for task ids, which are not known on Spark before the round has run; emit without"
             )
         route = self._plan.routes.get("default" if stream is None else stream)
-        if route is None or direct_task is not None or not isinstance(values, list | tuple) or len(values) != route.width:
+        if (
+            route is None
+            or direct_task is not None
+            or not isinstance(values, list | tuple)
+            or len(values) != route.width
+        ):
             values, _ = self._emitter.refuse(values, stream, direct_task)
         else:
             values = normalize(values)
@@ -93,13 +98,14 @@ class _Task:
         self.plan = plan
         self.left = left
         self.idle = 0
-        self.component: Any = plan.spec.new()
+        component: Any = plan.spec.new()
+        self.component = component
         self.collector = _Collector(plan, links)
         try:
-            self.runner = start_spout(self.component, self.collector, plan.conf, plan.context)  # type: ignore[arg-type]
+            self.runner = start_spout(component, self.collector, plan.conf, plan.context)
             self.runner.activate()
         except Exception as error:
-            said = describe(error, self.component, None, "in initialize")
+            said = describe(error, component, None, "in initialize")
             raise ComponentStartError(f"{plan} can't be started: {said}") from error
 
     @property
@@ -147,7 +153,9 @@ class SpoutFeed:
         for index, task in enumerate(tasks):
             context = topology.context_for(task, assignment)
             routes = {
-                name: Route(Origin(spec.id, name, task, stream.fields), stream.fields, [], _direct(topology, spec, name))
+                name: Route(
+                    Origin(spec.id, name, task, stream.fields), stream.fields, [], _direct(topology, spec, name)
+                )
                 for name, stream in spec.streams.items()
             }
             plan = TaskPlan(task, spec, {**conf, **spec.conf}, context, routes)

@@ -82,10 +82,19 @@ class BoltTask:
             self._prune_at = max(_PRUNE_FROM, 2 * len(self.held))
 
     def tick(self) -> None:
-        """The one tick of a round, when all its tuples have been processed, for a bolt that is to get ticks at all."""
+        """One tick, for a bolt that is to get ticks at all."""
         secs = self.plan.settings.tick_secs
         if secs:
             self.process(SparkTuple([secs], TICK_STREAM, _SYSTEM, 0))
+
+    @property
+    def holds(self) -> bool:
+        """Whether it keeps tuples that it has neither acked nor failed."""
+        self.held = [tup for tup in self.held if tup.unfinished]
+        return bool(self.held)
+
+    def finish(self) -> None:
+        """What a bolt of this process is to do with its tuples, it has done by now."""
 
     def settle(self) -> None:
         """All is over: what it still holds has failed, as it would by timing out."""

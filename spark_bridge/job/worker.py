@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
+    from multilang.local.conf import Settings
     from spark_bridge.job.job import Job
 
     Out = tuple[int, Record]
@@ -148,7 +149,13 @@ class Worker:
     def _finish(self, rows: int, feed: _Feed | None, got: Ledger | None = None) -> Iterator[Out]:
         """The input has ended: ticks, what is still in boxes, states, and the report."""
         for bolt in self._tasks.values():
-            bolt.tick()
+            for _ in range(_ticks(bolt.plan.settings)):
+                bolt.tick()
+                self.drain()
+                yield from self._flush(LIMIT)
+                if not bolt.holds:
+                    break
+            bolt.finish()
             self.drain()
             yield from self._flush(LIMIT)
         for bolt in self._tasks.values():
@@ -203,7 +210,7 @@ class Worker:
     def _look_at(self, box: Any) -> None:
         """Which types the columns of an output have, so that it can be a DataFrame."""
         columns = zip(*box.rows, strict=True) if box.wide else [box.rows]
-        found = [set(map(_kind, column)) for column in columns]
+        found = [{kind.__name__ for kind in set(map(type, column))} for column in columns]
         known = self._kinds.setdefault(box.what, [set() for _ in found])
         for seen, more in zip(known, found, strict=True):
             seen |= more
@@ -328,8 +335,9 @@ class _Feed:
             self._worker.drain()
 
 
-def _kind(value: object) -> str:
-    return type(value).__name__
+def _ticks(settings: Settings) -> int:
+    """One, and then as many as would come until a tuple that the bolt keeps has timed out."""
+    return max(1, int(settings.message_timeout_secs / settings.tick_secs)) if settings.tick_secs else 1
 
 
 def _nothing(*_: object) -> None:

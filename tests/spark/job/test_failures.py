@@ -1,0 +1,169 @@
+"""What fails is named and replayed; what Spark does over again is counted once."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from multilang import TopologyBuilder
+from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
+from tests.spark.job.components import (
+    Batches,
+    CantStart,
+    DiesOnce,
+    FailsAtFirst,
+    FailsPairs,
+    Forgets,
+    Pairs,
+    Parts,
+    Rows,
+    Sums,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+ROWS = [(f"k{n % 7}", n) for n in range(100)]
+SUMS = {f"k{k}": sum(n for _, n in ROWS if n % 7 == k) for k in range(7)}
+
+
+def failing(tasks: int = 1, grouping: str = "shuffle"):
+    """rows -> fails -> sums: a tuple fails before anything was emitted for it, so nothing is counted twice."""
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    declarer = builder.set_bolt("fails", FailsAtFirst, parallelism=tasks)
+    declarer.shuffle_grouping("rows") if grouping == "shuffle" else declarer.fields_grouping("rows", "key")
+    builder.set_bolt("sums", Sums, parallelism=2).fields_grouping("fails", "key")
+    return builder.build("failing")
+
+
+def latest(rows):
+    """Of sums that were said in each round, the last, which is the greatest."""
+    sums: dict[str, int] = {}
+    for key, total, _ in rows:
+        sums[key] = max(total, sums.get(key, 0))
+    return sums
+
+
+@pytest.mark.parametrize(("tasks", "grouping"), [(1, "shuffle"), (2, "fields")])
+def test_failed_rows_are_replayed_until_they_are_acked_and_bolts_go_on_from_what_they_know(
+    spark: SparkSession, tasks: int, grouping: str
+) -> None:
+    # Three attempts are needed: only a bolt that remembers the first two lets the third pass.
+    conf = {"test.fail": [3, 50, 99], "test.times": [1, 2, 2]}
+    rdd = spark.sparkContext.parallelize(ROWS, 3)
+    with run_topology(failing(tasks, grouping), {"rows": rdd}, spark, conf=conf) as result:
+        assert (result.acked, result.lost, result.failed, result.rounds) == (100, 0, [], 3)
+        assert latest(result.rdd("sums").collect()) == SUMS
+    counters = result.counters
+    assert (counters["rows"].acked, counters["rows"].failed, counters["rows"].lost) == (100, 5, 0)
+    assert (counters["fails"].executed, counters["fails"].failed, counters["fails"].acked) == (105, 5, 100)
+    assert counters["fails"].errors == 5
+    assert "ValueError in component 'fails'" in result.errors[0].message
+    assert "not yet" in str(result.errors[0])
+
+
+def test_what_fails_at_every_attempt_is_named(spark: SparkSession) -> None:
+    conf = {"test.fail": [3, 50], "test.times": [9, 1]}
+    rdd = spark.sparkContext.parallelize(ROWS, 2)
+    with run_topology(failing(), {"rows": rdd}, spark, conf=conf, max_replays=2) as result:
+        assert (result.acked, result.lost, result.rounds) == (99, 1, 3)
+    assert [(each.component, each.id, each.values) for each in result.failed] == [("rows", (0, 3), ["k3", 3])]
+    assert str(result.failed[0]) == "'rows' (0, 3): ['k3', 3]"
+    with run_topology(failing(), {"rows": rdd}, spark, conf=conf, max_replays=0) as result:
+        assert (result.acked, result.lost, result.rounds) == (98, 2, 1)
+
+
+def test_a_tuple_neither_acked_nor_failed_has_failed_at_the_end(spark: SparkSession) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("forgets", Forgets, parallelism=2).shuffle_grouping("rows")
+    rdd = spark.sparkContext.parallelize(ROWS, 2)
+    conf = {"test.forget": [7, 8, 60]}
+    with run_topology(builder.build("forget"), {"rows": rdd}, spark, conf=conf, max_replays=1) as result:
+        assert (result.acked, result.lost, result.rounds) == (97, 3, 2)
+        assert sorted(each.values[1] for each in result.failed) == [7, 8, 60]
+        assert result.rdd("forgets").count() == 103  # what it emitted was emitted, at each attempt
+    assert result.counters["forgets"].unfinished == 6
+
+
+def test_a_tuple_anchored_to_two_fails_both(spark: SparkSession) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("parts", Parts, parallelism=2).shuffle_grouping("rows")
+    builder.set_bolt("pairs", Pairs, parallelism=2).fields_grouping("parts", "key", stream="even").fields_grouping(
+        "parts", "key", stream="odd"
+    )
+    builder.set_bolt("last", FailsPairs, parallelism=2).shuffle_grouping("pairs")
+    rows = [(f"order{n // 2}", n) for n in range(40)]
+    rdd = spark.sparkContext.parallelize(rows, 4)
+    topology = builder.build("join")
+    with run_topology(topology, {"rows": rdd}, spark, conf={"test.bad": "order7"}, max_replays=1) as result:
+        assert (result.acked, result.lost) == (38, 2)
+        assert sorted(each.values[1] for each in result.failed) == [14, 15]
+    alone = rdd.filter(lambda row: row[1] != 9)
+    with run_topology(topology, {"rows": alone}, spark, conf={"test.bad": ""}, max_replays=0) as result:
+        assert [each.values for each in result.failed] == [["order4", 8]]  # it waited for its other half in vain
+
+
+def test_batches_are_handed_over_by_the_ticks_at_the_end(spark: SparkSession) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("batches", Batches, parallelism=2).fields_grouping("rows", "key")
+    rdd = spark.sparkContext.parallelize(ROWS, 3)
+    with run_topology(builder.build("batches"), {"rows": rdd}, spark) as result:
+        assert (result.acked, result.lost) == (100, 0)
+        sums: dict[str, int] = {}
+        for key, total in result.rdd("batches").collect():
+            sums[key] = sums.get(key, 0) + total
+    assert sums == SUMS
+
+
+def test_a_python_worker_that_dies_is_started_again_and_nothing_is_counted_twice(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("a", DiesOnce, parallelism=2, conf={"test.die": [5, 60]}).shuffle_grouping("rows")
+    builder.set_bolt("b", DiesOnce, parallelism=2, conf={"test.die": [11, 70, 99]}).fields_grouping("a", "key")
+    builder.set_bolt("sums", Sums, parallelism=2).fields_grouping("b", "key")
+    rdd = spark.sparkContext.parallelize(ROWS, 2)
+    conf = {"test.folder": str(tmp_path)}
+    with run_topology(builder.build("dies"), {"rows": rdd}, spark, conf=conf) as result:
+        assert (result.acked, result.lost, result.rounds) == (100, 0, 1)
+        assert {key: (total, tuples) for key, total, tuples in result.rdd("sums").collect()} == {
+            key: (total, sum(k == key for k, _ in ROWS)) for key, total in SUMS.items()
+        }
+    assert sorted(os.listdir(tmp_path)) == sorted(f"died-{n}" for n in (5, 11, 60, 70, 99))
+    assert result.counters["rows"].emitted == result.counters["sums"].executed - 2 == 100  # and a tick for each task
+
+
+def test_a_component_that_cannot_start_is_named(spark: SparkSession) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("store", CantStart).global_grouping("rows")
+    with pytest.raises(
+        ComponentStartError, match=r"bolt 'store' \(task 3\) can't be started: RuntimeError.*no database"
+    ):
+        run_topology(builder.build("cant"), {"rows": spark.sparkContext.parallelize(ROWS, 2)}, spark)
+
+
+def test_a_row_that_is_no_tuple_is_named(spark: SparkSession) -> None:
+    sc = spark.sparkContext
+    with pytest.raises(
+        SparkJobError, match=r"row 1 of partition 0 of the source of 'rows' has 3 values, \('k', 1, 2\)"
+    ):
+        run_topology(
+            failing(),
+            {"rows": sc.parallelize([("k", 1), ("k", 1, 2)], 1)},
+            spark,
+            conf={"test.fail": [], "test.times": []},
+        )
+    with pytest.raises(SparkJobError, match=r"row 0 of partition 0 .*bytes"):
+        run_topology(
+            failing(), {"rows": sc.parallelize([("k", b"1")], 1)}, spark, conf={"test.fail": [], "test.times": []}
+        )

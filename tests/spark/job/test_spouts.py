@@ -1,0 +1,103 @@
+"""Spouts that run as they are, and what Spark can't express."""
+
+from __future__ import annotations
+
+from collections import Counter
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import pytest
+
+from multilang import ShellSpout, TopologyBuilder
+from spark_bridge.job import NotOnSparkError, run_topology
+from tests.spark.job.components import Endless, FailsAtFirst, Numbers, Rows, Seen, Sums
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def numbers(parallelism: int = 1):
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers, parallelism=parallelism)
+    builder.set_bolt("fails", FailsAtFirst, parallelism=2).fields_grouping("numbers", "key")
+    builder.set_bolt("sums", Sums, parallelism=2).fields_grouping("fails", "key")
+    return builder.build("numbers")
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_a_spout_runs_until_it_is_exhausted_and_is_told_what_was_acked(
+    spark: SparkSession, tmp_path: Path, parallelism: int
+) -> None:
+    conf = {"test.numbers": 100, "test.folder": str(tmp_path), "test.fail": [4, 77], "test.times": [2, 1]}
+    with run_topology(numbers(parallelism), {}, spark, conf=conf, batch=40) as result:
+        assert (result.acked, result.lost) == (100, 0)
+        sums: dict[str, int] = {}
+        for key, total, _ in result.rdd("sums").collect():
+            sums[key] = max(total, sums.get(key, 0))
+    assert sums == {f"k{k}": sum(n for n in range(100) if n % 3 == k) for k in range(3)}
+    told = Counter(line for file in tmp_path.iterdir() for line in file.read_text().splitlines())
+    assert told == Counter(f"acked {n}" for n in range(100))
+    assert result.rounds >= 3  # forty in each at the most, or the second replay of 4
+    assert (result.counters["numbers"].acked, result.counters["numbers"].failed) == (100, 3)
+
+
+def test_what_a_spout_gives_up_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    conf = {"test.numbers": 10, "test.folder": str(tmp_path), "test.fail": [4], "test.times": [1000]}
+    with run_topology(numbers(), {}, spark, conf=conf, max_replays=2) as result:
+        assert (result.acked, result.lost) == (9, 1)
+    assert [(each.component, each.id, each.values) for each in result.failed] == [("numbers", 4, ["k1", 4])]
+
+
+def test_an_endless_spout_needs_a_bound(spark: SparkSession) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("endless", Endless, parallelism=2)
+    builder.set_bolt("seen", Seen).global_grouping("endless")
+    topology = builder.build("endless")
+    with pytest.raises(NotOnSparkError, match=r"spout 'endless' has no end .*exhausted\(\) in Endless.*limits="):
+        run_topology(topology, {}, spark)
+    with run_topology(topology, {}, spark, limits={"endless": 25}) as result:
+        assert result.rdd("seen").count() == 25
+    assert result.counters["endless"].emitted == 25
+
+
+def test_what_spark_cannot_express_is_refused_by_name(spark: SparkSession) -> None:
+    rdd = spark.sparkContext.parallelize([("a", 1)], 1)
+
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("a", Seen).shuffle_grouping("rows").shuffle_grouping("b")
+    builder.set_bolt("b", Seen).shuffle_grouping("a")
+    with pytest.raises(NotOnSparkError, match=r"topology 'cycle' has a cycle through 'a', 'b'"):
+        run_topology(builder.build("cycle"), {"rows": rdd}, spark)
+
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_spout("other", ShellSpout(["ruby", "x.rb"], output_fields=["n"]))
+    builder.set_bolt("a", Seen).shuffle_grouping("rows").shuffle_grouping("other")
+    topology = builder.build("refused")
+    with pytest.raises(NotOnSparkError, match=r"spout 'other' is the program 'ruby'.*give it a source"):
+        run_topology(topology, {"rows": rdd}, spark)
+    with pytest.raises(NotOnSparkError, match=r"spout 'rows' has no end"):
+        run_topology(topology, {"other": rdd}, spark)
+    with pytest.raises(NotOnSparkError, match=r"sources: 'row' is no component .*did you mean 'rows'"):
+        run_topology(topology, {"row": rdd}, spark)
+    with pytest.raises(NotOnSparkError, match=r"sources: 'a' is a bolt"):
+        run_topology(topology, {"a": rdd}, spark)
+    with pytest.raises(NotOnSparkError, match=r"the source of 'rows' is an RDD or a DataFrame, not \[1\]"):
+        run_topology(topology, {"rows": [1], "other": rdd}, spark)
+    with pytest.raises(NotOnSparkError, match=r"outputs: there is no stream 'b'"):
+        run_topology(topology, {"rows": rdd, "other": rdd}, spark, outputs=["b"])
+    with pytest.raises(NotOnSparkError, match=r"max_replays is -1"):
+        run_topology(topology, {"rows": rdd, "other": rdd}, spark, max_replays=-1)
+
+
+def test_a_component_that_cannot_be_pickled_is_named(spark: SparkSession) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("seen", Seen).shuffle_grouping("rows")
+    topology = builder.build("unpicklable")
+    topology.components["seen"].component.lock = Lock()
+    with pytest.raises(NotOnSparkError, match=r"bolt 'seen' can't be sent to Spark's executors.*initialize"):
+        run_topology(topology, {"rows": spark.sparkContext.parallelize([("a", 1)], 1)}, spark)
