@@ -24,6 +24,7 @@ ELSEWHERE = {
     "conformance": ("conformance", "conformance"),
     "list": ("topologies", "list_topologies"),
     "logs": ("logs", "logs"),
+    "spark": ("spark", "spark"),
     "submit": ("submit", "submit"),
 }
 

@@ -33,7 +33,7 @@ class SparkBoltCollector(LocalBoltCollector):
     def __init__(self, plan: TaskPlan, links: Links, stats: TaskStats, failed: set[int]) -> None:
         self._plan = plan
         self._links = links
-        emitter = Emitter(plan, links, stats)
+        self._emitter = emitter = Emitter(plan, links, stats)
         self.emit = _emit(self, emitter, automatic=False)  # type: ignore[method-assign]
         self.emit_anchored = _emit(self, emitter, automatic=True)  # type: ignore[method-assign]
         self.emit_many = _emit_many(self, emitter, self.emit, automatic=False)  # type: ignore[method-assign]

@@ -95,6 +95,7 @@ class _Run:
             for task, id in self._assignment.items()
             if (spec := topology.components.get(id)) is not None
         }
+        _check_wrapped(topology)
         in_order(topology)  # refuses cycles before anything else is looked at
         found = check_sources(topology, sources)
         self._limits = dict(limits)
@@ -292,6 +293,16 @@ class _Run:
                 id, spec.kind, spec.tasks, emitted, transferred, executed, acked, failed, 0, lost, unfinished, errors
             )
         return counters
+
+
+def _check_wrapped(topology: Topology) -> None:
+    """Refuse what higher systems put around components: they count on streams that flow while a batch runs."""
+    for spec in topology.components.values():
+        if getattr(spec.component, "wrapped", None) is not None:
+            raise NotOnSparkError(
+                f"{spec.kind} {spec.id!r} runs inside a {type(spec.component).__name__}, part of a system of state, calls or "
+                "transactions that has no form on Spark yet: run the topology on the embedded cluster or on Storm"
+            )
 
 
 def _outputs(topology: Topology, wanted: Iterable[str | tuple[str, str]] | None) -> list[tuple[str, str]]:

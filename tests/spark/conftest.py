@@ -23,6 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("spark"))  # in one process: one JVM
+            item.add_marker(pytest.mark.timeout(600))  # Spark starts processes, and the machine may be busy
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from tests.spark.job.components import FailsAtFirst, Parts, Sums
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EXAMPLES = 300 if os.environ.get("MULTILANG_SOAK") == "full" else 8
+EXAMPLES = 300 if os.environ.get("MULTILANG_SOAK") == "full" else 6
 
 
 class Given(ReliableSpout):

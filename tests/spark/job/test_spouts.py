@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang import ShellSpout, TopologyBuilder
+from multilang.state import StatefulBolt
 from spark_bridge.job import NotOnSparkError, run_topology
 from tests.spark.job.components import Endless, FailsAtFirst, Numbers, Rows, Seen, Sums
 
@@ -101,3 +102,15 @@ def test_a_component_that_cannot_be_pickled_is_named(spark: SparkSession) -> Non
     topology.components["seen"].component.lock = Lock()
     with pytest.raises(NotOnSparkError, match=r"bolt 'seen' can't be sent to Spark's executors.*initialize"):
         run_topology(topology, {"rows": spark.sparkContext.parallelize([("a", 1)], 1)}, spark)
+
+
+def test_stateful_bolts_are_refused(spark: SparkSession) -> None:
+    class Kept(StatefulBolt):
+        def process(self, tup):
+            self.ack(tup)
+
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("kept", Kept()).shuffle_grouping("rows")
+    with pytest.raises(NotOnSparkError, match=r"bolt 'kept' runs inside a .*run the topology on the embedded cluster"):
+        run_topology(builder.build("stateful"), {"rows": spark.sparkContext.parallelize([("a", 1)], 1)}, spark)

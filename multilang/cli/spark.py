@@ -1,0 +1,296 @@
+"""``multilang spark``: runs a topology as a Spark job, on files in the place of its spouts."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from multilang.cli import exits
+from multilang.cli.arguments import conf_entries
+from multilang.cli.loading import load
+from multilang.cli.report import Outcome, write_json, write_tables
+from multilang.cli.view import PLAIN_EVERY, console
+from multilang.component.errors import ConfigError
+from multilang.protocol.codec import dumps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from multilang.topology import Topology
+    from spark_bridge.job import JobResult, Progress
+
+FORMATS = ("json", "parquet", "csv")
+READERS = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
+_NAMED = 10  # failed tuples that are shown
+_LOOK = 120  # characters of progress
+
+
+class SparkFault(click.ClickException):
+    """What keeps a topology from Spark, shown without a traceback."""
+
+    def __init__(self, message: str, status: int = exits.USAGE) -> None:
+        super().__init__(message)
+        self.status = status
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        """The command's exit status."""
+        return self.status
+
+
+def _pairs(what: str) -> Any:
+    def read(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+        pairs = {}
+        for text in texts:
+            name, equals, value = text.partition("=")
+            if not (equals and name and value):
+                raise click.BadParameter(f"{text!r} is not {what}")
+            pairs[name] = value
+        return pairs
+
+    return read
+
+
+@click.command(
+    epilog="A source is read by its suffix: .csv (with a header), .json (an object a line), .parquet and .orc as a DataFrame, "
+    "anything else as text, one tuple a line."
+)
+@click.argument("topology")
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    metavar="SPOUT=FILE",
+    callback=_pairs("SPOUT=FILE"),
+    help="What stands in for a spout; a spout without one runs as it is, until it is exhausted.",
+)
+@click.option("--master", default="local[*]", show_default=True, help="Spark's master URL.")
+@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Write the output streams there.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="json", show_default=True, help="How.")
+@click.option("--overwrite", is_flag=True, help="Replace what an earlier run wrote in DIR.")
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="COMPONENT[/STREAM]",
+    help="A stream to keep; those that nobody subscribes to if none is given.",
+)
+@click.option(
+    "--limit", "limits", multiple=True, metavar="SPOUT=N", callback=_pairs("SPOUT=N"), help="Bounds an endless spout."
+)
+@click.option(
+    "--max-replays", type=click.IntRange(min=0), default=3, show_default=True, help="Further rounds for what failed."
+)
+@click.option("-c", "--conf", multiple=True, metavar="KEY=VALUE", callback=conf_entries, help="A conf entry.")
+@click.option(
+    "--spark-conf", multiple=True, metavar="KEY=VALUE", callback=_pairs("KEY=VALUE"), help="A property of Spark's."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random choices.")
+@click.option("--json", "as_json", is_flag=True, help="Write the figures as one JSON document.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, only the result.")
+def spark(**options: Any) -> int:
+    """Run a topology as a Spark job, and tell how it went.
+
+    \b
+    Exit status: 0  every spout tuple was acked
+                 1  tuples failed at every attempt
+                 2  the command line, the topology or a source is wrong, or Spark can't express it
+                 3  a component never started
+                 4  the job broke off
+                69  Spark is not installed, or there is no Java
+    """  # noqa: D301 - click wants the very sign that backslash-b stands for
+    try:
+        return _run(**options)
+    except (ConfigError, ValueError) as error:
+        raise SparkFault(str(error)) from error
+
+
+def _run(
+    *,
+    topology: str,
+    sources: dict[str, str],
+    master: str,
+    output: Path | None,
+    form: str,
+    overwrite: bool,
+    keep: tuple[str, ...],
+    limits: dict[str, str],
+    max_replays: int,
+    conf: dict[str, Any],
+    spark_conf: dict[str, str],
+    seed: int,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    loaded = load(topology)
+    bounds = {name: _number(name, text) for name, text in limits.items()}
+    for name, file in sources.items():
+        _check_source(loaded, name, file)
+    if output is not None:
+        _check_output(output, overwrite)
+    try:
+        from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
+        from spark_bridge.session import SessionError, session
+    except ModuleNotFoundError as error:
+        raise SparkFault(
+            f"this needs the package {error.name}; install the extra: pip install 'storm-multilang[cli,spark]'",
+            exits.UNAVAILABLE,
+        ) from error
+    kept = [(name, stream) if slash else name for name, slash, stream in (each.partition("/") for each in keep)]
+    try:
+        with (
+            session(master, loaded.name, spark_conf) as spark,
+            _Shown(loaded.name, quiet) as shown,
+            run_topology(
+                loaded,
+                {name: _source(spark, file) for name, file in sources.items()},
+                spark,
+                conf=conf,
+                outputs=kept or None,
+                max_replays=max_replays,
+                limits=bounds,
+                seed=seed,
+                progress=shown.update,
+            ) as result,
+        ):
+            if output is not None:
+                shown.say(f"writing {output}")
+                _write(result, output, form)
+            shown.end()
+            return _tell(result, as_json)
+    except SessionError as error:
+        raise SparkFault(str(error), exits.UNAVAILABLE) from error
+    except ComponentStartError as error:
+        raise SparkFault(str(error), exits.NEVER_STARTED) from error
+    except SparkJobError as error:
+        raise SparkFault(str(error), exits.BROKE_OFF) from error
+
+
+def _number(name: str, text: str) -> int:
+    if not text.isdecimal():
+        raise SparkFault(f"--limit {name}={text}: {text!r} is no number of tuples")
+    return int(text)
+
+
+# ---- files ----
+
+
+def _check_source(topology: Topology, name: str, file: str) -> None:
+    spec = topology.components.get(name)
+    if "://" not in file and not Path(file).exists():
+        raise SparkFault(f"--source {name}={file}: there is no {file}")
+    if spec is not None and spec.kind == "spout" and Path(file).suffix not in READERS:
+        fields = next(iter(spec.streams.values())).fields if spec.streams else ()
+        if len(fields) != 1:
+            raise SparkFault(
+                f"--source {name}={file}: a line of text is one value, and the stream of {name!r} has the fields "
+                f"{', '.join(fields)}; give a file with columns, such as .csv, .json or .parquet"
+            )
+
+
+def _source(spark: SparkSession, file: str) -> Any:
+    place = file if "://" in file else Path(file).resolve().as_uri()
+    reader = READERS.get(Path(file).suffix)
+    if reader is None:
+        return spark.sparkContext.textFile(place, spark.sparkContext.defaultParallelism)
+    options = {"header": True, "inferSchema": True} if reader == "csv" else {}
+    return spark.read.format(reader).options(**options).load(place)
+
+
+def _check_output(output: Path, overwrite: bool) -> None:
+    if output.is_dir() and any(output.iterdir()) and not overwrite:
+        raise SparkFault(f"--output {output}: the folder is not empty; name another, or add --overwrite")
+    if output.exists() and not output.is_dir():
+        raise SparkFault(f"--output {output}: is a file; name a folder")
+
+
+def _write(result: JobResult, output: Path, form: str) -> None:
+    """Each output stream in a folder of its own, named by its component, and by its stream if that is not the default."""
+    for component, stream in result.outputs:
+        folder = output / (component if stream == "default" else f"{component}-{stream}")
+        if folder.exists():
+            shutil.rmtree(folder)
+        place = folder.resolve().as_uri()
+        if form == "json":
+            fields = result.topology.components[component].streams[stream].fields
+            result.rdd(component, stream).map(_line(fields)).saveAsTextFile(place)
+        else:
+            writer = result.dataframe(component, stream).write
+            (writer.option("header", True) if form == "csv" else writer).format(form).save(place)
+
+
+def _line(fields: Sequence[str]) -> Callable[[list[Any]], str]:
+    """A tuple as an object of JSON."""
+    return lambda row: dumps(dict(zip(fields, row, strict=True)))
+
+
+# ---- what a person sees ----
+
+
+class _Shown:
+    """A line that says how far it is: redrawn on a terminal, now and then elsewhere."""
+
+    def __init__(self, name: str, quiet: bool) -> None:
+        self._name = name
+        self._console = console(sys.stderr)
+        self._quiet = quiet
+        self._start = self._last = time.monotonic()
+        self._status: Any = None
+
+    def __enter__(self) -> _Shown:  # noqa: PYI034 - Self is not in Python 3.10
+        if not self._quiet and self._console.is_terminal:
+            self._status = self._console.status(f"{self._name} (spark): starting")
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def update(self, progress: Progress) -> None:
+        """How far the round is."""
+        width = 24
+        done = progress.done * width // progress.tasks if progress.tasks else width
+        bar = f"{'█' * done}{'░' * (width - done)}"
+        if self._status is not None:
+            self.say(f"{bar} {progress.done}/{progress.tasks} tasks, round {progress.round}, {progress.acked:,} acked")
+        elif not self._quiet and time.monotonic() - self._last >= PLAIN_EVERY:
+            self._last = time.monotonic()
+            self.say(f"{progress.done}/{progress.tasks} tasks, round {progress.round}, {progress.acked:,} acked")
+
+    def say(self, text: str) -> None:
+        """Show it."""
+        line = f"{self._name} (spark) {time.monotonic() - self._start:.0f} s: {text}"
+        if self._status is not None:
+            self._status.update(line[:_LOOK])
+        elif not self._quiet:
+            self._console.print(line)
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+
+def _tell(result: JobResult, as_json: bool) -> int:
+    status = exits.FAILED_TUPLES if result.lost else exits.OK
+    outcome = Outcome(
+        result.topology.name, "spark", None, False, "drained", status, result.seconds, result.counters, result.lost
+    )
+    if result.lost:
+        lines = [f"failed at every attempt: {each}" for each in result.failed[:_NAMED]]
+        more = result.lost - len(lines)
+        if result.errors:
+            lines.append(f"the last error: {result.errors[-1]}".rstrip())
+        outcome.problem = "\n".join([*lines[: _NAMED + 1], *([f"and {more} more failed"] if more else [])])
+    if as_json:
+        write_json(outcome)
+    else:
+        write_tables(outcome, console(sys.stdout))
+    return status

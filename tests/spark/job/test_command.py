@@ -1,0 +1,75 @@
+"""``multilang spark``, run as its user does: as a program."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import multilang
+
+SENTENCES = ["the cow jumped over the moon", "an apple a day", "the moon"] * 30
+COUNTS = Counter(word for sentence in SENTENCES for word in sentence.split())
+COMPONENTS = Path(__file__).with_name("topologies.py")
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    file = tmp_path / "sentences.txt"
+    file.write_text("\n".join(SENTENCES) + "\n")
+    return file
+
+
+pytestmark = pytest.mark.usefixtures("spark_programs")
+
+
+def test_it_runs_the_example_and_writes_what_came_out(text: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    arguments = ("--source", f"sentences={text}", "--master", "local[2]", "--output", output)
+    shown = multilang("spark", "examples/word_count.py", *arguments)
+    assert shown.returncode == 0, shown.stderr
+    assert "90 tuples acked" in shown.stdout
+    assert "Traceback" not in shown.stderr
+    rows = [json.loads(line) for file in (output / "count").glob("part-*") for line in file.read_text().splitlines()]
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row["word"]] = max(row["count"], counts.get(row["word"], 0))
+    assert counts == COUNTS
+
+    again = multilang("spark", "examples/word_count.py", *arguments)
+    assert again.returncode == 2
+    assert "the folder is not empty; name another, or add --overwrite" in again.stderr
+
+
+def test_what_failed_is_named_and_the_status_says_so(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("n,key\n" + "".join(f"{n},k{n % 3}\n" for n in range(20)))
+    shown = multilang(
+        "spark", f"{COMPONENTS}:failing", "--source", f"rows={rows}", "--master", "local[2]", "--max-replays", "1",
+        "-c", "test.fail=[7]", "-c", "test.times=[99]",
+    )  # fmt: skip
+    assert shown.returncode == 1, shown.stderr
+    assert "19 tuples acked" in shown.stdout
+    assert "failed at every attempt: 'rows' (0, 7): ['k1', 7]" in shown.stdout
+    assert "ValueError in component 'fails'" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--source", "sentences=no-such-file"], "there is no no-such-file"),
+        (["--source", "sentences"], "'sentences' is not SPOUT=FILE"),
+        (["--source", "sentence={text}"], "'sentence' is no component of topology 'word-count'"),
+        (["--source", "sentences={text}", "--limit", "sentences=many"], "'many' is no number of tuples"),
+        (["--source", "sentences={text}", "--keep", "cuont"], "there is no stream 'cuont'; did you mean 'count'?"),
+    ],
+)
+def test_mistakes_are_named(text: Path, arguments: list[str], said: str) -> None:
+    shown = multilang(
+        "spark", "examples/word_count.py", "--master", "local[1]", *[a.format(text=text) for a in arguments]
+    )
+    assert shown.returncode == 2, shown.stderr
+    assert said in shown.stderr
+    assert "Traceback" not in shown.stderr
