@@ -70,7 +70,7 @@ class Survivor:
         self.go_on("without Nimbus")
         assert self.storm.up()
         with self.storm.client() as nimbus:
-            assert nimbus.topology("survivor").status == "ACTIVE"
+            wait_for(lambda: nimbus.topology("survivor").status == "ACTIVE", "the next Nimbus knows the topology")
 
     def rebalance(self) -> None:
         before = self.workers()

@@ -120,6 +120,9 @@ def _common(home: Path, state: State) -> dict[str, Any]:
         "nimbus.task.launch.secs": 60,
         "supervisor.monitor.frequency.secs": 1,
         "supervisor.worker.start.timeout.secs": 60,
+        # But not so quick that a machine which is busy with other things loses workers to it (Storm: 30).
+        "supervisor.worker.timeout.secs": 60,
+        "nimbus.task.timeout.secs": 60,
         "supervisor.worker.shutdown.sleep.secs": 1,
         "supervisor.localizer.update.blob.interval.secs": 5,
         "task.heartbeat.frequency.secs": 1,
