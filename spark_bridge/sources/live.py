@@ -331,6 +331,18 @@ def rdd_and_kinds(
     return rows.rdd, tuple(fields or names), kinds
 
 
+# What Spark says when it was not the rows' fault that a task failed, too often in a row.
+_PASSING = (
+    "Python worker exited unexpectedly",
+    "Python worker failed to connect",
+    "pyspark.daemon's stdout",
+    "java.io.EOFException",
+    "java.net.SocketException",
+    "ExecutorLostFailure",
+    "TaskResultLost",
+)
+
+
 def explained(error: Exception, what: str) -> SourceError:
     """What a failed job says, without Java's and Spark's traces; ``what`` failed."""
     text = str(error)
@@ -339,5 +351,7 @@ def explained(error: Exception, what: str) -> SourceError:
         return SourceError(said.splitlines()[0])
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     python = [line for line in lines if "Error: " in line or "Exception: " in line]
+    if any(word in text for word in _PASSING):
+        return SourceUnavailable(f"{what}: an executor or its Python was lost")
     why = (python or lines or [repr(error)])[-1 if python else 0]
     return SourceError(f"{what}: {why[:500]}")

@@ -23,6 +23,7 @@ PIECE_ROWS = 8192  # a piece has at most so many rows; a source may give fewer
 _AHEAD = 2  # pieces
 _MOST_AGAIN = 1024  # rows read again and not yet taken
 _FIRST_PAUSE_SECS, _LONGEST_PAUSE_SECS = 0.05, 2.0
+_TOUCH_SECS = 2.0  # between two words to a source that nothing is wanted of
 _LAST_WORD_SECS = 5.0  # for the last progress to reach the source, when the spout ends
 
 
@@ -134,10 +135,13 @@ class ReadAhead:
     def _work(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._closed or self._job() is not None)
+                idle = not self._changed.wait_for(lambda: self._closed or self._job() is not None, _TOUCH_SECS)
                 job = self._job()
-                if self._closed or job is None:
+                if self._closed:
                     return
+            if idle or job is None:
+                self._touch()
+                continue
             try:
                 job()
             except SourceUnavailable as error:
@@ -154,6 +158,13 @@ class ReadAhead:
                 if self._failing_since is not None:
                     self._said.append("the source answers again")
                 self._failing_since, self._pause = None, _FIRST_PAUSE_SECS
+
+    def _touch(self) -> None:
+        """A source that has gone while nothing was wanted of it may have done so for good."""
+        try:
+            self._source.keep_in_touch()
+        except SourceError:
+            pass  # when something is wanted of it, that will tell
 
     def _job(self) -> Callable[[], None] | None:
         """What is to be done next, with the lock."""

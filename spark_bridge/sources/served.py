@@ -35,6 +35,7 @@ class ServedSource(BlockSource):
         self._about: dict[str, Any] | None = None
         self._chains: Chains | None = None
         self._closing = False
+        self._reported: dict[int, list[Any]] = {}  # for a driver that was started anew, which knows nothing of it
 
     @property
     def name(self) -> str:
@@ -65,7 +66,12 @@ class ServedSource(BlockSource):
         return block
 
     def report(self, progress: Sequence[Progress]) -> None:
-        self._ask({"op": "report", "progress": [[each.partition, each.watermark, each.done] for each in progress]})
+        news = {each.partition: [each.partition, each.watermark, each.done] for each in progress}
+        self._reported.update(news)
+        self._ask({"op": "report", "progress": list(news.values())})
+
+    def keep_in_touch(self) -> None:
+        self._ask({"op": "describe"})
 
     def progress(self) -> dict[int, int]:
         answer, _ = self._ask({"op": "progress"})
@@ -124,6 +130,8 @@ class ServedSource(BlockSource):
         try:
             about, _ = self._exchange(channel, {"op": "describe"})
             self._check(about)
+            if self._reported:
+                self._exchange(channel, {"op": "report", "progress": list(self._reported.values())})
         except SourceUnavailable as error:
             channel.release()
             raise SourceUnavailable(f"{self.url}: {error}") from None

@@ -67,6 +67,9 @@ class PartitionSource:
     def report(self, progress: Sequence[Progress]) -> None:
         """Tell the source how far its partitions are acked; those that keep account override it."""
 
+    def keep_in_touch(self) -> None:
+        """Called now and then while there is nothing else to do; those that may be started anew learn of it here."""
+
     def progress(self) -> dict[int, int]:
         """Partition -> watermark, as far as the source itself keeps account of it."""
         return {}
