@@ -15,12 +15,21 @@ if TYPE_CHECKING:
 
     from spark_bridge.job.layout import Source
     from spark_bridge.job.spouts import SpoutFeed
+    from spark_bridge.sources.values import Kind
 
 
 class RowFeed:
     """An RDD in the place of a spout: every row once, then those that failed, up to a number of times."""
 
-    def __init__(self, component: str, stream: str, fields: Sequence[str], rows: RDD[Any], max_replays: int) -> None:
+    def __init__(
+        self,
+        component: str,
+        stream: str,
+        fields: Sequence[str],
+        rows: RDD[Any],
+        kinds: Sequence[Kind],
+        max_replays: int,
+    ) -> None:
         self.component = component
         self.stream = stream
         self.rows = rows
@@ -28,6 +37,7 @@ class RowFeed:
         self.failures = 0
         self.lost: dict[int, list[int]] = {}  # partition -> offsets that were given up
         self._fields = fields
+        self._kinds = kinds
         self._left = max_replays
         self._picks: dict[int, list[int]] | None = None
 
@@ -47,7 +57,7 @@ class RowFeed:
 
     def reader(self, picks: Any) -> Reader:
         """A reader of these rows."""
-        return Reader(self.component, self._fields, picks)
+        return Reader(self.component, self._fields, picks, self._kinds)
 
     def settle(self, rows: int, failed: Iterable[tuple[int, int]]) -> int:
         """What came of a round: how many rows it read, and (partition, offset) of those that failed; how many were acked."""

@@ -144,9 +144,9 @@ class _Run:
     def _feeds(self) -> list[RowFeed | EmittedFeed]:
         topology = self._topology
         feeds: list[RowFeed | EmittedFeed] = []
-        for (component, stream), rows in self._rows.items():
+        for (component, stream), (rows, kinds) in self._rows.items():
             fields = topology.components[component].streams[stream].fields
-            feeds.append(RowFeed(component, stream, fields, rows, self._max_replays))
+            feeds.append(RowFeed(component, stream, fields, rows, kinds, self._max_replays))
         for id, spec in topology.spouts.items():
             if id not in self._sourced:
                 spout = SpoutFeed(

@@ -9,6 +9,8 @@ from multilang.protocol.codec import MAX_INT, MIN_INT, normalize
 from multilang.protocol.errors import UnserializableValue
 from multilang.topology.errors import did_you_mean
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
+from spark_bridge.sources.errors import SourceError
+from spark_bridge.sources.values import converter, kinds_of, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from multilang.topology.model import Topology
+    from spark_bridge.sources.values import Kind
 
     Row = tuple[int | None, list[Any], str | None, int | None]
 
@@ -25,16 +28,27 @@ _MAX_SHOWN = 200  # characters of a row in a message
 
 
 class Reader:
-    """Reads rows of one source, on an executor. ``picks``: partition -> ascending offsets; None: all rows of all."""
+    """Reads rows of one source, on an executor. ``picks``: partition -> ascending offsets; None: all rows of all.
 
-    def __init__(self, name: str, fields: Sequence[str], picks: Mapping[int, Sequence[int]] | None) -> None:
+    ``kinds``: of a DataFrame's columns, those that JSON lacks being encoded as ``spark_bridge.sources`` does.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        fields: Sequence[str],
+        picks: Mapping[int, Sequence[int]] | None,
+        kinds: Sequence[Kind] = (),
+    ) -> None:
         self.name = name
         self.fields = tuple(fields)
         self.picks = picks
+        self.kinds = list(kinds)
 
     def read(self, partition: int, rows: Iterable[Any]) -> Iterator[Row]:
         """Offset and values of the rows that are wanted; the rest is not even looked at."""
         values = self._values
+        self._converters = [(index, convert) for index, kind in enumerate(self.kinds) if (convert := converter(kind))]
         if self.picks is None:
             for offset, row in enumerate(rows):
                 yield offset, values(partition, offset, row), None, None
@@ -61,12 +75,17 @@ class Reader:
                 f"row {offset} of partition {partition} of the source of {self.name!r} has {len(values)} values, "
                 f"{_shown(row)}; its stream has {width} fields: {', '.join(self.fields)}"
             )
+        for index, convert in self._converters:
+            values[index] = convert(values[index])
         for value in values:
             kind = type(value)
             if (kind is str and value.isascii()) or (kind is int and MIN_INT <= value <= MAX_INT):
                 continue
             try:
-                return normalize(values)
+                try:
+                    return normalize(values)
+                except UnserializableValue:
+                    return normalize([plain(each) for each in values])
             except UnserializableValue as error:
                 raise SparkJobError(
                     f"row {offset} of partition {partition} of the source of {self.name!r}, {_shown(row)}: {error}"
@@ -82,12 +101,15 @@ def _shown(row: object) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
-def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) -> RDD[Any]:
-    """The rows of what was given for a spout's stream, as an RDD. Raises NotOnSparkError for what can't be one."""
+def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) -> tuple[RDD[Any], list[Kind]]:
+    """What was given for a spout's stream as an RDD, and the kinds of a DataFrame's columns.
+
+    Raises NotOnSparkError for what can't be a source.
+    """
     from pyspark import RDD
 
     if isinstance(given, RDD):
-        return given
+        return given, []
     schema = getattr(given, "schema", None)
     if schema is None or not hasattr(given, "rdd"):
         raise NotOnSparkError(
@@ -100,31 +122,11 @@ def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) 
             f"the DataFrame for {component!r} has no column {missing[0]!r}; its stream's fields are "
             f"{', '.join(fields)}, its columns {', '.join(given.columns)}: rename them with withColumnRenamed"
         )
-    for field in fields:
-        problem = _not_json(schema[field].dataType)
-        if problem:
-            raise NotOnSparkError(
-                f"column {field!r} of the DataFrame for {component!r} is {problem}, which JSON does not have, and so no "
-                f"component could get it: cast it, df.withColumn({field!r}, df[{field!r}].cast('string'))"
-            )
-    frame: Any = given
-    return frame.select(*[frame[field] for field in fields]).rdd  # type: ignore[no-any-return]
-
-
-def _not_json(kind: Any) -> str | None:
-    """The name of a type that has no JSON form, in ``kind`` or within; None when there is none."""
-    from pyspark.sql import types
-
-    if isinstance(kind, types.ArrayType):
-        return _not_json(kind.elementType)
-    if isinstance(kind, types.MapType):
-        if not isinstance(kind.keyType, types.StringType):
-            return kind.simpleString()
-        return _not_json(kind.valueType)
-    if isinstance(kind, types.StructType):
-        return next(filter(None, (_not_json(field.dataType) for field in kind.fields)), None)
-    plain = (types.StringType, types.IntegralType, types.FloatType, types.DoubleType, types.BooleanType, types.NullType)
-    return None if isinstance(kind, plain) else str(kind.simpleString())
+    wanted: Any = given.select(*[given[field] for field in fields])
+    try:
+        return wanted.rdd, kinds_of(wanted.schema)
+    except SourceError as error:
+        raise NotOnSparkError(f"the DataFrame for {component!r}: {error}") from error
 
 
 def check_sources(topology: Topology, sources: Mapping[Any, Any]) -> dict[tuple[str, str], Any]:

@@ -163,7 +163,7 @@ def test_a_row_that_is_no_tuple_is_named(spark: SparkSession) -> None:
             spark,
             conf={"test.fail": [], "test.times": []},
         )
-    with pytest.raises(SparkJobError, match=r"row 0 of partition 0 .*bytes"):
+    with pytest.raises(SparkJobError, match=r"row 0 of partition 0 .*is a set, which JSON does not have"):
         run_topology(
-            failing(), {"rows": sc.parallelize([("k", b"1")], 1)}, spark, conf={"test.fail": [], "test.times": []}
+            failing(), {"rows": sc.parallelize([("k", {1})], 1)}, spark, conf={"test.fail": [], "test.times": []}
         )

@@ -162,11 +162,26 @@ def test_a_dataframe_gives_its_columns_by_name(spark: SparkSession) -> None:
         assert {row["key"]: row["sum"] for row in out.collect()} == {
             f"k{k}": sum(n for _, n in ROWS if n % 7 == k) for k in range(7)
         }
-    dated = spark.sql("select 'a' as key, timestamp '2026-01-01 00:00:00' as n")
-    with pytest.raises(NotOnSparkError, match=r"column 'n' of the DataFrame for 'rows' is timestamp.*cast"):
-        run_topology(topology, {"rows": dated}, spark)
+    spans = spark.sql("select 'a' as key, interval 1 day as n")
+    with pytest.raises(NotOnSparkError, match=r"the DataFrame for 'rows': column 'n' has the type interval day.*cast"):
+        run_topology(topology, {"rows": spans}, spark)
     with pytest.raises(NotOnSparkError, match=r"no column 'key'.*columns n, other"):
         run_topology(topology, {"rows": frame.selectExpr("n", "key as other")}, spark)
+
+
+def test_types_that_json_lacks_arrive_as_from_any_other_source(spark: SparkSession) -> None:
+    frame = spark.sql(
+        "select 1.50bd as key, named_struct('at', timestamp '2013-01-01 10:15:00+00:00', 'bytes', x'0102', "
+        "'days', array(date '2026-11-21')) as n union all select 2.25bd, null"
+    )
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("seen", Seen).global_grouping("rows")
+    with run_topology(builder.build("kinds"), {"rows": frame}, spark) as result:
+        assert sorted(values for values, *_ in result.rdd("seen").collect()) == [
+            ["1.50", {"at": "2013-01-01T10:15:00Z", "bytes": "AQI=", "days": ["2026-11-21"]}],
+            ["2.25", None],
+        ]
 
 
 def test_an_output_with_types_that_no_column_has_together_is_refused_by_name(spark: SparkSession) -> None:

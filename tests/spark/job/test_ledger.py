@@ -1,0 +1,81 @@
+"""What was sent is what was received, or the run says so: no Spark here, but its tasks by hand."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from multilang import BasicBolt, TopologyBuilder
+from multilang.local.conf import DEFAULTS
+from spark_bridge.job.blocks import OUTPUT, REPORT
+from spark_bridge.job.errors import SparkJobError
+from spark_bridge.job.job import Job, Stage
+from spark_bridge.job.layout import Layout, Source
+from spark_bridge.job.reports import RoundReport
+from spark_bridge.job.sources import Reader
+from tests.spark.job.components import Count, Split, Words
+
+SENTENCES = ["the cow jumped over the moon", "an apple a day", "the moon"]
+
+
+class Dice(BasicBolt):
+    """Does not do the same again."""
+
+    output_fields = ["word"]
+
+    def process(self, tup):
+        self.emit([str(random.random())])
+
+
+def job(split: type):
+    builder = TopologyBuilder()
+    builder.set_spout("sentences", Words)
+    builder.set_bolt("split", split, parallelism=2).shuffle_grouping("sentences")
+    builder.set_bolt("count", Count, parallelism=2).fields_grouping("split", "word")
+    topology = builder.build("ledger")
+    assignment = topology.task_ids(1)
+    layout = Layout(topology, assignment, [Source("sentences", "default", 2)], move_in=True)
+    reader = Reader("sentences", ("sentence",), None)
+    return Job(
+        topology, DEFAULTS, assignment, layout, [reader], [("count", "default")], seed=0, round=1, keeps_states=False
+    )
+
+
+def first(made: Job, worker: int):
+    return list(Stage(made, 0)(worker, SENTENCES))
+
+
+def second(made: Job, worker: int, sent):
+    return list(Stage(made, 1)(worker, [(key, record) for key, record in sent if key == worker]))
+
+
+def report(made: Job, records) -> RoundReport:
+    described = {task: f"{name!r} (task {task})" for task, name in made.assignment.items()}
+    return RoundReport(made.layout, [record for _, record in records if record.kind == REPORT], described)
+
+
+def test_an_attempt_that_did_the_same_again_changes_nothing() -> None:
+    made = job(Split)
+    attempts = first(made, 0) + first(made, 1), first(made, 0) + first(made, 1)
+    found = report(made, second(made, 0, attempts[0]) + second(made, 1, attempts[1]))
+    assert found.rows == [6]
+    assert found.failed == [[]]
+
+
+def test_blocks_may_come_in_any_order() -> None:
+    made = job(Split)
+    sent = first(made, 0) + first(made, 1)
+    out = [
+        [record.payload for _, record in second(made, 0, order) if record.kind == OUTPUT]
+        for order in (sent, sent[::-1])
+    ]
+    assert out[0]
+    assert out[0] == out[1]
+
+
+def test_an_attempt_that_did_something_else_is_refused_by_name() -> None:
+    made = job(Dice)
+    attempts = first(made, 0) + first(made, 1), first(made, 0) + first(made, 1)
+    with pytest.raises(SparkJobError, match=r"what 'split' \(task \d\) sent differs from what was received"):
+        report(made, second(made, 0, attempts[0]) + second(made, 1, attempts[1]))
