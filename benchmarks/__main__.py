@@ -12,7 +12,7 @@ from . import environment, report
 from .driver import Driver, children
 from .measure import FULL, QUICK, Suite, say
 
-SECTIONS = ("rates", "heartbeats", "starts", "memory", "flat", "cluster", "storm", "shellbolt")
+SECTIONS = ("rates", "heartbeats", "starts", "memory", "flat", "cluster", "spark", "storm", "shellbolt")
 
 
 def arguments() -> argparse.Namespace:
@@ -21,7 +21,7 @@ def arguments() -> argparse.Namespace:
         description="Measures this project against pystorm, streamparse, storm.py, a bare ujson loop and a native child.",
     )
     parser.add_argument(
-        "sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; all but the last two if none"
+        "sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; all but the last three if none"
     )
     parser.add_argument("--quick", action="store_true", help="shorter runs: a look, not a figure to quote")
     parser.add_argument(
@@ -41,7 +41,7 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     chosen = arguments()
     real = ("storm", "shellbolt")
-    sections = chosen.sections or [name for name in SECTIONS if name not in real]
+    sections = chosen.sections or [name for name in SECTIONS if name not in (*real, "spark")]
     if chosen.storm:
         sections += real
     names = chosen.children.split(",") if chosen.children else None

@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 PROJECT = HERE.parent
 STORM_VERSION = "2.8.3"
 PEERS = ("ujson", "pystorm==3.1.4", "streamparse")
+SPARK = ("ujson", "pyspark>=4", "pyarrow>=18")
 
 
 class Missing(Exception):
@@ -51,6 +52,21 @@ def python() -> Path:
         run([str(interpreter), "-m", "pip", "install", "--quiet", *PEERS], "the peers")
         # setuptools puts a .pth file beside them that every start of this Python would pay for.
         run([str(interpreter), "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools"], "the peers")
+        (venv / "complete").touch()
+    return interpreter
+
+
+def spark_python() -> Path:
+    """The Python of an environment of its own that holds Spark and what our package needs for it."""
+    wanted = "\n".join([sys.version, *SPARK])
+    venv = cache_folder() / f"venv-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
+    interpreter = venv / "bin" / "python"
+    if shutil.which("java") is None:
+        raise Missing("Spark: there is no java here (17 or newer)")
+    if not (venv / "complete").exists():
+        shutil.rmtree(venv, ignore_errors=True)
+        run([getattr(sys, "_base_executable", sys.executable), "-m", "venv", str(venv)], "the environment of Spark")
+        run([str(interpreter), "-m", "pip", "install", "--quiet", *SPARK], "Spark")
         (venv / "complete").touch()
     return interpreter
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from . import environment, real_storm, shell_bolt
+from . import environment, real_storm, shell_bolt, spark_job
 from .driver import Child, Driver, WrongAnswer
 
 #: Which children run each workload; what is not there is left out.
@@ -56,6 +56,8 @@ class Effort:
     cluster_rounds: int
     storm_seconds: float
     shell_bolt: tuple[int, float, float]  # rounds, seconds to warm up, seconds to measure
+    spark: tuple[int, int]  # rounds, sentences
+    spark_growth: tuple[int, ...]  # rounds, and sentences of each run
 
 
 FULL = Effort(
@@ -69,8 +71,23 @@ FULL = Effort(
     3,
     10.0,
     (3, 4.0, 6.0),
+    (5, 1_000_000),
+    (2, 100_000, 1_000_000, 3_000_000),
 )
-QUICK = Effort(3, 0.2, 1000, 7, (100_000, 1_000_000), 1, {"process": 5_000, "inprocess": 30_000}, 1, 4.0, (1, 4.0, 4.0))
+QUICK = Effort(
+    3,
+    0.2,
+    1000,
+    7,
+    (100_000, 1_000_000),
+    1,
+    {"process": 5_000, "inprocess": 30_000},
+    1,
+    4.0,
+    (1, 4.0, 4.0),
+    (1, 100_000),
+    (1, 30_000, 100_000, 200_000),
+)
 
 
 def say(text: str) -> None:
@@ -238,6 +255,32 @@ class Suite:
                 say(f"storm: {peer}")
                 rate = real_storm.sentences_per_second(peer, self.effort.storm_seconds)
                 self.results.add("cluster", "process", peer, rate)
+
+    def spark(self) -> None:
+        """Word count on Spark, local[2]: by run_topology and by hand; then how time and memory grow."""
+        if not self.only("ours"):
+            return
+        rounds, sentences = self.effort.spark
+        say("spark: word count")
+        for said in spark_job.runs(self.children["ours"], "rates", rounds, sentences):
+            if not said["right"]:
+                self.problem(WrongAnswer(f"word count on Spark: {said}"))
+            work, name = str(said["work"]), spark_job.BY_HAND.get(str(said["work"]), "ours")
+            for each in spark_job.OURS if name != "ours" else (work,):
+                self.results.add("spark", each, name, sentences / float(said["wall"]))
+                self.results.add("spark cpu", each, name, sentences / float(said["cpu"]))
+        say("spark: growth")
+        rounds, *sizes = self.effort.spark_growth
+        found = spark_job.runs(self.children["ours"], "growth", rounds, *sizes)
+        for start in range(0, len(found), len(sizes)):
+            of_round = found[start : start + len(sizes)]
+            for each in of_round:
+                self.results.add("spark seconds", f"{each['sentences']} sentences", "ours", float(each["wall"]))
+                memory = float(each["driver_mib"]) + float(each["heap_mib"])
+                self.results.add("spark MiB", f"{each['sentences']} sentences", "ours", memory)
+            time, memory = spark_job.growth(of_round)  # type: ignore[arg-type]
+            self.results.add("spark growth", "time", "ours", time)
+            self.results.add("spark growth", "memory", "ours", memory)
 
     def shellbolt(self) -> None:
         """The split bolt under Storm's own ShellBolt in a LocalCluster, everything else being Java."""
