@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,7 @@ import pytest
 
 from multilang.shipping.blobs import delete_blob, list_blobs
 from multilang.shipping.cluster.artifacts import java
-from tests.cli.command import multilang
+from tests.cli.command import ROOT, multilang
 from tests.storm.conftest import LIMIT, SHIPPED, give, maven, wait_for
 
 if TYPE_CHECKING:
@@ -49,22 +51,52 @@ def blobs(storm: Cluster, tmp_path: Path) -> Iterator[Path]:
                 delete_blob(client, key)
 
 
+def described(project: Path, folder: Path, name: str, *options: str) -> str:
+    """What `multilang flux` says of the topology, its Python and its code being in the blob store."""
+    where = ("--env", "env.tgz", "--app", "app.tgz", *options)
+    shown = multilang("flux", "from_blobs.py", *where, cwd=project, TEST_FOLDER=str(folder), TEST_NAME=name)
+    assert shown.returncode == 0, shown.stderr
+    assert "changeChildCWD" in shown.stdout
+    return shown.stdout
+
+
 def give_to_flux(storm: Cluster, project: Path, folder: Path) -> None:
-    """As `storm jar from_blobs.jar org.apache.storm.flux.Flux --remote from_blobs.yaml` does."""
     flux = maven("org.apache.storm", "flux-core", plugin="2.10")  # its pom names a parent that is not on Maven Central
-    shown = multilang("package", "from_blobs.py", "--add-jar", flux, "-o", "from_blobs.jar", cwd=project)
+    (project / "from_blobs.yaml").write_text(described(project, folder, "from-flux"))
+    arguments = ("--no-splash", "--no-detail", "--remote", "from_blobs.yaml")
+    storm_jar(storm, project, flux, "org.apache.storm.flux.Flux", *arguments)
+
+
+def give_to_java(storm: Cluster, project: Path, folder: Path) -> None:
+    text = described(project, folder, "from-java", "--java")
+    compiled(storm, project, text)
+    with zipfile.ZipFile(project / "classes.jar", "w") as jar:
+        for path in (project / "classes").iterdir():
+            jar.write(path, path.name)
+    storm_jar(storm, project, project / "classes.jar", "FromJavaTopology")
+
+
+def compiled(storm: Cluster, project: Path, text: str) -> None:
+    """Compile the text of a class into the folder ``classes``."""
+    name = re.search(r"public class (\w+)", text)[1]
+    (project / f"{name}.java").write_text(text)
+    javac = Path(java()).with_name("javac")
+    if not javac.exists() and "CI" not in os.environ:
+        pytest.skip("there is no JDK here")
+    command = [javac, "-d", "classes", "-cp", f"{storm.home}/lib-worker/*", f"{name}.java"]
+    subprocess.run(command, cwd=project, check=True, timeout=LIMIT)
+
+
+def storm_jar(storm: Cluster, project: Path, classes: Path, main: str, *arguments: str) -> None:
+    """As `storm jar JAR MAIN ARGUMENTS` does; the jar is made of the topology and of ``classes``."""
+    shown = multilang("package", "from_blobs.py", "--add-jar", classes, "-o", f"{main}.jar", cwd=project)
     assert shown.returncode == 0, shown.stderr
-    where = ("--env", "env.tgz", "--app", "app.tgz", "-o", "from_blobs.yaml")
-    shown = multilang("flux", "from_blobs.py", *where, cwd=project, TEST_FOLDER=str(folder))
-    assert shown.returncode == 0, shown.stderr
-    assert "changeChildCWD" in (project / "from_blobs.yaml").read_text()
     subprocess.run(
         [
-            *(java() or "java", "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-            *("-Dstorm.jar=from_blobs.jar", f"-Dstorm.home={storm.home}", "-Dstorm.options=", "-Dstorm.conf.file="),
+            *(java(), "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *(f"-Dstorm.jar={main}.jar", f"-Dstorm.home={storm.home}", "-Dstorm.options=", "-Dstorm.conf.file="),
             *("-Dstorm.dependency.jars=", "-Dstorm.dependency.artifacts={}"),
-            *("-cp", f"{storm.home}/lib-worker/*:from_blobs.jar:{storm.conf_folder}"),
-            *("org.apache.storm.flux.Flux", "--no-splash", "--no-detail", "--remote", "from_blobs.yaml"),
+            *("-cp", f"{storm.home}/lib-worker/*:{main}.jar:{storm.conf_folder}", main, *arguments),
         ],
         cwd=project,
         check=True,
@@ -74,12 +106,14 @@ def give_to_flux(storm: Cluster, project: Path, folder: Path) -> None:
     )
 
 
-def test_an_environment_from_the_blob_store_by_flux_and_by_thrift(
+def test_an_environment_from_the_blob_store_by_flux_by_java_and_by_thrift(
     storm: Cluster, blobs: Path, nimbus: Nimbus, tmp_path: Path
 ) -> None:
-    for name in ("flux", "thrift"):
+    ways = ("flux", "java", "thrift")
+    for name in ways:
         (tmp_path / name).mkdir()
     give_to_flux(storm, blobs, tmp_path / "flux")
+    give_to_java(storm, blobs, tmp_path / "java")
     folder = {"test.folder": str(tmp_path / "thrift")}
     give(storm, blobs / "from_blobs.py", "from-thrift", "--interpreter", "../env/bin/python3", **folder)
 
@@ -89,24 +123,31 @@ def test_an_environment_from_the_blob_store_by_flux_and_by_thrift(
         return content
 
     data = storm.home / "data"
-    for name in ("flux", "thrift"):
+    for name in ways:
         wait_for(lambda name=name: found(name), f"the topology by {name} says what it finds")
         assert Path(found(name)["python"]).resolve().is_relative_to(data)  # the archive's own, not this machine's
         assert Path(found(name)["library"]).resolve().is_relative_to(data)
         assert (found(name)["tool"], found(name)["table"]) == ("hello\n", "one")
 
     # changeChildCWD(false): the child runs in its worker's directory, where the blobs are, code included.
-    directory = Path(found("flux")["directory"])
-    assert directory.parent == data / "supervisor-1" / "workers"
-    assert {"app", "env", "resources", "table", "tools"} <= set(os.listdir(directory))
-    assert Path(found("flux")["code"]).resolve() == (directory / "app" / "from_blobs.py").resolve()
+    for name in ("flux", "java"):
+        directory = Path(found(name)["directory"])
+        assert directory.parent == data / "supervisor-1" / "workers"
+        assert {"app", "env", "resources", "table", "tools"} <= set(os.listdir(directory))
+        assert Path(found(name)["code"]).resolve() == (directory / "app" / "from_blobs.py").resolve()
     # Thrift can't say that: it runs in resources/, and the blobs are above.
     assert Path(found("thrift")["directory"]).name == "resources"
 
-    workers = [found(name)["worker"] for name in ("flux", "thrift")]
+    workers = [found(name)["worker"] for name in ways]
     (blobs / "table").write_text("two")
     shown = multilang("blob", "put", "table", "table", "--nimbus", storm.address, cwd=blobs)
     assert shown.stdout.endswith("updated\n")
-    for name in ("flux", "thrift"):
+    for name in ways:
         wait_for(lambda name=name: found(name)["table"] == "two", f"the topology by {name} finds the new table")
-    assert [found(name)["worker"] for name in ("flux", "thrift")] == workers
+    assert [found(name)["worker"] for name in ways] == workers
+
+
+def test_the_class_of_a_topology_with_direct_streams_compiles(storm: Cluster, tmp_path: Path) -> None:
+    shown = multilang("flux", "--java", ROOT / "examples" / "direct_balance.py", "--env", "env.tgz")
+    compiled(storm, tmp_path, shown.stdout)
+    assert (tmp_path / "classes" / "DirectBalanceTopology.class").exists()

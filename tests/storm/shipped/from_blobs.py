@@ -52,5 +52,6 @@ builder = TopologyBuilder()
 builder.set_spout("nothing", Nothing)
 builder.set_bolt("finder", Finder).shuffle_grouping("nothing")
 topology = builder.build(
-    "from-flux", conf={"topology.blobstore.map": BLOBS, "test.folder": os.environ.get("TEST_FOLDER", "")}
+    os.environ.get("TEST_NAME", "from-blobs"),
+    conf={"topology.blobstore.map": BLOBS, "test.folder": os.environ.get("TEST_FOLDER", "")},
 )
