@@ -25,6 +25,7 @@ ELSEWHERE = {
     "list": ("topologies", "list_topologies"),
     "logs": ("logs", "logs"),
     "spark": ("spark", "spark"),
+    "state": ("state", "state"),
     "submit": ("submit", "submit"),
 }
 

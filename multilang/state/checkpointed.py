@@ -9,8 +9,8 @@ from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
 from multilang.state import settings
 from multilang.state.barrier import Barrier
 from multilang.state.errors import UnanchoredEmitError
-from multilang.state.names import ROLLBACK, STREAM, STREAMS
-from multilang.state.providers import tracer
+from multilang.state.names import ROLLBACK, STREAM, STREAMS, namespace
+from multilang.state.steps import Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
     from multilang.component.wrapper import Execute
     from multilang.protocol.messages import Tuple
-    from multilang.state.api import State
 
 _BEFORE_ALL = -(2**63)  # "start: minimum long"
 
@@ -39,6 +38,8 @@ class Checkpointed(Wrapper):
         self._attach(collector, conf, context)
         self._last = _BEFORE_ALL
         self._barrier = Barrier(context)
+        self.namespace = namespace(context.component, context.task_index)
+        self.steps = Steps(conf, self.namespace)
         self._emit, self._ack, self._fail = collector.emit, collector.ack, collector.fail
         self._received = collector.received
         _anchored_only(collector, context)
@@ -77,45 +78,28 @@ class Checkpointed(Wrapper):
         elif not self._handled(txid, action):
             end = self._fail
         else:
-            self.step("forward", txid)
+            self.steps("forward")
             self._emit([txid, action], STREAM, [tup])
-            self.step("forwarded", txid)
+            self.steps("forwarded")
             self._last = txid - 1 if action == ROLLBACK else txid
             end = self._ack
         for each in whole:
             end(each)
-        self.step("acked", txid)
+        self.steps("acked")
         self.completed()
 
     def _handled(self, txid: int, action: str) -> bool:
+        self.steps.at(action, txid)
+        self.steps("received")
         try:
             return self.handle(txid, action)
         except Exception as error:  # noqa: BLE001 - whatever it is, the checkpoint fails and is repeated
             report_exception(self, error, None, f"at {action} {txid}")
             return False
 
-    def step(self, name: str, txid: int | None) -> None:
-        """A step of the protocol is about to be taken, or was; see ``multilang.state.trace``."""
-
-    def trace_state(self, trace: Callable[[str, int | None], None], state: State) -> None:
-        """Tell ``trace`` of all steps: ours, and those of the state and of its store."""
-
-        def step(name: str, txid: int | None = None) -> None:
-            trace(name, txid)
-
-        self.step = step  # type: ignore[method-assign]
-        for each in (state, getattr(state, "store", None)):
-            if each is not None:
-                each.trace = step
-
 
 class CheckpointTupleForwarder(Checkpointed):
     """Stands around a bolt without state, and passes checkpoints on (Storm's CheckpointTupleForwarder)."""
-
-
-def traced(conf: dict[str, Any], namespace: str) -> Callable[[str, int | None], None] | None:
-    """Who wants to know of a namespace's steps."""
-    return tracer(conf, namespace)
 
 
 def is_tick(tup: Tuple) -> bool:

@@ -6,8 +6,8 @@ Storm's StatefulBoltExecutor.
 from __future__ import annotations
 
 from multilang.component.runner import start_bolt
-from multilang.state.checkpointed import Checkpointed, is_tick, traced
-from multilang.state.names import COMMIT, INITSTATE, PREPARE, ROLLBACK, namespace
+from multilang.state.checkpointed import Checkpointed, is_tick
+from multilang.state.names import COMMIT, INITSTATE, PREPARE, ROLLBACK
 from multilang.state.providers import provider_of
 
 TYPE_CHECKING = False
@@ -25,12 +25,9 @@ class StatefulBoltExecutor(Checkpointed):
     """``state``: the task's; ``_acked``: what the bolt acked since the last prepare; ``_prepared``: before that."""
 
     def prepare(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
-        name = namespace(context.component, context.task_index)
         self._provider = provider_of(conf)
-        self.state: State = self._provider.new_state(name)
-        trace = traced(conf, name)
-        if trace is not None:
-            self.trace_state(trace, self.state)
+        self.state: State = self._provider.new_state(self.namespace)
+        self.steps.watch(self.state)
         self._acked: list[Tuple] = []
         self._prepared: list[Tuple] = []
         self._pending: list[Tuple] = []  # what came before the state was there
@@ -61,7 +58,6 @@ class StatefulBoltExecutor(Checkpointed):
 
     def handle(self, txid: int, action: str) -> bool:
         bolt, state = self.wrapped, self.state
-        self.step("received", txid)
         if action == PREPARE:
             if not self._initialized:
                 return False
@@ -72,16 +68,16 @@ class StatefulBoltExecutor(Checkpointed):
         elif action == COMMIT:
             bolt.pre_commit(txid)
             state.commit(txid)
-            self.step("acks", txid)
+            self.steps("acks")
             self._finish(self._prepared, self._ack)
-            self.step("acks done", txid)
+            self.steps("acks done")
         elif action == ROLLBACK:
             bolt.pre_rollback()
             state.rollback()
-            self.step("fails", txid)
+            self.steps("fails")
             self._finish(self._prepared, self._fail)
             self._finish(self._acked, self._fail)
-            self.step("fails done", txid)
+            self.steps("fails done")
         elif action == INITSTATE and not self._initialized:
             bolt.init_state(state)
             self._initialized = True

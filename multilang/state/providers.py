@@ -11,7 +11,7 @@ from multilang.state.settings import CONFIG, PROVIDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
 MEMORY = "multilang.state.memory.MemoryStateProvider"
@@ -39,21 +39,6 @@ def provider_of(conf: Mapping[str, Any]) -> StateProvider:
     if not isinstance(found, type) or not issubclass(found, StateProvider):
         raise ConfigError(f"{PROVIDER} {name!r} is no subclass of multilang.state.StateProvider")
     return found(_config(conf), conf)
-
-
-def tracer(conf: Mapping[str, Any], namespace: str) -> Callable[[str, int | None], None] | None:
-    """The function that ``multilang.state.trace`` names, for the steps of one namespace; None: nobody asks for them."""
-    name = conf.get("multilang.state.trace")
-    if name is None:
-        return None
-    if not isinstance(name, str):
-        raise ConfigError(f"multilang.state.trace is {name!r}; use a function by its dotted name")
-    module, _, attribute = name.rpartition(".")
-    try:
-        function = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as problem:
-        raise ConfigError(f"multilang.state.trace {name!r} can't be imported: {problem}") from problem
-    return lambda step, txid: function(namespace, step, txid)
 
 
 def _config(conf: Mapping[str, Any]) -> dict[str, Any]:

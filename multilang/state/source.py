@@ -8,9 +8,8 @@ from __future__ import annotations
 from multilang.component.collector import SpoutCollector
 from multilang.component.errors import ConfigError
 from multilang.component.runner import start_spout
-from multilang.state.checkpointed import traced
 from multilang.state.exact import Fresh
-from multilang.state.names import COMMIT, INITSTATE, MORE, PREPARE, ROLLBACK, TURN, namespace
+from multilang.state.names import COMMIT, INITSTATE, MORE, PREPARE, ROLLBACK, TURN
 from multilang.state.providers import provider_of
 
 TYPE_CHECKING = False
@@ -32,12 +31,9 @@ class SourceExecutor(Fresh):
 
     def prepare(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
         self.keep_declared()
-        name = namespace(context.component, context.task_index)
         self._provider = provider_of(conf)
-        self._state: KeyValueState[str, Any] = self._provider.new_state(name)  # type: ignore[assignment]
-        trace = traced(conf, name)
-        if trace is not None:
-            self.trace_state(trace, self._state)
+        self._state: KeyValueState[str, Any] = self._provider.new_state(self.namespace)  # type: ignore[assignment]
+        self.steps.watch(self._state)
         self._parts = (conf, context)
         self._turns = SourceCollector(collector, self._emit)
         self._initialized = False
@@ -49,7 +45,6 @@ class SourceExecutor(Fresh):
         self._runner = start_spout(self.wrapped, self._turns, *self._parts)
 
     def handle(self, txid: int, action: str) -> bool:
-        self.step("received", txid)
         spout, state = self.wrapped, self._state
         if action == PREPARE:
             if not self._initialized:

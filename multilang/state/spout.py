@@ -10,7 +10,6 @@ from time import monotonic, time
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
 from multilang.state import settings
-from multilang.state.checkpointed import traced
 from multilang.state.names import (
     COMMIT,
     COMMITTED,
@@ -27,10 +26,11 @@ from multilang.state.names import (
     namespace,
 )
 from multilang.state.providers import provider_of
+from multilang.state.steps import Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from multilang.component.context import Context
@@ -59,7 +59,8 @@ class CheckpointSpout(Spout):
         name = namespace(SPOUT, context.task_index)
         self._provider = provider_of(conf)
         self._state: KeyValueState[str, Any] = self._provider.new_state(name)  # type: ignore[assignment]
-        self._step: Callable[[str, int], None] = traced(conf, name) or _unheard
+        self._steps = Steps(conf, name)
+        self._steps.watch(self._state)
         self._check_tasks(context)
         # What is in memory alone is forgotten with this task, while others live on with what they committed: so
         # transactions go on from the clock there, and never back.
@@ -96,7 +97,7 @@ class CheckpointSpout(Spout):
             self.log(f"checkpoint {tup_id} was acked, but the current one is {self.txid}", "warn")
             self._running = False
             return
-        self._step("ack received", self.txid)
+        self._steps("acked")
         self._running = False
         self._failures = 0
         self._not_before = float("-inf")
@@ -145,16 +146,16 @@ class CheckpointSpout(Spout):
     def _ask(self, action: str) -> None:
         self._running = True
         self._recovery_step = self.recovering
-        self._step("emit", self.txid)
+        self._steps.at(action, self.txid)
+        self._steps("emit")
         self.emit([self.txid, action], self.txid, STREAM)
-        self._step("emitted", self.txid)
+        self._steps("emitted")
 
     def _save(self, txid: int, state: str) -> None:
-        self._step(f"save {state}", txid)
+        self._steps.at(state, txid)
         self._state.put(STATE_KEY, [txid, state])
         self._state.commit()
         self.txid, self.state = txid, state
-        self._step(f"saved {state}", txid)
 
     def _check_tasks(self, context: Context) -> None:
         """Refuse state that was divided among another number of tasks."""
@@ -171,10 +172,6 @@ class CheckpointSpout(Spout):
         if stored != {**stored, **now}:
             self._state.put(TASKS_KEY, {**stored, **now})
             self._state.commit()
-
-
-def _unheard(step: str, txid: int) -> None:
-    """What a step is told to when nobody asks for it."""
 
 
 def check_alignment(built: str, conf: dict[str, Any]) -> None:

@@ -87,3 +87,22 @@ def test_a_bolt_in_node_splits_as_well_as_one_in_python(run_topology):
     assert counts["better"] == 80
     assert counts["aren't"] == 10
     assert run.counters["zen"].acked == 190
+
+
+@everywhere
+@pytest.mark.parametrize("promise", ["topology", "exactly_once"])
+def test_stateful_word_count_goes_on_where_the_run_before_ended(run_topology, mode, promise, tmp_path):
+    (tmp_path / "text").write_text("the cow jumped over the moon\n" * 100)
+    topology = load_topology(f"{EXAMPLES}/stateful_word_count.py:{promise}")
+    conf = {
+        "multilang.input.files": [str(tmp_path / "text")],
+        "topology.state.provider.config": {"path": str(tmp_path / "state.sqlite")},
+        "topology.state.checkpoint.interval.ms": 100,
+    }
+    run = run_topology(topology, mode, conf=conf, capture=["count"], timeout=150)
+    assert greatest(run, "count", "word", "count") == {"the": 200, "cow": 100, "jumped": 100, "over": 100, "moon": 100}
+    again = run_topology(topology, mode, conf=conf, capture=["count"], timeout=150)
+    if promise == "exactly_once":
+        assert again.captured("count") == []  # all lines are counted already
+    else:
+        assert greatest(again, "count", "word", "count")["the"] == 400

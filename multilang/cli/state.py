@@ -1,0 +1,185 @@
+"""``multilang state``: what stateful bolts have stored."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from multilang.cli import exits
+from multilang.cli.arguments import conf_entries
+from multilang.cli.loading import load
+from multilang.component.errors import ConfigError
+from multilang.component.find import find_object
+from multilang.state.admin import StoredStates
+from multilang.state.errors import StateError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CONF = click.option(
+    "-c",
+    "--conf",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=conf_entries,
+    help="A conf entry, as the topology is run with; VALUE is JSON or text.",
+)
+
+
+@click.group()
+def state() -> None:
+    """Show and move what stateful bolts have stored.
+
+    Where that is, the conf of the topology says. All but ls and get are for a topology that does not run.
+    """
+
+
+@state.command("ls")
+@click.argument("topology")
+@CONF
+@click.option("--json", "as_json", is_flag=True, help="As one JSON document.")
+def list_states(topology: str, conf: dict[str, Any], as_json: bool) -> int:
+    """Show whose state is stored: tasks, keys, transactions."""
+    with _opened(topology, conf) as stored:
+        txid, how = stored.position() if stored.provider.namespaces() else (None, "")
+        rows = [
+            {"namespace": name, "keys": stored.size(name), "committed": txids[0], "prepared": txids[1]}
+            for name in stored.namespaces()
+            for txids in [stored.provider.txids(name)]
+        ]
+        where = stored.provider.describe()
+    if as_json:
+        click.echo(json.dumps({"where": where, "txid": txid, "state": how, "namespaces": rows}))
+        return exits.OK
+    click.echo(where)
+    if not rows:
+        click.echo("nothing is stored")
+        return exits.OK
+    click.echo(f"transaction {txid}: {how.lower()}")
+    width = max(len(str(row["namespace"])) for row in rows)
+    for row in rows:
+        open_one = "" if row["prepared"] == row["committed"] else f", {row['prepared']} is prepared"
+        click.echo(f"  {row['namespace']:{width}}  {row['keys']:>9,} keys, {row['committed']} is committed{open_one}")
+    return exits.OK
+
+
+@state.command()
+@click.argument("topology")
+@click.argument("component")
+@click.argument("key")
+@CONF
+def get(topology: str, component: str, key: str, conf: dict[str, Any]) -> int:
+    """Show the value of a key, as JSON. KEY is JSON (a list for a tuple), or text where it is none.
+
+    Exit status 1 when no task has that key.
+    """
+    with _opened(topology, conf) as stored:
+        stored.topology[component]
+        value = stored.get(component, _key(key))
+    if value is None:
+        click.echo(f"no task of {component!r} has the key {_key(key)!r}", err=True)
+        return 1
+    click.echo(json.dumps(value, ensure_ascii=False))
+    return exits.OK
+
+
+@state.command()
+@click.argument("topology")
+@click.option("-o", "--output", metavar="FILE", help="Where to; the standard output unless given.")
+@CONF
+def export(topology: str, output: str | None, conf: dict[str, Any]) -> int:
+    """Write all that is committed as lines of JSON."""
+    with _opened(topology, conf) as stored:
+        if output is None:
+            count = _write(stored, sys.stdout)
+        else:
+            part = f"{output}.{os.getpid()}"
+            try:
+                with open(part, "w", encoding="utf-8") as file:
+                    count = _write(stored, file)
+                os.replace(part, output)
+            except OSError as error:
+                raise click.UsageError(f"{output} can't be written: {error.strerror or error}") from error
+    click.echo(f"{count:,} keys", err=True)
+    return exits.OK
+
+
+@state.command("import")
+@click.argument("topology")
+@click.argument("file", type=click.File(encoding="utf-8"))
+@click.option("--replace", is_flag=True, help="In the place of what is stored, all of it.")
+@CONF
+def import_states(topology: str, file: IO[str], replace: bool, conf: dict[str, Any]) -> int:
+    """Store what export wrote (-: the standard input): all of it, or after an error nothing."""
+    with _opened(topology, conf) as stored:
+        count = stored.load(_lines(file), replace)
+        click.echo(f"{count:,} keys in {stored.provider.describe()}")
+    return exits.OK
+
+
+@state.command()
+@click.argument("topology")
+@click.argument("component")
+@click.argument("tasks", type=click.IntRange(min=1))
+@click.option(
+    "--key", "function", metavar="MODULE:FUNCTION", help="Gives of key and value what the grouping groups by."
+)
+@CONF
+def reshard(topology: str, component: str, tasks: int, function: str | None, conf: dict[str, Any]) -> int:
+    """Divide a component's keys among another number of tasks, as its fields grouping will.
+
+    All of it is moved or, after a crash, nothing. Then start the topology with that parallelism.
+    """
+    values_of: Callable[[Any, Any], Any] | None = None
+    with _opened(topology, conf) as stored:
+        stored.topology[component]
+        if function is not None:
+            values_of = find_object(function)
+        moved = stored.reshard(component, tasks, values_of)
+    click.echo(f"{component!r} has {tasks} tasks now; {moved:,} keys moved")
+    return exits.OK
+
+
+@contextmanager
+def _opened(topology: str, conf: dict[str, Any]) -> Iterator[StoredStates]:
+    loaded = load(topology)
+    try:
+        stored = StoredStates(loaded, conf)
+        try:
+            yield stored
+        finally:
+            stored.close()
+    except (StateError, ConfigError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _write(stored: StoredStates, file: IO[str]) -> int:
+    count = -1  # the header
+    for line in stored.export():
+        file.write(f"{json.dumps(line, ensure_ascii=False)}\n")
+        count += 1
+    return count
+
+
+def _lines(file: IO[str]) -> Iterator[dict[str, Any]]:
+    for number, text in enumerate(file, 1):
+        try:
+            line = json.loads(text)
+        except ValueError as problem:
+            raise StateError(f"line {number} is no JSON: {problem}") from None
+        if not isinstance(line, dict):
+            raise StateError(f"line {number} is no object")
+        yield line
+
+
+def _key(text: str) -> Any:
+    try:
+        key = json.loads(text)
+    except ValueError:
+        return text
+    return tuple(key) if isinstance(key, list) else key if isinstance(key, str | int) else text

@@ -1,0 +1,193 @@
+"""What ``multilang state`` does with stored state, of a topology that does not run at the moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.state.api import KeyValueState
+from multilang.state.errors import StateError
+from multilang.state.names import (
+    COMMITTED,
+    COMMITTING,
+    SPOUT,
+    STATE_KEY,
+    TASKS_KEY,
+    namespace,
+    split_namespace,
+)
+from multilang.state.providers import provider_of
+from multilang.topology.javahash import task_index
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
+
+    from multilang.topology.model import Topology
+
+    Contents: TypeAlias = dict[str, dict[Any, Any]]
+
+COORDINATOR = namespace(SPOUT, 0)
+FORMAT = 1
+
+
+class StoredStates:
+    """All states that a topology's provider has stored. ``conf`` is laid over the topology's own."""
+
+    def __init__(self, topology: Topology, conf: Mapping[str, Any]) -> None:
+        self.topology = topology
+        self.conf = {"multilang.parent": "local", **topology.conf, **conf, "topology.name": topology.name}
+        self.provider = provider_of(self.conf)
+        if not self.provider.durable:
+            raise StateError(f"nothing is stored in {self.provider.describe()}; name another topology.state.provider")
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.provider.close()
+
+    def namespaces(self) -> list[str]:
+        """Those of tasks."""
+        return [name for name in self.provider.namespaces() if name != COORDINATOR and split_namespace(name)]
+
+    def position(self) -> tuple[int | None, str]:
+        """The last transaction, and how far it came."""
+        txid, state = self._coordinator().get(STATE_KEY) or (None, COMMITTED)
+        return txid, state
+
+    def size(self, name: str) -> int:
+        """How many keys a namespace has."""
+        return len(self._content(name))
+
+    def get(self, component: str, key: Any) -> Any:
+        """A key's value, from whichever task of the component has it; None when none has."""
+        for name in self._of(component):
+            state = self._open(name)
+            try:
+                value = state.get(key)
+            finally:
+                state.close()
+            if value is not None:
+                return value
+        return None
+
+    def settle(self) -> None:
+        """Bring all tasks to one state, as the start of the topology would: commit what was prepared, or roll it back."""
+        txid, how = self.position()
+        if txid is None:
+            return
+        for name in self.namespaces():
+            state = self._open(name)
+            try:
+                if how == COMMITTING:
+                    state.commit(txid)
+                elif how != COMMITTED or self.provider.txids(name)[0] != self.provider.txids(name)[1]:
+                    state.rollback()
+            finally:
+                state.close()
+        coordinator = self._coordinator()
+        coordinator.put(STATE_KEY, [txid if how in (COMMITTING, COMMITTED) else txid - 1, COMMITTED])
+        coordinator.commit()
+        coordinator.close()
+
+    def export(self) -> Iterator[dict[str, Any]]:
+        """A header, and then each key with its value."""
+        self.settle()
+        names = self.namespaces()
+        yield {
+            "multilang-state": FORMAT,
+            "topology": self.topology.name,
+            "txid": self.position()[0],
+            "tasks": self._tasks(),
+        }
+        for name in names:
+            for key, value in self._content(name).items():
+                yield {"namespace": name, "key": key, "value": value}
+
+    def load(self, lines: Iterator[dict[str, Any]], replace: bool) -> int:
+        """Store what ``export`` gave, all of it or nothing; the number of keys."""
+        header = next(lines, {})
+        if header.get("multilang-state") != FORMAT or not isinstance(header.get("tasks"), dict):
+            raise StateError("this is no file of multilang state export: its first line is not that of one")
+        there = self.namespaces()
+        if there and not replace:
+            raise StateError(
+                f"{self.provider.describe()} holds state already ({', '.join(there[:5])}); say --replace to put the file's "
+                "in its place"
+            )
+        contents: Contents = {name: {} for name in there}
+        count = 0
+        for line in lines:
+            try:
+                name, key, value = line["namespace"], _key(line["key"]), line["value"]
+            except (KeyError, TypeError) as problem:
+                raise StateError(f"line {count + 2} is not a key with its value: {line!r}") from problem
+            contents.setdefault(name, {})[key] = value
+            count += 1
+        txid = header.get("txid")
+        contents[COORDINATOR] = {TASKS_KEY: header["tasks"]}
+        if txid is not None:
+            contents[COORDINATOR][STATE_KEY] = [txid, COMMITTED]
+        self.provider.replace(contents)
+        return count
+
+    def reshard(self, component: str, tasks: int, values_of: Callable[[Any, Any], Sequence[Any]] | None = None) -> int:
+        """Divide a component's keys among ``tasks`` tasks, as its fields grouping will; how many keys moved.
+
+        ``values_of(key, value)``: the values that the grouping groups by, for a state whose keys are not just those.
+        """
+        spec = self.topology[component]
+        if values_of is None and not any(input_.grouping.type == "fields" for input_ in spec.inputs):
+            raise StateError(
+                f"{component!r} gets no tuples by fields grouping, so that nothing says which task a key belongs to; say "
+                "--key module:function, a function of key and value that returns the grouping's values"
+            )
+        self.settle()
+        names = self._of(component)
+        before = self._tasks().get(component) or len(names)
+        if not names:
+            raise StateError(f"nothing of {component!r} is stored in {self.provider.describe()}")
+        contents: Contents = {namespace(component, index): {} for index in range(max(tasks, before))}
+        moved = 0
+        for name in names:
+            found = split_namespace(name)
+            index = found[1] if found else 0
+            for key, value in self._content(name).items():
+                values = list(values_of(key, value)) if values_of else list(key) if isinstance(key, tuple) else [key]
+                if task_index(values, before) != index:
+                    raise StateError(
+                        f"key {key!r} of {component!r} is with task {index}, and its fields grouping sends {values!r} to task "
+                        f"{task_index(values, before)} of {before}: keys of this state are not what the tuples are grouped by; "
+                        "say --key module:function, a function of key and value that returns the grouping's values"
+                    )
+                target = task_index(values, tasks)
+                contents[namespace(component, target)][key] = value
+                moved += target != index
+        coordinator = self._content(COORDINATOR)
+        coordinator[TASKS_KEY] = {**coordinator.get(TASKS_KEY, {}), component: tasks}
+        self.provider.replace({**contents, COORDINATOR: coordinator})
+        return moved
+
+    def _tasks(self) -> dict[str, int]:
+        return dict(self._coordinator().get(TASKS_KEY) or {})
+
+    def _of(self, component: str) -> list[str]:
+        return [name for name in self.namespaces() if (split_namespace(name) or ("", 0))[0] == component]
+
+    def _coordinator(self) -> KeyValueState[Any, Any]:
+        return self._open(COORDINATOR)
+
+    def _open(self, name: str) -> KeyValueState[Any, Any]:
+        state = self.provider.new_state(name)
+        if not isinstance(state, KeyValueState):
+            raise StateError(f"the state {name!r} of {self.provider.describe()} is no KeyValueState")
+        return state
+
+    def _content(self, name: str) -> dict[Any, Any]:
+        state = self._open(name)
+        try:
+            return dict(state.items())
+        finally:
+            state.close()
+
+
+def _key(key: Any) -> Any:
+    return tuple(_key(part) for part in key) if isinstance(key, list) else key

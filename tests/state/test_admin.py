@@ -1,0 +1,174 @@
+"""multilang state: what is stored is shown, moved elsewhere and divided anew."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import ujson
+
+from multilang.local import LocalCluster
+from multilang.state.admin import StoredStates
+from multilang.state.providers import provider_of
+from tests.cli.command import multilang
+from tests.state.conftest import conf_of
+from tests.state.topologies import build, exact, stored, topology, words_of
+
+WHERE = "tests/state/topologies.py"
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def counted(request, tmp_path):
+    """A conf under which a run has stored its counts, and the options that tell of it."""
+    conf = conf_of(request.param, request, tmp_path)
+    with LocalCluster(mode="inprocess", conf=conf) as cluster:
+        cluster.submit(topology).wait(timeout=60)
+    return conf
+
+
+def options(conf):
+    return [part for key, value in conf.items() for part in ("-c", f"{key}={ujson.dumps(value)}")]
+
+
+def test_what_is_stored_is_listed_and_got(counted):
+    shown = multilang("state", "ls", WHERE, *options(counted))
+    assert shown.returncode == 0, shown.stderr
+    assert "count-0" in shown.stdout
+    listed = json.loads(multilang("state", "ls", WHERE, "--json", *options(counted)).stdout)
+    assert listed["state"] == "COMMITTED"
+    keys = {row["namespace"]: row["keys"] for row in listed["namespaces"]}
+    assert keys["count-0"] + keys["count-1"] == len(words_of(200))
+    assert {row["committed"] == row["prepared"] == listed["txid"] for row in listed["namespaces"]} == {True}
+    assert multilang("state", "get", WHERE, "count", "moon", *options(counted)).stdout == f"{words_of(200)['moon']}\n"
+    fours = sum(count for word, count in words_of(200).items() if len(word) == 4)
+    assert multilang("state", "get", WHERE, "lengths", "4", *options(counted)).stdout == f"{fours}\n"
+    missing = multilang("state", "get", WHERE, "count", "nobody", *options(counted))
+    assert missing.returncode == 1
+    assert "no task of 'count' has the key 'nobody'" in missing.stderr
+
+
+def test_what_is_exported_is_imported_elsewhere(counted, tmp_path):
+    file = tmp_path / "states.jsonl"
+    shown = multilang("state", "export", WHERE, "-o", file, *options(counted))
+    assert shown.returncode == 0, shown.stderr
+    elsewhere = conf_of("sqlite", None, tmp_path / "elsewhere")
+    assert multilang("state", "import", WHERE, file, *options(elsewhere)).returncode == 0
+    found = provider_of(elsewhere)
+    assert stored(found, "count", 2) == words_of(200)
+    again = multilang("state", "import", WHERE, file, *options(elsewhere))
+    assert again.returncode == 2
+    assert "--replace" in again.stderr
+    with LocalCluster(mode="inprocess", conf=elsewhere) as cluster:
+        cluster.submit(topology).wait(timeout=60)
+    assert stored(found, "count", 2) == {word: 2 * count for word, count in words_of(200).items()}
+    assert multilang("state", "import", WHERE, file, "--replace", *options(elsewhere)).returncode == 0
+    assert stored(found, "count", 2) == words_of(200)
+    found.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no file of multilang state export"),
+        ('{"multilang-state": 9}\n', "no file of multilang state export"),
+        ('{"multilang-state": 1, "tasks": {}, "txid": 3}\n{"namespace": "count-0"}\n', "line 2"),
+        ('{"multilang-state": 1, "tasks": {}, "txid": 3}\nnonsense\n', "line 2 is no JSON"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_and_nothing_changes(counted, tmp_path, text, says):
+    file = tmp_path / "file"
+    file.write_text(text)
+    shown = multilang("state", "import", WHERE, file, "--replace", *options(counted))
+    assert shown.returncode == 2
+    assert says in shown.stderr
+    found = provider_of(counted)
+    assert stored(found, "count", 2) == words_of(200)
+    found.close()
+
+
+@pytest.mark.parametrize("tasks", [1, 3, 5])
+def test_keys_are_divided_among_other_tasks_as_the_fields_grouping_will(counted, tasks):
+    parallel = build_with(tasks)
+    with (
+        LocalCluster(mode="inprocess", conf=counted) as cluster,
+        pytest.raises(Exception, match=f"state reshard TOPOLOGY count {tasks}"),
+    ):
+        cluster.submit(parallel)
+    shown = multilang("state", "reshard", WHERE, "count", tasks, *options(counted))
+    assert shown.returncode == 0, shown.stderr
+    found = provider_of(counted)
+    assert stored(found, "count", tasks) == words_of(200)
+    with LocalCluster(mode="inprocess", conf=counted) as cluster:
+        cluster.submit(parallel).wait(timeout=60)
+    # Each word has one task, which counted on from what was stored.
+    assert stored(found, "count", tasks) == {word: 2 * count for word, count in words_of(200).items()}
+    found.close()
+
+
+def build_with(tasks):
+    parallel = build()
+    spec = parallel["count"]
+    spec.tasks = spec.parallelism = tasks
+    spec._declared = (tasks, None)
+    return parallel
+
+
+def by_first_letter(key, value):
+    return [key[0]]
+
+
+def test_keys_that_are_not_the_groupings_are_refused_unless_a_function_tells(counted):
+    shown = multilang("state", "reshard", WHERE, "lengths", 2, *options(counted))
+    assert shown.returncode == 2
+    assert "by fields grouping" in shown.stderr
+    states = StoredStates(topology, counted)
+    with pytest.raises(Exception, match="keys of this state are not what the tuples are grouped by"):
+        states.reshard("count", 3, by_first_letter)
+    assert states.reshard("count", 2) == 0
+    states.close()
+
+
+def test_what_was_prepared_when_everything_died_is_settled_first(counted):
+    found = provider_of(counted)
+    coordinator = found.new_state("$checkpointspout-0")
+    txid, _ = coordinator.get("__state")
+    for how, expected in (("PREPARING", 0), ("COMMITTING", 5)):
+        txid += 1
+        for name in ("count-0", "count-1", "lengths-0"):
+            state = found.new_state(name)
+            if name == "count-0":
+                state.put("new", 5)
+            state.prepare_commit(txid)
+            state.close()
+        coordinator.put("__state", [txid, how])
+        coordinator.commit()
+        states = StoredStates(topology, counted)
+        exported = list(states.export())
+        assert sum(line.get("key") == "new" for line in exported) == (expected > 0)
+        assert states.position() == (txid if expected else txid - 1, "COMMITTED")
+        states.close()
+    coordinator.close()
+    found.close()
+
+
+def test_mistakes_are_told(tmp_path):
+    nothing = conf_of("sqlite", None, tmp_path / "nothing")
+    shown = multilang("state", "ls", WHERE, *options(nothing))
+    assert (shown.returncode, "nothing is stored" in shown.stdout) == (0, True)
+    assert not Path(nothing["topology.state.provider.config"]["path"]).exists()
+    assert "no component 'cuont'" in multilang("state", "get", WHERE, "cuont", "x", *options(nothing)).stderr
+    memory = multilang("state", "ls", WHERE, "-c", "topology.state.provider=memory")
+    assert memory.returncode == 2
+    assert "nothing is stored in memory" in memory.stderr
+    assert multilang("state", "reshard", WHERE, "count", 0).returncode == 2
+
+
+def test_a_sources_position_is_not_resharded(tmp_path):
+    conf = conf_of("sqlite", None, tmp_path)
+    with LocalCluster(mode="inprocess", conf=conf) as cluster:
+        cluster.submit(exact).wait(timeout=60)
+    shown = multilang("state", "reshard", f"{WHERE}:exact", "sentences", 1, *options(conf))
+    assert shown.returncode == 2
+    assert Counter(stored(provider_of(conf), "count", 2)) == words_of(200)
