@@ -101,6 +101,7 @@ def test_stateful_word_count_goes_on_where_the_run_before_ended(run_topology, mo
     }
     run = run_topology(topology, mode, conf=conf, capture=["count"], timeout=150)
     assert greatest(run, "count", "word", "count") == {"the": 200, "cow": 100, "jumped": 100, "over": 100, "moon": 100}
+    run.kill()
     again = run_topology(topology, mode, conf=conf, capture=["count"], timeout=150)
     if promise == "exactly_once":
         assert again.captured("count") == []  # all lines are counted already
