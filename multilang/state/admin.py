@@ -71,6 +71,7 @@ class StoredStates:
 
     def settle(self) -> None:
         """Bring all tasks to one state, as the start of the topology would: commit what was prepared, or roll it back."""
+        self.provider.claim()
         txid, how = self.position()
         if txid is None:
             return
@@ -107,6 +108,7 @@ class StoredStates:
         header = next(lines, {})
         if header.get("multilang-state") != FORMAT or not isinstance(header.get("tasks"), dict):
             raise StateError("this is no file of multilang state export: its first line is not that of one")
+        self.provider.claim()
         there = self.namespaces()
         if there and not replace:
             raise StateError(

@@ -113,6 +113,9 @@ class StateProvider(ABC):
         """The transactions that were committed and prepared last."""
         return None, None
 
+    def claim(self) -> None:  # noqa: B027  # not every provider can tell
+        """Make sure that nobody else uses what is stored, until the process ends; StateError when somebody does."""
+
     def describe(self) -> str:
         """Where it stores, for people."""
         return type(self).__name__

@@ -61,7 +61,11 @@ class CheckpointSpout(Spout):
         self._state: KeyValueState[str, Any] = self._provider.new_state(name)  # type: ignore[assignment]
         self._steps = Steps(conf, name)
         self._steps.watch(self._state)
-        self._check_tasks(context)
+        tasks = self._check_tasks(context)
+        self._provider.claim()
+        if tasks != self._state.get(TASKS_KEY):
+            self._state.put(TASKS_KEY, tasks)
+            self._state.commit()
         # What is in memory alone is forgotten with this task, while others live on with what they committed: so
         # transactions go on from the clock there, and never back.
         first = -1 if self._provider.durable else int(time() * 1000)
@@ -157,8 +161,8 @@ class CheckpointSpout(Spout):
         self._state.commit()
         self.txid, self.state = txid, state
 
-    def _check_tasks(self, context: Context) -> None:
-        """Refuse state that was divided among another number of tasks."""
+    def _check_tasks(self, context: Context) -> dict[str, int]:
+        """Refuse state that was divided among another number of tasks; how many there are, for whoever comes next."""
         now = {component: len(context.tasks(component)) for component in self.stateful}
         stored: dict[str, int] = self._state.get(TASKS_KEY) or {}
         for component, tasks in now.items():
@@ -169,9 +173,7 @@ class CheckpointSpout(Spout):
                     f"looked for where they are not: multilang state reshard TOPOLOGY {component} {tasks} moves them "
                     f"({self._provider.describe()})"
                 )
-        if stored != {**stored, **now}:
-            self._state.put(TASKS_KEY, {**stored, **now})
-            self._state.commit()
+        return {**stored, **now}
 
 
 def check_alignment(built: str, conf: dict[str, Any]) -> None:

@@ -6,8 +6,10 @@ or the new one.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
+from time import monotonic, sleep
 
 from multilang.component.errors import ConfigError
 from multilang.state.api import StateProvider
@@ -21,10 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
+CLAIM_SECS = 5.0
 WAIT_SECS = 60.0  # for another task that is writing
 _APPLICATION = 0x4D4C5354  # "MLST", in the file's header: no other SQLite file is taken for state
 _LAYOUT = 1
 _BATCH = 10_000  # rows read at once
+
+_claims: dict[str, tuple[int, SqliteStateProvider]] = {}  # of this process: the lock, and who took it last
 
 _SCHEMA = """\
 CREATE TABLE txids (namespace TEXT PRIMARY KEY, committed INTEGER, prepared INTEGER) WITHOUT ROWID;
@@ -91,6 +96,19 @@ class SqliteStateProvider(StateProvider):
             connection.execute("COMMIT")
         finally:
             connection.close()
+
+    def claim(self) -> None:
+        """A lock on a file beside it, which the system takes back when the process dies."""
+        if self.path not in _claims:
+            _claims[self.path] = (_locked(self.path), self)
+        # A task that was started again in this process takes over from what is left of it.
+        _claims[self.path] = (_claims[self.path][0], self)
+
+    def close(self) -> None:
+        lock, owner = _claims.get(self.path, (-1, None))
+        if owner is self:
+            del _claims[self.path]
+            os.close(lock)
 
     def describe(self) -> str:
         return f"SQLite file {self.path}"
@@ -217,6 +235,24 @@ class SqliteStore(Store):
             return call(*arguments)
         except sqlite3.DatabaseError as problem:
             raise _explained(problem, self._path) from problem
+
+
+def _locked(path: str) -> int:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    deadline = monotonic() + CLAIM_SECS  # a process of the same topology may be about to end
+    while True:
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        except OSError as problem:
+            if monotonic() > deadline:
+                os.close(lock)
+                raise StateError(
+                    f"the state file {path} is in use by another topology or command; end that first, or name another file "
+                    f"in {CONFIG}"
+                ) from problem
+            sleep(0.05)
 
 
 def _open(path: str) -> sqlite3.Connection:

@@ -75,19 +75,24 @@ def wait_for(condition: Callable[[], object], what: str, limit: float = LIMIT) -
         time.sleep(0.01)
 
 
-@pytest.fixture(scope="session")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+def running_redis(folder: Path) -> Iterator[RedisServer]:
+    """What a fixture yields; skips, or in CI fails, where there is no Redis."""
     if shutil.which("redis-server") is None:
         reason = "no redis-server here, in which the state is to be (Debian: apt-get install redis-server)"
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server = RedisServer(folder)
     server.start()
     try:
         yield server
     finally:
         server.kill()
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    yield from running_redis(tmp_path_factory.mktemp("redis"))
 
 
 @pytest.fixture

@@ -172,3 +172,18 @@ def test_a_sources_position_is_not_resharded(tmp_path):
     shown = multilang("state", "reshard", f"{WHERE}:exact", "sentences", 1, *options(conf))
     assert shown.returncode == 2
     assert Counter(stored(provider_of(conf), "count", 2)) == words_of(200)
+
+
+def test_a_file_that_a_topology_uses_is_left_alone(tmp_path):
+    conf = {**conf_of("sqlite", None, tmp_path), "test.sentences": 20}
+    with LocalCluster(conf=conf) as cluster:
+        run = cluster.submit(topology)
+        run.wait(timeout=100)
+        file = tmp_path / "file"
+        file.write_text('{"multilang-state": 1, "tasks": {}}')
+        for what in (("reshard", WHERE, "count", 3), ("export", WHERE), ("import", WHERE, file, "--replace")):
+            shown = multilang("state", *what, *options(conf))
+            assert shown.returncode == 2
+            assert "is in use by another topology" in shown.stderr
+        assert multilang("state", "ls", WHERE, *options(conf)).returncode == 0
+    assert multilang("state", "reshard", WHERE, "count", 3, *options(conf)).returncode == 0

@@ -1,0 +1,113 @@
+"""State on a real Storm: the word count of Storm's page, in Redis, with a worker killed while it counts."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import ujson
+
+from multilang.local import LocalCluster
+from multilang.state.providers import provider_of
+from multilang.topology import load_topology
+from tests.cli.command import ROOT
+from tests.state.conftest import RedisServer, running_redis
+from tests.state.topologies import stored
+from tests.storm.conftest import give, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from multilang.shipping.cluster import Cluster
+    from multilang.shipping.nimbus import Nimbus
+
+LINES = ["the cow jumped over the moon", "an apple a day keeps the doctor away", "four score and seven years ago"]
+COUNT = 4000
+KILLS = 3 if os.environ.get("MULTILANG_SOAK") == "full" else 1
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[RedisServer]:
+    folder = tmp_path / "redis"
+    folder.mkdir()
+    yield from running_redis(folder)
+
+
+def workers(storm: Cluster) -> list[int]:
+    """The workers' JVMs."""
+    found = []
+    for pid in storm.processes():
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it has ended
+        if (
+            b"org.apache.storm.daemon.worker.Worker" in command
+            and b"java" in Path(os.fsdecode(command[0])).name.encode()
+        ):
+            found.append(pid)
+    return found
+
+
+@pytest.mark.parametrize("promise", ["exactly_once", "topology"])
+def test_words_are_counted_as_in_the_embedded_cluster_though_a_worker_is_killed(
+    storm: Cluster,
+    nimbus: Nimbus,
+    redis: RedisServer,
+    tmp_path: Path,
+    promise: str,
+) -> None:
+    (tmp_path / "text").write_text("".join(f"{LINES[n % len(LINES)]}\n" for n in range(COUNT)))
+    words = Counter(word for n in range(COUNT) for word in LINES[n % len(LINES)].split())
+    shutil.copy(ROOT / "examples" / "stateful_word_count.py", tmp_path)
+    conf = {
+        **redis.conf,
+        "multilang.input.files": [str(tmp_path / "text")],
+        "topology.message.timeout.secs": 15,
+        "topology.max.spout.pending": 100,
+        "topology.workers": 2,
+    }
+    counts = {}
+    for mode in ("inprocess", "process"):
+        path = str(tmp_path / f"{mode}.sqlite")
+        own = {"topology.state.provider": "sqlite", "topology.state.provider.config": ujson.dumps({"path": path})}
+        with LocalCluster(mode=mode, conf={**conf, **own, "topology.max.spout.pending": 10_000}) as cluster:
+            cluster.submit(load_topology(f"{tmp_path}/stateful_word_count.py:{promise}")).wait(timeout=120)
+        found = provider_of(own)
+        counts[mode] = stored(found, "count", 2)
+        found.close()
+    assert counts == {"inprocess": words, "process": words}
+
+    (tmp_path / "on_storm.py").write_text(f"from stateful_word_count import {promise} as topology\n")
+    give(storm, tmp_path / "on_storm.py", "words", "--interpreter", sys.executable, **conf)
+    there = provider_of({**conf, "topology.name": "words"})
+
+    def counted() -> int:
+        return sum(stored(there, "count", 2).values())
+
+    for kill in range(1, KILLS + 1):
+        enough = words.total() * kill // (KILLS + 3)
+        wait_for(lambda enough=enough: counted() > enough, "some words are counted")
+        victim = random.choice(workers(storm))
+        os.kill(victim, signal.SIGKILL)
+        wait_for(lambda victim=victim: len(set(workers(storm)) - {victim}) == 2, "there are two workers again")
+    killed_at = counted()
+    assert killed_at < words.total(), "it was killed in the middle"
+    if promise == "exactly_once":
+        wait_for(lambda: counted() >= words.total(), "all words are counted")
+        assert stored(there, "count", 2) == words
+    else:
+
+        def missing() -> Counter[str]:
+            return words - Counter(stored(there, "count", 2))
+
+        # The spout began anew if it was killed, and what was pending is replayed in any case.
+        wait_for(lambda: not missing(), "all words are counted")
+    there.close()
