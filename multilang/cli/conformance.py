@@ -263,3 +263,75 @@ def matrix(results: tuple[Path, ...], html: Path) -> int:
     except BadResult as error:
         raise click.UsageError(str(error)) from None
     return exits.OK
+
+
+@conformance.command(context_settings={"allow_interspersed_args": False})
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="Where the conversation goes; the pid is put into the name when there is such a file.",
+)
+def record(command: tuple[str, ...], output: Path) -> int:
+    """Stand between a component and its parent (Storm), and keep what they say.
+
+    It is started in the component's place: new ShellBolt("multilang", "conformance", "record", "-o", "/tmp/talk.jsonl",
+    "--", "python3", "mybolt.py"). Its exit status is the component's.
+    """
+    from multilang.conformance import CannotStart
+    from multilang.conformance.record import record as run
+
+    if not command:
+        raise click.UsageError(
+            "no program is given; write for example: multilang conformance record -o talk.jsonl -- python3 mybolt.py"
+        )
+    try:
+        return run(command, output)
+    except CannotStart as error:
+        click.echo(f"Error: the program can't be started: {error}", err=True)
+        return exits.NEVER_STARTED
+
+
+@conformance.command(context_settings={"allow_interspersed_args": False})
+@click.argument("recording", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
+@click.option("--ignore", multiple=True, metavar="COMMAND", help="Messages that are not compared, such as log.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.1),
+    default=10.0,
+    show_default=True,
+    help="Seconds that an answer may take.",
+)
+def replay(recording: Path, command: tuple[str, ...], ignore: tuple[str, ...], timeout: float) -> int:
+    """Play a recorded conversation to a program, and tell where its answers are others.
+
+    Exit status: 0 when they are the same, 1 when not.
+    """
+    from multilang.cli.conformance_view import difference_shown
+    from multilang.cli.view import console
+    from multilang.conformance import CannotStart, Target
+    from multilang.conformance.replay import BadRecording, read_recording
+    from multilang.conformance.replay import replay as play
+
+    if not command:
+        raise click.UsageError(
+            "no program is given; write for example: multilang conformance replay talk.jsonl -- python3 mybolt.py"
+        )
+    try:
+        found = read_recording(recording)
+        difference = play(found, Target(list(command), timeout=timeout), ignore)
+    except BadRecording as error:
+        raise click.UsageError(str(error)) from None
+    except CannotStart as error:
+        click.echo(f"Error: the program can't be started: {error}", err=True)
+        return exits.NEVER_STARTED
+    screen = console(sys.stdout)
+    if difference is None:
+        screen.print(f"{recording}: the same conversation, {len(found.messages)} messages", soft_wrap=True)
+        return exits.OK
+    screen.print(difference_shown(difference, str(recording)))
+    return exits.FAILED_TUPLES

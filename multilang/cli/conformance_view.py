@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from multilang.conformance.case import Case
+    from multilang.conformance.replay import Difference
     from multilang.conformance.result import CaseResult, Result
 
 _STYLES = {PASSED: "green", FAILED: "bold red", BLOCKED: "dim", SKIPPED: "dim"}
@@ -124,3 +125,14 @@ def listed(cases: Sequence[Case], verbose: bool) -> Iterator[str]:
         if verbose:
             yield f"{'':<30}{case.requirement}"
             yield f"{'':<30}{case.source}"
+
+
+def difference_shown(difference: Difference, recording: str) -> RenderableType:
+    """Where a replay parts from its recording."""
+    pair = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    pair.add_column(style="dim", no_wrap=True)
+    pair.add_column(overflow="fold")
+    pair.add_row("sent", _visible(difference.sent))
+    pair.add_row("recorded", Text(difference.expected, style="green"))
+    pair.add_row("received", Text(difference.received, style="red"))
+    return Group(Text(f"{recording}, line {difference.line}: {difference.why}", style="bold red"), pair)

@@ -47,13 +47,15 @@ class Run:
         self._found: dict[str, tuple[Finding, str]] = {}  # code -> what, and in which case's conversation, at first
         self._seen = 0  # messages looked at
         self._overdue = 0
+        self._is_open = False
+        self._exercised = False
         self._lock = threading.Lock()
 
     def prepare(self, programs: Programs) -> None:
         """Find out the kind and the contract, where they are not given."""
         if self.target.kind == "auto":
             self.target.kind = kind_of(programs)
-        if self.target.contract is not False and not self.target.knows:
+        if self.target.contract is None or (self.target.contract and not self.target.knows):
             steps = contract_of(programs)
             self.target.knows = steps or ()
             self.target.contract = steps is not None
@@ -61,7 +63,7 @@ class Run:
     def run(self, cases: Sequence[Case] | None = None) -> Result:
         """All cases of the target's kind, or those of ``cases`` that are. Raises CannotStart, Undecided."""
         start = monotonic()
-        with Programs(self.target) as programs:
+        with Programs(self.target, ahead=cases is None or len(cases) > 1) as programs:
             self.prepare(programs)
             kind = self.target.kind
             chosen = [case for case in (all_cases() if cases is None else cases) if case.fits(kind)]
@@ -78,11 +80,14 @@ class Run:
 
     def _gates(self, programs: Programs, chosen: Sequence[Case]) -> list[CaseResult] | None:
         """Without the handshake, or any answer, there is nothing to test; None when there is."""
+        if self._is_open:
+            return None
         for path in (HANDSHAKE, _GATES[self.target.kind]):
             gate = next(case for case in all_cases(self.target.kind) if case.path == path)
             result = self._play(programs, gate, settle=False)
             if result.status != PASSED:
                 return self._closed(result, chosen)
+        self._is_open = True
         return None
 
     def _closed(self, gate: CaseResult, chosen: Sequence[Case]) -> list[CaseResult]:
@@ -109,7 +114,8 @@ class Run:
     def _play_all(self, programs: Programs, chosen: Sequence[Case]) -> list[CaseResult]:
         watched = [case for case in chosen if case.watch and case.run is None]
         played = [case for case in chosen if case.run is not None]
-        if watched:
+        if watched and not self._exercised:
+            self._exercised = True
             self._exercise(programs)
         results: dict[str, CaseResult] = {}
         with ThreadPoolExecutor(max(1, self.jobs)) as pool:

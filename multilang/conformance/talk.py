@@ -23,6 +23,7 @@ Pieces = Callable[[bytes], Iterable[bytes]]
 SCRIPT = "conformance.script"
 ON = "conformance.on"
 _PLACE = "@here@"
+_MOST = 20_000  # messages that may come before the one that is waited for
 
 
 class Out(list[Message]):
@@ -213,6 +214,7 @@ class Talk:
     def wait(self, look: Callable[[], Found | None], what: str) -> Found:
         """Wait until ``look`` finds something."""
         until = monotonic() + self.timeout
+        most = len(self.received) + _MOST
         while True:
             self.take()
             found = look()
@@ -220,6 +222,8 @@ class Talk:
                 return found
             if self.child.output_ended:
                 self._ended(what)
+            if len(self.received) > most:
+                raise Failed(f"{_MOST:,} messages came, and none of them is {what}", what, _listed(self.received[-3:]))
             if not self.child.pump(until) and monotonic() >= until:
                 raise Failed(
                     f"nothing came for {self.timeout:g} s where {what} is due",

@@ -45,8 +45,9 @@ class Target:
 class Programs:
     """Starts the program again and again, one ahead, and ends whatever is left of it."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, ahead: bool = True) -> None:
         self.target = target
+        self._ahead = ahead
         self._folder = tempfile.TemporaryDirectory(prefix="conformance-", ignore_cleanup_errors=True)
         self._lock = threading.Lock()
         self._live: set[Child] = set()
@@ -80,9 +81,10 @@ class Programs:
         with self._lock:
             child = self._spare.pop() if self._spare else None
         found = child or self._start(None)
-        spare = self._start(None)  # its start overlaps with this conversation
-        with self._lock:
-            self._spare.append(spare)
+        if self._ahead:
+            spare = self._start(None)  # its start overlaps with this conversation
+            with self._lock:
+                self._spare.append(spare)
         return found
 
     def _start(self, env: Mapping[str, str] | None) -> Child:

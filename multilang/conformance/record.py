@@ -1,0 +1,104 @@
+"""Keeps the conversation of a component and its parent: stands between the two, and passes every byte on.
+
+A recording has a line a message, as fixtures/wire of this project: ``t`` seconds since the start, ``d`` direction ("in":
+the parent wrote it, "out": the component did, "in-eof", "out-eof", "exit" with the status), ``raw`` the exact text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+from typing import IO, TextIO
+
+from multilang.conformance.child import CannotStart
+
+_END = b"\nend\n"
+_READ = 1 << 16
+
+
+def record(command: Sequence[str], file: Path) -> int:
+    """Run ``command`` in this process's place until it ends; its exit status. Raises CannotStart.
+
+    ``file`` is written anew; when it exists already, another task of the same component has it, and the component's
+    pid is put before its suffix.
+    """
+    try:
+        child = subprocess.Popen(list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    except OSError as error:
+        raise CannotStart(f"{command[0]}: {error.strerror or error}") from None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _: child.send_signal(number))
+    with _opened(file, child.pid) as out:
+        log = _Log(out)
+        assert child.stdin is not None
+        assert child.stdout is not None
+        reading = threading.Thread(target=log.pump, args=("in", 0, child.stdin.fileno(), child.stdin), daemon=True)
+        reading.start()
+        log.pump("out", child.stdout.fileno(), 1, None)
+        status = child.wait()
+        log.write("exit", str(status).encode())
+        log.closed = True
+    return status if status >= 0 else 128 - status
+
+
+def _opened(file: Path, pid: int) -> TextIO:
+    try:
+        return file.open("x", encoding="utf-8")
+    except FileExistsError:
+        return file.with_name(f"{file.stem}-{pid}{file.suffix}").open("w", encoding="utf-8")
+
+
+class _Log:
+    def __init__(self, out: TextIO) -> None:
+        self.closed = False
+        self._out = out
+        self._start = monotonic()
+        self._lock = threading.Lock()
+
+    def write(self, direction: str, raw: bytes) -> None:
+        row = {"t": round(monotonic() - self._start, 4), "d": direction, "raw": raw.decode("utf-8", "backslashreplace")}
+        with self._lock:
+            if not self.closed:
+                self._out.write(json.dumps(row) + "\n")
+                self._out.flush()
+
+    def pump(self, direction: str, source: int, target: int, stream: IO[bytes] | None) -> None:
+        """Copy until the end. What is recorded is recorded before it is passed on: cause comes before effect."""
+        held = b""
+        while True:
+            try:
+                data = os.read(source, _READ)
+            except OSError as error:
+                sys.stderr.write(f"multilang conformance record: {direction}: {error}\n")
+                data = b""
+            if not data:
+                break
+            held = self._messages(direction, held + data)
+            try:
+                while data:
+                    data = data[os.write(target, data) :]
+            except OSError:
+                break  # nobody reads there any more
+        if held:
+            self.write(f"{direction}-partial", held)
+        self.write(f"{direction}-eof", b"")
+        if stream is not None:
+            stream.close()
+
+    def _messages(self, direction: str, held: bytes) -> bytes:
+        while True:
+            if held.startswith(_END[1:]):
+                stop = len(_END) - 1
+            else:
+                stop = held.find(_END) + len(_END)
+                if stop < len(_END):
+                    return held
+            self.write(direction, held[:stop])
+            held = held[stop:]

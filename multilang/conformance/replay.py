@@ -1,0 +1,177 @@
+"""Plays a recorded conversation to a program, and says where its answers are others.
+
+What the parent wrote is sent as it was recorded, each message when the program has said what came before it in the
+recording; task ids go only to who asks for them. Messages are compared by what they mean: the order of keys, a left-out
+default stream, need_task_ids, the two forms of a direct emit's task, and pids make no difference.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from multilang.conformance.case import Failed, Halted
+from multilang.conformance.talk import Talk, same
+from multilang.conformance.target import Programs, Target
+
+_PID_DIR = re.compile(r'"pidDir":\s*"(?:[^"\\]|\\.)*"')
+
+
+class BadRecording(Exception):
+    """A file that is no recording."""
+
+
+@dataclass
+class Difference:
+    """Where the answers part. ``line`` is the recording's, from 1; ``sent`` what the program was told last."""
+
+    line: int
+    why: str
+    expected: str
+    received: str
+    sent: str
+
+
+@dataclass
+class Recording:
+    """A conversation: line number, direction and text of each message."""
+
+    messages: list[tuple[int, str, str]]
+    kind: str
+
+
+def read_recording(path: Path) -> Recording:
+    """A file written by ``record``. Raises BadRecording."""
+    messages: list[tuple[int, str, str]] = []
+    try:
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+            row = json.loads(line)
+            if row["d"] in ("in", "out"):
+                messages.append((number, str(row["d"]), str(row["raw"])))
+    except (ValueError, TypeError, KeyError) as error:
+        raise BadRecording(
+            f"{path} is no recording of multilang conformance record: line {number}: {error!r}"
+        ) from None
+    if not messages or '"pidDir"' not in messages[0][2]:
+        raise BadRecording(f"{path} does not begin with a handshake")
+    spout = any(
+        direction == "in" and '"command"' in text[:4096] and '"pidDir"' not in text for _, direction, text in messages
+    )
+    return Recording(messages, "spout" if spout else "bolt")
+
+
+def replay(recording: Recording, target: Target, ignore: Sequence[str] = ()) -> Difference | None:
+    """The first difference, None when there is none. ``ignore``: commands, such as log, that are not compared."""
+    target.kind = recording.kind
+    target.contract = False
+    with Programs(target) as programs, programs.talk(target.timeout) as talk:
+        return _Player(talk, frozenset(ignore)).play(recording)
+
+
+class _Player:
+    def __init__(self, talk: Talk, ignore: frozenset[str]) -> None:
+        self.talk = talk
+        self.ignore = ignore
+        self.sent = "nothing"
+        self.line = 0
+        talk.holds_ids = True
+
+    def play(self, recording: Recording) -> Difference | None:
+        heard = self._heard()
+        try:
+            for self.line, direction, text in recording.messages:
+                if direction == "in":
+                    self._tell(text)
+                    continue
+                expected = _decoded(text)
+                if expected.get("command") in self.ignore:
+                    continue
+                received = next(heard)
+                if not same(meaning(expected), meaning(received)):
+                    return self._difference(
+                        "the program said something else", text, json.dumps(received, ensure_ascii=False)
+                    )
+            return self._too_much(recording)
+        except Failed as failed:
+            return self._difference(failed.why, text, failed.received or "nothing")
+        except Halted as halted:
+            return self._difference("the program broke the protocol", text, halted.finding.detail)
+
+    def _tell(self, text: str) -> None:
+        talk = self.talk
+        if text.startswith("["):
+            talk.take()
+            if not talk.owed:
+                return  # the program does not ask for task ids, or the ids are of an emit that is compared below
+            talk.owed.pop(0)
+        elif '"pidDir"' in text and not talk.is_set_up:
+            talk.is_set_up = True
+            where = json.dumps(talk.pid_dir)
+            text = _PID_DIR.sub(lambda _: f'"pidDir":{where}', text, count=1)
+        self.sent = text
+        message = _decoded(text)
+        if "tuple" in message:
+            if message.get("stream") == "__heartbeat":
+                talk.monitor.heartbeats.add(message["id"])
+            else:
+                talk.will_finish(message["id"])
+        elif "command" in message:
+            talk.monitor.commands += 1
+        talk.say(text.encode("utf-8", "surrogatepass"))
+
+    def _heard(self) -> Iterator[dict[str, Any]]:
+        """What the program says, message by message, waited for."""
+        place = 0
+        while True:
+            at = place
+            self.talk.wait(lambda at=at: len(self.talk.received) > at or None, "what the recording has here")  # type: ignore[misc]
+            message = self.talk.received[place]
+            place += 1
+            if message.command not in self.ignore:
+                yield message.value
+
+    def _too_much(self, recording: Recording) -> Difference | None:
+        talk = self.talk
+        talk.monitor.leaving = True
+        talk.child.close_input()
+        due = sum(d == "out" and _decoded(text).get("command") not in self.ignore for _, d, text in recording.messages)
+        until = monotonic() + min(talk.timeout, 5)
+        while not talk.child.output_ended and monotonic() < until:
+            talk.child.pump(until)
+            talk.take()
+        ending = ("log", "error", "metrics")  # what a program says of its end
+        more = [each for each in talk.received if each.command not in self.ignore][due:]
+        for message in more:
+            if message.command not in ending:
+                return self._difference("the program says more than the recording has", "nothing", message.raw.decode())
+        return None
+
+    def _difference(self, why: str, expected: str, received: str) -> Difference:
+        return Difference(self.line, why, expected.removesuffix("\nend\n"), received, self.sent.removesuffix("\nend\n"))
+
+
+def _decoded(text: str) -> dict[str, Any]:
+    found = json.loads(text.removesuffix("end\n"))
+    return found if isinstance(found, dict) else {}
+
+
+def meaning(message: dict[str, Any]) -> dict[str, Any]:
+    """A component's message without what makes no difference."""
+    if "pid" in message:
+        return {"pid": None}
+    if message.get("command") != "emit":
+        return {key: value for key, value in message.items() if value is not None}
+    task = message.get("task")
+    return {
+        "command": "emit",
+        "tuple": message.get("tuple"),
+        "stream": message.get("stream") or "default",
+        "anchors": message.get("anchors") or [],
+        "id": message.get("id"),
+        "task": task & 0xFFFFFFFF if isinstance(task, int) else None,
+    }

@@ -1,0 +1,66 @@
+"""Each requirement of the multi-lang protocol as a test of a program of yours, in any language.
+
+from multilang.testing import multilang_conformance
+
+test_my_bolt = multilang_conformance("python3 mybolt.py")
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+
+def multilang_conformance(
+    command: str | Sequence[str],
+    kind: str = "auto",
+    *,
+    strict: bool = False,
+    cases: str | Sequence[str] = (),
+    timeout: float = 10.0,
+    cwd: str | None = None,
+    output: Mapping[str, Sequence[str]] | None = None,
+    tuples: Sequence[Sequence[Any]] | None = None,
+    conf: Mapping[str, Any] | None = None,
+    component: str = "tested",
+) -> Callable[..., None]:
+    """A test function with a test for each case; a module-level name that begins with ``test`` makes pytest find it.
+
+    ``kind`` is "bolt", "spout" or "auto" (the program is started while tests are collected, to find out). A MUST that is
+    not kept fails; a SHOULD is an expected failure (xfail) unless ``strict``; what can't be asked of the program is
+    skipped. ``cases``: paths as ``multilang conformance --case`` takes them. ``timeout``: seconds that an answer may
+    take. ``output`` (stream: fields), ``tuples``, ``conf`` and ``component``: see docs/conformance.md.
+    """
+    import pytest  # here, since the rest of multilang.testing does without
+
+    from multilang.conformance import Run, Target, all_cases
+    from multilang.conformance.case import Case, selected
+    from multilang.conformance.target import Programs
+
+    words = shlex.split(command) if isinstance(command, str) else list(command)
+    target = Target(words, kind, timeout=timeout, cwd=cwd, streams=output, conf=conf or {}, component=component)
+    if tuples is not None:
+        target.tuples = tuples
+    run = Run(target)
+    if kind == "auto":
+        with Programs(target, ahead=False) as programs:
+            run.prepare(programs)
+    chosen = selected(all_cases(target.kind), (cases,) if isinstance(cases, str) else tuple(cases))
+
+    @pytest.mark.parametrize("case", chosen, ids=[case.path for case in chosen])
+    def test_conformance(case: Case) -> None:
+        result = run.run([case]).cases[0]
+        if result.status == "skipped":
+            pytest.skip(result.why)
+        if result.status == "passed":
+            return
+        text = (
+            f"{result.path} {result.level}: {result.title}\n{result.requirement} ({result.source})\n{result.why}\n"
+            f"expected: {result.expected}\nreceived: {result.received}"
+        )
+        if result.is_must or strict:
+            pytest.fail(text, pytrace=False)
+        pytest.xfail(text)
+
+    return test_conformance

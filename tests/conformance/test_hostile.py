@@ -1,0 +1,61 @@
+"""Whatever a program does, the run ends, says what is wrong, and leaves no process behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from multilang.conformance import CannotStart, Run, Target, Undecided
+
+PROGRAM = Path(__file__).parent / "hostile.py"
+LIMIT = 2.0  # seconds: these programs never answer, and only that limit ends the wait
+NAMES = [
+    *("never_reads", "ignores_sigterm", "floods", "floods_with_messages", "a_hundred_megabytes_without_a_line"),
+    *("floods_stderr", "closes_stdout", "closes_stdin", "exits_at_once", "kills_itself", "leaves_children"),
+    *("speaks_binary", "strange_shapes"),
+]
+
+
+def processes(mark: str) -> list[int]:
+    """The living processes whose command line holds the mark."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if (
+                    mark.encode() in (entry / "cmdline").read_bytes()
+                    and "Z" not in (entry / "stat").read_text().split()[2]
+                ):
+                    found.append(int(entry.name))
+            except OSError:
+                pass
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("kind", ["bolt", "spout"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_against_it_ends_with_a_failure_and_without_a_process(name: str, kind: str) -> None:
+    mark = f"{os.getpid()}-{name}-{kind}"
+    start = time.monotonic()
+    result = Run(Target([sys.executable, str(PROGRAM), name, mark], kind, timeout=LIMIT)).run()
+    assert result.bad()
+    assert time.monotonic() - start < 120
+    assert all(case.status in ("failed", "blocked", "skipped", "passed") for case in result.cases)
+    failed = [case.path for case in result.cases if case.status == "failed"]
+    assert failed
+    assert processes(mark) == []
+
+
+def test_a_program_that_is_neither_bolt_nor_spout_is_said_to_be_so() -> None:
+    with pytest.raises(Undecided, match="multilang conformance bolt"):
+        Run(Target([sys.executable, str(PROGRAM), "closes_stdin", "x"], timeout=LIMIT)).run()
+
+
+def test_a_program_that_does_not_exist_is_said_to() -> None:
+    with pytest.raises(CannotStart, match="no-such-program"):
+        Run(Target(["no-such-program", "x"])).run()
