@@ -57,7 +57,7 @@ class Case:
     steps: tuple[str, ...] = ()
     """Steps of the conformance contract that the program must know for it."""
     watch: tuple[str, ...] = ()
-    """Codes of findings that break this requirement, in whichever conversation they turn up."""
+    """Codes of findings that break this requirement, in whichever conversation they turn up; with ``run``, in its own."""
     env: tuple[tuple[str, str], ...] = ()
 
     @property

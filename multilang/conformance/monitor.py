@@ -25,6 +25,7 @@ class Monitor:
         self.finished: dict[str, str] = {}  # ids it acked or failed, and which
         self.heartbeats: set[str] = set()
         self.commands = 0  # that the spout has not answered
+        self.was_asked = False  # the spout has had a command
         self.leaving = False  # its input was closed, or it was told to end
         self.pid: Any = None
         self._found: list[Finding] = []
@@ -83,7 +84,7 @@ class Monitor:
             self._flag("sync.twice", "a sync with no command to answer: Storm takes it for the next command's", False)
         elif command == "emit":
             self._flag("emit.late", f"an emit after the sync: {_shown(message)}", halts=False)
-        else:
+        elif self.was_asked:  # what is said before the first command waits for it
             self._flag("command.late", f"a {command!r} after the sync: {_shown(message)}", halts=False)
 
     def _texts(self, command: str, message: Message) -> None:

@@ -69,8 +69,8 @@ def _look(talk: Talk) -> bool:
     return talk.syncs > 0 or talk.child.output_ended
 
 
-def contract_of(programs: Programs) -> tuple[str, ...] | None:
-    """The steps that the program knows; None when it does not keep the contract."""
+def contract_of(programs: Programs, insist: bool = False) -> tuple[str, ...] | None:
+    """The steps that the program knows; None when it does not keep the contract, or Undecided if it is said to."""
     with programs.talk(programs.target.timeout, contract=True) as talk:
         try:
             if talk.kind == "spout":
@@ -90,6 +90,13 @@ def contract_of(programs: Programs) -> tuple[str, ...] | None:
             answer = message.values[0] if isinstance(message.values, list) and message.values else None
             if isinstance(answer, list) and len(answer) == 3 and answer[0] == "conformance":
                 return _steps(answer)
+        if insist:
+            said = b" | ".join(talk.outputs).replace(b"\nend\n", b"").decode("utf-8", "backslashreplace")
+            error = talk.child.error_text.decode("utf-8", "replace").strip()[-600:]
+            raise Undecided(
+                'the program does not keep the conformance contract: asked for ["contract"], it said '
+                f"{said[-600:] or 'nothing'}{f', and on standard error: {error}' if error else ''}"
+            )
     return None
 
 

@@ -56,7 +56,7 @@ class Run:
         if self.target.kind == "auto":
             self.target.kind = kind_of(programs)
         if self.target.contract is None or (self.target.contract and not self.target.knows):
-            steps = contract_of(programs)
+            steps = contract_of(programs, self.target.contract is True)
             self.target.knows = steps or ()
             self.target.contract = steps is not None
 
@@ -164,7 +164,7 @@ class Run:
             result = self._converse(case, talk, settle)
             result.seconds = round(monotonic() - start, 3)
             result.transcript = _transcript(talk)
-            self._note(talk, case.path)
+            self._note(talk, case.path, case.watch)
         return result
 
     def _converse(self, case: Case, talk: Talk, settle: bool) -> CaseResult:
@@ -220,10 +220,12 @@ class Run:
                 pass  # the finding is noted below; what else went wrong there, the cases find
             self._note(talk, "an ordinary day's work")
 
-    def _note(self, talk: Talk, where: str) -> None:
+    def _note(self, talk: Talk, where: str, provoked: tuple[str, ...] = ()) -> None:
         with self._lock:
             self._seen += len(talk.received)
             for finding in talk.findings:
+                if finding.code in provoked:
+                    continue
                 self._found.setdefault(finding.code, (finding, where))
 
     def _judge(self, case: Case) -> CaseResult:

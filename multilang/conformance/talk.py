@@ -159,6 +159,7 @@ class Talk:
     def begin(self, command: str, id: Any = "", pieces: Pieces | None = None, text: str | None = None) -> None:
         """Send a command to a spout as ShellSpout does; its sync is not waited for."""
         self.monitor.commands += 1
+        self.monitor.was_asked = True
         self.say(framed(storm_text({"id": id, "command": command}) if text is None else text), pieces)
 
     def command(self, command: str, id: Any = "", pieces: Pieces | None = None, text: str | None = None) -> Out:

@@ -27,6 +27,16 @@ STREAMS: dict[str, list[str]] = {
 }
 
 
+# What a bolt is sent: stream of the source -> fields.
+SOURCES: dict[str, list[str]] = {
+    "default": ["steps"],
+    "other": ["steps"],
+    "three": ["steps", "a", "b"],
+    "two": ["steps", "a"],
+    "empty": [],
+}
+
+
 @dataclass
 class World:
     """What is told to the program. ``streams``: None when it is not known what the program emits where."""
@@ -63,10 +73,9 @@ class World:
             "source->stream->fields": {},
         }
         if self.kind == "bolt":
-            told["source->stream->grouping"] = {
-                SOURCE: {"default": {"type": "SHUFFLE"}, "other": {"type": "FIELDS", "fields": ["steps"]}}
-            }
-            told["source->stream->fields"] = {SOURCE: {"default": ["steps", "a", "b"], "other": ["steps"]}}
+            told["source->stream->grouping"] = {SOURCE: {name: {"type": "SHUFFLE"} for name in SOURCES}}
+            told["source->stream->grouping"][SOURCE]["other"] = {"type": "FIELDS", "fields": ["steps"]}
+            told["source->stream->fields"] = {SOURCE: SOURCES}
         return told
 
     def old_context(self) -> dict[str, Any]:

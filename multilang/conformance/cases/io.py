@@ -166,6 +166,7 @@ def _(t: Talk) -> None:
     "what user code prints stays out of the protocol",
     "A print in user code does not reach standard output, or is sent as a log: one forgotten print halts a worker.",
     steps="print emit",
+    watch=("framing.stray", "framing.json"),
 )
 def _(t: Talk) -> None:
     [out] = t.perform([["print", "a stray line"], ["emit", ["after it"]]])

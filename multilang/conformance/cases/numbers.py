@@ -99,7 +99,7 @@ def _(t: Talk) -> None:
         t.next()
     else:
         t.handshake()
-        t.finished(t.tuple(text="[[],NaN]"))
+        t.finished(t.tuple(text="[[],NaN]", stream="two"))
         t.settle()
 
 

@@ -1,0 +1,255 @@
+"""Tests every implementation that can be had here, and writes docs/conformance-results.md.
+
+    python examples/conformance/results.py [--html FILE] [NAME...]
+
+The libraries are fetched through pip and Maven into a cache folder ($MULTILANG_CACHE, else the user's), and are no part
+of this project. What can't be had (no Maven, no Ruby, no Node) is said on the page instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from multilang import __version__
+from multilang.conformance import CaseResult, Result, Run, Target
+from multilang.conformance.cases import all_cases
+from multilang.conformance.page import to_page
+from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED
+from multilang.shipping.cluster.artifacts import cache_folder
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "conformance-results.md"
+STORM = "2.8.3"
+PYSTORM, STREAMPARSE = "3.1.4", "5.0.1"
+KINDS = ("bolt", "spout")
+
+
+class Missing(Exception):
+    """An implementation can't be had here; says why."""
+
+
+@dataclass
+class Implementation:
+    name: str
+    version: str
+    command: list[str]
+    env: dict[str, str] = field(default_factory=dict)
+
+
+def output_of(*command: str) -> str:
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise Missing(f"there is no {command[0]} here") from None
+    if done.returncode:
+        raise Missing(f"{' '.join(command[:4])} … failed: {(done.stderr or done.stdout).strip()[-300:]}")
+    return done.stdout.strip()
+
+
+def of_storm(language: str, file: str) -> Path:
+    """Storm's library for a language, out of its Maven artifact."""
+    folder = cache_folder() / "conformance" / f"storm-{STORM}"
+    if not (folder / file).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        jar = folder / f"multilang-{language}-{STORM}.jar"
+        goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+        artifact = f"-Dartifact=org.apache.storm:multilang-{language}:{STORM}:jar"
+        output_of("mvn", "--quiet", "--batch-mode", goal, artifact, f"-DoutputDirectory={folder}")
+        with zipfile.ZipFile(jar) as archive:
+            (folder / file).write_bytes(archive.read(f"resources/{file}"))
+    return folder / file
+
+
+def of_pypi(*packages: str) -> Path:
+    """The Python of an environment that holds the packages."""
+    venv = cache_folder() / "conformance" / "-".join([f"py{platform.python_version()}", *packages]).replace("==", "-")
+    python = venv / "bin" / "python"
+    if not (venv / "complete").exists():
+        shutil.rmtree(venv, ignore_errors=True)
+        output_of(getattr(sys, "_base_executable", sys.executable), "-m", "venv", str(venv))
+        output_of(str(python), "-m", "pip", "install", "--quiet", *packages)
+        (venv / "complete").touch()
+    return python
+
+
+def ours() -> Implementation:
+    return Implementation("storm-multilang", __version__, [sys.executable, str(HERE / "ours.py")])
+
+
+def plain_python() -> Implementation:
+    return Implementation("plain Python", platform.python_version(), [sys.executable, str(HERE / "plain.py")])
+
+
+def plain_node() -> Implementation:
+    return Implementation("plain Node", output_of("node", "--version"), ["node", str(HERE / "node.js")])
+
+
+def storm_py() -> Implementation:
+    file = of_storm("python", "storm.py")
+    program = str(HERE / "peers" / "stormpy_component.py")
+    return Implementation("storm.py", f"Storm {STORM}", [sys.executable, program], {"PYTHONPATH": str(file.parent)})
+
+
+def storm_js() -> Implementation:
+    version = output_of("node", "--version")
+    file = of_storm("javascript", "storm.js")
+    program = str(HERE / "peers" / "stormjs_component.js")
+    return Implementation("storm.js", f"Storm {STORM}, Node {version}", ["node", program], {"STORM_JS": str(file)})
+
+
+def storm_rb() -> Implementation:
+    version = output_of("ruby", "-e", "print RUBY_VERSION")
+    file = of_storm("ruby", "storm.rb")
+    program = str(HERE / "peers" / "stormrb_component.rb")
+    return Implementation("storm.rb", f"Storm {STORM}, Ruby {version}", ["ruby", "-I", str(file.parent), program])
+
+
+def pystorm() -> Implementation:
+    python = of_pypi(f"pystorm=={PYSTORM}")
+    return Implementation("pystorm", PYSTORM, [str(python), str(HERE / "peers" / "pystorm_component.py")])
+
+
+def streamparse() -> Implementation:
+    python = of_pypi(f"streamparse=={STREAMPARSE}")
+    return Implementation("streamparse", STREAMPARSE, [str(python), str(HERE / "peers" / "streamparse_component.py")])
+
+
+IMPLEMENTATIONS = {
+    "storm-multilang": ours,
+    "plain Python": plain_python,
+    "plain Node": plain_node,
+    "storm.py": storm_py,
+    "storm.js": storm_js,
+    "storm.rb": storm_rb,
+    "pystorm": pystorm,
+    "streamparse": streamparse,
+}
+
+
+def tested(each: Implementation, kind: str) -> Result:
+    target = Target([*each.command, kind], kind, name=each.name, contract=True)
+    before = {name: os.environ.get(name) for name in each.env}
+    os.environ.update(each.env)  # a target's program inherits it
+    try:
+        return Run(target).run()
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+# ---- the page ----
+
+
+def page(found: list[tuple[Implementation, list[Result]]], missing: dict[str, str]) -> Iterator[str]:
+    cases = all_cases()
+    musts = sum(case.level == "MUST" for case in cases)
+    yield "# Conformance of multi-lang libraries"
+    yield ""
+    yield f"""What `multilang conformance` ({musts} MUST and {len(cases) - musts} SHOULD cases, of which a bolt or a spout is asked its own) finds in
+this library, in Storm's own libraries, in the two older ones for Python, and in the conformance component written
+without any library. Each ran the same component, written with what the library offers
+([the contract](conformance-contract.md)); a library that has no way to say a thing was not asked for it.
+
+This page is made by `python examples/conformance/results.py` from what its run shows, here with Python
+{platform.python_version()} on {platform.system()}. [What the cases mean](conformance.md)."""
+    yield ""
+    yield "| library | version | kind | MUST kept | SHOULD kept | not judged | not asked |"
+    yield "| --- | --- | --- | ---: | ---: | ---: | ---: |"
+    for each, results in found:
+        for result in results:
+            kept = [f"{result.count(PASSED, level)} of {asked(result, level)}" for level in ("MUST", "SHOULD")]
+            row = [each.name, each.version, result.kind, *kept, result.count(BLOCKED), result.count(SKIPPED)]
+            yield f"| {' | '.join(map(str, row))} |"
+    for name, why in missing.items():
+        yield f"| {name} | not tested here: {why} | | | | | |"
+    yield ""
+    yield "*Not judged*: another failure ended the conversation. *Not asked*: the library has no way to do what the case needs."
+    for each, results in found:
+        yield from failures(each, results)
+
+
+def asked(result: Result, level: str) -> int:
+    return sum(result.count(status, level) for status in (PASSED, FAILED, BLOCKED))
+
+
+def failures(each: Implementation, results: list[Result]) -> Iterator[str]:
+    """What one library does not keep; what bolt and spout share is said once."""
+    rows: dict[str, tuple[CaseResult, list[str]]] = {}
+    for result in results:
+        for case in result.cases:
+            if case.status == FAILED:
+                rows.setdefault(case.path, (case, []))[1].append(result.kind)
+    yield ""
+    yield f"## {each.name}"
+    yield ""
+    if not rows:
+        yield "Keeps every requirement, MUST and SHOULD, as a bolt and as a spout."
+        return
+    yield "| case | | requirement | what came |"
+    yield "| --- | --- | --- | --- |"
+    for path, (case, kinds) in rows.items():
+        who = "" if len(kinds) == len(results) else f" ({kinds[0]} only)" if path.startswith("common/") else ""
+        came = f"{case.why}: `{short(case.received)}`" if case.received and case.received not in case.why else case.why
+        yield f"| {path}{who} | {case.level} | {cell(case.requirement)} | {cell(came)} |"
+
+
+def short(text: str) -> str:
+    text = " ".join(text.replace("`", "'").split())
+    return text if len(text) <= 160 else f"{text[:100]} … {text[-50:]}"
+
+
+def cell(text: str) -> str:
+    # What a run makes up: process ids and the folders of this machine have no place on the page.
+    text = text.replace(str(cache_folder()), "…").replace(str(HERE.parents[1]), "…").replace("|", "\\|")
+    return " ".join(text.replace("<", "&lt;").split()) if "`" not in text else " ".join(text.split())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"only these: {', '.join(IMPLEMENTATIONS)}; no page then"
+    )
+    parser.add_argument("--html", type=Path, help="write the matrix there, too")
+    options = parser.parse_args()
+    unknown = set(options.names) - set(IMPLEMENTATIONS)
+    if unknown:
+        parser.error(f"no implementation {', '.join(sorted(unknown))}")
+    found: list[tuple[Implementation, list[Result]]] = []
+    missing: dict[str, str] = {}
+    for name, get in IMPLEMENTATIONS.items():
+        if options.names and name not in options.names:
+            continue
+        try:
+            each = get()
+        except Missing as error:
+            missing[name] = str(error)
+            print(f"{name}: {error}")
+            continue
+        results = [tested(each, kind) for kind in KINDS]
+        found.append((each, results))
+        for result in results:
+            print(
+                f"{name} {result.kind}: {result.count(PASSED)} passed, {result.count(FAILED, 'MUST')} failed, "
+                f"{result.count(FAILED, 'SHOULD')} warnings, {result.seconds:.1f} s"
+            )
+    if not options.names:
+        PAGE.write_text("\n".join(page(found, missing)) + "\n", "utf-8")
+    if options.html:
+        options.html.write_text(to_page([result for _, results in found for result in results]), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
