@@ -197,12 +197,12 @@ def failures(each: Implementation, results: list[Result]) -> Iterator[str]:
     if not rows:
         yield "Keeps every requirement, MUST and SHOULD, as a bolt and as a spout."
         return
-    yield "| case | | requirement | what came |"
+    yield "| case | | what it asks | what came |"
     yield "| --- | --- | --- | --- |"
     for path, (case, kinds) in rows.items():
         who = "" if len(kinds) == len(results) else f" ({kinds[0]} only)" if path.startswith("common/") else ""
         came = f"{case.why}: `{short(case.received)}`" if case.received and case.received not in case.why else case.why
-        yield f"| {path}{who} | {case.level} | {cell(case.requirement)} | {cell(came)} |"
+        yield f"| {path}{who} | {case.level} | *{cell(case.title)}*: {cell(case.requirement)} | {cell(came)} |"
 
 
 def short(text: str) -> str:

@@ -11,12 +11,12 @@ from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED, CaseR
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --ok: #1a7f37; --bad: #cf222e; --warn: #9a6700; --mute: #8888; }
 @media (prefers-color-scheme: dark) { :root { --ok: #3fb950; --bad: #ff7b72; --warn: #d29922; } }
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 100rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; } h3 { font-size: 1rem; margin: 1.5rem 0 .3rem; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
 th, td { padding: .18rem .5rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 thead th { position: sticky; top: 0; background: Canvas; vertical-align: bottom; }
-thead th + th, td.r { text-align: center; white-space: nowrap; }
+th.r, td.r { text-align: center; } table.m td:first-child { min-width: 17rem; } table.m th.r { font-size: .8rem; }
 tr.s th { padding-top: 1.1rem; } td.p { font: 13px ui-monospace, monospace; white-space: nowrap; }
 .l { font-size: .75rem; color: var(--mute); } .passed { color: var(--ok); } .failed { color: var(--bad); font-weight: 600; }
 .warn { color: var(--warn); font-weight: 600; } .blocked, .skipped { color: var(--mute); } td a { color: inherit; }
@@ -58,14 +58,14 @@ def _summary(results: Sequence[Result]) -> str:
         for each in results
     )
     return (
-        '<div class="scroll"><table><thead><tr><th>program<th>kind<th>keeps the contract<th>MUST kept<th>SHOULD kept<th>time'
+        '<div class="scroll"><table><thead><tr><th>program<th>kind<th>keeps the contract<th class=r>MUST kept<th class=r>SHOULD kept<th class=r>time'
         f"<tbody>{rows}</table></div>"
     )
 
 
 def _matrix(results: Sequence[Result]) -> str:
     found = [{case.path: case for case in result.cases} for result in results]
-    heads = "".join(f"<th>{_head(result)}" for result in results)
+    heads = "".join(f"<th class=r>{_head(result)}" for result in results)
     rows = []
     for section in all_sections():
         cases = [case for case in section.cases if any(case.path in each for each in found)]
@@ -79,7 +79,7 @@ def _matrix(results: Sequence[Result]) -> str:
             rows.append(
                 f'<tr><td title="{escape(case.requirement)}">{number}. {escape(case.title)} <span class=l>{case.level}</span>{cells}'
             )
-    return f"<table><thead><tr><th>requirement{heads}<tbody>{''.join(rows)}</table>"
+    return f"<table class=m><thead><tr><th>requirement{heads}<tbody>{''.join(rows)}</table>"
 
 
 def _cell(number: int, case: CaseResult | None) -> str:

@@ -84,8 +84,12 @@ def _(t: Talk) -> None:
     t.command("activate")
     for _ in range(10):
         t.next()
-    start = monotonic()
+    quickest = float("inf")
     for _ in range(50):
+        start = monotonic()
         t.next()
-    average = (monotonic() - start) / 50 * 1000
-    t.check(average >= 0.75, "an idle spout keeps a core busy", "1 ms for each idle next, or more", f"{average:.2f} ms")
+        quickest = min(quickest, (monotonic() - start) * 1000)
+    # A busy machine makes all of them slower, and hardly each of them.
+    t.check(
+        quickest >= 0.75, "an idle spout keeps a core busy", "1 ms for each idle next, or more", f"{quickest:.2f} ms"
+    )

@@ -1,0 +1,114 @@
+"""``multilang conformance`` as its user runs it: reports, selection, exit statuses, and what it says to mistakes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLAIN = ROOT / "examples" / "conformance" / "plain.py"
+MUTANT = Path(__file__).parent / "mutant.py"
+COMMAND = Path(sys.executable).parent / "multilang"
+LIMIT = 240  # seconds: for a machine that is busy with other tests
+
+
+def conformance(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, "conformance", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=LIMIT,
+    )
+
+
+def test_without_a_kind_it_finds_out_and_a_correct_program_passes() -> None:
+    ran = conformance("--case", "bolt/ack", "--timeout", 60, "--", sys.executable, PLAIN, "bolt")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "a bolt, which keeps the conformance contract" in ran.stdout
+    assert "8 passed, 0 failed, 0 warnings" in ran.stdout
+    ran = conformance("--case", "spout/sync", "--timeout", 60, "--", sys.executable, PLAIN, "spout")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "a spout, which keeps" in ran.stdout
+
+
+def test_a_fault_is_shown_with_what_was_sent_and_both_sides_and_in_every_report(tmp_path: Path) -> None:
+    files = {name: tmp_path / f"result.{name}" for name in ("junit", "json", "html")}
+    options = [text for name, file in files.items() for text in (f"--{name}", file)]
+    command = [sys.executable, MUTANT, "AcksFailures"]
+    ran = conformance("bolt", "--case", "bolt/fail", "--timeout", 60, *options, "--", *command)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    lines = [" ".join(line.split()) for line in ran.stdout.splitlines()]
+    assert "failed bolt/fail/1 MUST a fail" in lines
+    assert 'expected "fail"' in lines
+    assert 'received "ack"' in lines
+    assert any(line.startswith("sent") and '[["fail"]]' in line for line in lines)
+
+    suite = ElementTree.parse(files["junit"]).getroot().find("testsuite")
+    assert suite is not None
+    failed = [case.get("classname") for case in suite.iter("testcase") if case.find("failure") is not None]
+    assert "bolt.fail.1" in failed
+    assert suite.get("failures") == str(len(failed))
+
+    result = json.loads(files["json"].read_text("utf-8"))
+    statuses = {case["path"]: case["status"] for case in result["cases"]}
+    assert (statuses["bolt/fail/1"], statuses["bolt/fail/4"]) == ("failed", "passed")
+    page = files["html"].read_text("utf-8")
+    assert 'href="#f0-bolt-fail-1"' in page
+    assert 'id="f0-bolt-fail-1"' in page
+
+    both = tmp_path / "matrix.html"
+    assert conformance("matrix", files["json"], files["json"], "--html", both).returncode == 0
+    assert both.read_text("utf-8").count("<th class=r>") == 3 + 2
+
+
+def test_a_should_is_a_warning_and_fails_a_strict_run() -> None:
+    command = ["--case", "bolt/direct/9", "--timeout", 60, "--", sys.executable, MUTANT, "PlainTask"]
+    ran = conformance("bolt", *command)
+    assert (ran.returncode, "1 warnings" in ran.stdout) == (0, True), ran.stdout
+    assert conformance("bolt", "--strict", *command).returncode == 1
+
+
+def test_a_stray_text_is_one_failure_and_blocks_the_others() -> None:
+    ran = conformance(
+        *("bolt", "--contract", "--case", "bolt/tick", "--case", "common/framing", "--timeout", 60),
+        *("-v", "--", sys.executable, MUTANT, "PrintsToStdout"),
+    )
+    lines = [" ".join(line.split()) for line in ran.stdout.splitlines()]
+    assert "common/framing/2 MUST failed no text before a message" in lines
+    assert ran.stdout.count("blocked by common/framing/2") >= 3
+
+
+def test_what_it_knows_is_listed() -> None:
+    ran = conformance("--list")
+    assert len(ran.stdout.splitlines()) >= 180
+    ran = conformance("spout", "--list", "--case", "spout/sync", "-v")
+    assert "spout/sync/1" in ran.stdout
+    assert "Multi-Lang Protocol 1.1.0" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["bolt"], 2, "no program is given"),
+        (["bolt", "--case", "bolt/nosuch", "--", "true"], 2, "no case 'bolt/nosuch' for a bolt"),
+        (["bolt", "--", "no-such-program"], 3, "can't be started: no-such-program"),
+        (["--timeout", "3", "--", "true"], 2, "it can't be told whether the program is a bolt or a spout"),
+        (["bolt", "--tuple", "word", "--", "true"], 2, "is no JSON array of values"),
+        (["bolt", "--output", "default", "--", "true"], 2, "is not STREAM=FIELD,FIELD"),
+        (["matrix", str(PLAIN), "--html", "x.html"], 2, "is no result of multilang conformance --json"),
+        (["replay", str(PLAIN), "--", "true"], 2, "is no recording"),
+        (["record", "-o", "/dev/null"], 2, "no program is given"),
+        (["bolt", "--timeout", "3", "--", "true"], 1, "common/handshake/1"),
+    ],
+)
+def test_mistakes_are_said_in_one_sentence(arguments: list[str], status: int, said: str) -> None:
+    ran = conformance(*arguments)
+    assert ran.returncode == status, ran.stdout + ran.stderr
+    assert said in " ".join((ran.stdout + ran.stderr).split())
+    assert "Traceback" not in ran.stdout + ran.stderr
