@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -197,8 +198,17 @@ def run_cases(kind: str, command: tuple[str, ...], patterns: tuple[str, ...], on
         conf=options["conf"],
         contract=options["contract"],
     )
+    terminated: list[int] = []
+
+    def terminate(number: int, _frame: object) -> None:
+        terminated.append(number)
+        raise KeyboardInterrupt  # so that no process of the program's stays behind
+
+    signal.signal(signal.SIGTERM, terminate)
     try:
         return _run(target, cases, **options)
+    except KeyboardInterrupt:
+        return exits.TERMINATED if terminated else exits.INTERRUPTED
     except CannotStart as error:
         click.echo(f"Error: the program can't be started: {error}", err=True)
         return exits.NEVER_STARTED

@@ -25,6 +25,8 @@ _SHORTENED = 4
 _AGAIN = 3  # so few cases that ran out of time are played again, alone and with a longer limit: the machine may be busy
 _GATES = {"bolt": "bolt/heartbeat/1", "spout": "spout/commands/1"}
 HANDSHAKE = "common/handshake/1"
+# What a program may never send: then nothing can be said of how it does.
+_SEEN_OR_NOT = {"ack", "anchors", "direct", "emit", "error", "fail", "log", "metrics"}
 
 
 class Run:
@@ -46,6 +48,7 @@ class Run:
         self._names = {case.path: section.name for section in all_sections() for case in section.cases}
         self._found: dict[str, tuple[Finding, str]] = {}  # code -> what, and in which case's conversation, at first
         self._seen = 0  # messages looked at
+        self._kinds: set[str | None] = set()  # and their commands, "direct" and "anchors" for emits that have these
         self._overdue = 0
         self._is_open = False
         self._exercised = False
@@ -119,10 +122,15 @@ class Run:
             self._exercise(programs)
         results: dict[str, CaseResult] = {}
         with ThreadPoolExecutor(max(1, self.jobs)) as pool:
-            for result in pool.map(lambda case: self._play(programs, case), played):
-                results[result.path] = result
-                if not self._may_play_again(result):
-                    self.report(result)
+            try:
+                for result in pool.map(lambda case: self._play(programs, case), played):
+                    results[result.path] = result
+                    if not self._may_play_again(result):
+                        self.report(result)
+            except BaseException:  # Ctrl-C: the conversations under way end with their processes
+                programs.end()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
         self._play_again(programs, played, results)
         for case in watched:
             results[case.path] = self._judge(case)
@@ -223,6 +231,12 @@ class Run:
     def _note(self, talk: Talk, where: str, provoked: tuple[str, ...] = ()) -> None:
         with self._lock:
             self._seen += len(talk.received)
+            for message in talk.received:
+                self._kinds.add(message.command)
+                if message.command == "emit" and message.task is not None:
+                    self._kinds.add("direct")
+                if message.command == "emit" and message.anchors:
+                    self._kinds.add("anchors")
             for finding in talk.findings:
                 if finding.code in provoked:
                     continue
@@ -233,6 +247,8 @@ class Run:
             if code in self._found:
                 finding, where = self._found[code]
                 return self._result(case, FAILED, f"{finding.detail} (in {where})", case.title, finding.detail)
+        if {code.partition(".")[0] for code in case.watch} <= _SEEN_OR_NOT - self._kinds:
+            return self._result(case, SKIPPED, "the program sent nothing of the kind")
         return self._result(case, PASSED, f"watched in {self._seen} messages")
 
     def _result(

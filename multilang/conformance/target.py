@@ -58,12 +58,16 @@ class Programs:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+        self._folder.cleanup()
+
+    def end(self) -> None:
+        """End every process, and start no more."""
         with self._lock:
             self._closed = True
             live, self._live = self._live, set()
         for child in live:
             child.kill()
-        self._folder.cleanup()
 
     @contextmanager
     def talk(self, timeout: float, env: Mapping[str, str] | None = None, **changes: Any) -> Iterator[Talk]:

@@ -26,6 +26,12 @@ def never_reads() -> None:
     time.sleep(3600)
 
 
+def answers_nothing_more() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    answer()
+    time.sleep(3600)
+
+
 def ignores_sigterm() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     answer()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -48,6 +50,22 @@ def test_a_run_against_it_ends_with_a_failure_and_without_a_process(name: str, k
     assert all(case.status in ("failed", "blocked", "skipped", "passed") for case in result.cases)
     failed = [case.path for case in result.cases if case.status == "failed"]
     assert failed
+    assert processes(mark) == []
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_is_broken_off_leaves_no_process(number: signal.Signals, status: int) -> None:
+    mark = f"{os.getpid()}-broken-off-{number}"
+    command = [Path(sys.executable).parent / "multilang", "conformance", "bolt", "--timeout", "600", "--"]
+    run = subprocess.Popen([*command, sys.executable, PROGRAM, "answers_nothing_more", mark], stdout=subprocess.DEVNULL)
+    until = time.monotonic() + 60
+    while (
+        len(processes(f"answers_nothing_more\0{mark}")) < 2 and time.monotonic() < until
+    ):  # the command's own, and one it tests
+        time.sleep(0.02)
+    run.send_signal(number)
+    assert run.wait(60) == status
     assert processes(mark) == []
 
 
