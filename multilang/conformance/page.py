@@ -9,7 +9,7 @@ from multilang.conformance.cases import all_sections
 from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED, CaseResult, Result
 
 _STYLE = """
-:root { color-scheme: light dark; --line: #8884; --ok: #1a7f37; --bad: #cf222e; --warn: #9a6700; --mute: #8888; }
+:root { color-scheme: light dark; --line: #8884; --ok: #1a7f37; --bad: #cf222e; --warn: #9a6700; --mute: #767676; }
 @media (prefers-color-scheme: dark) { :root { --ok: #3fb950; --bad: #ff7b72; --warn: #d29922; } }
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 100rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; } h3 { font-size: 1rem; margin: 1.5rem 0 .3rem; }
