@@ -1,7 +1,7 @@
 """The thread beside user code: it keeps the worker from taking a slow component for a dead one, and finds a hung one.
 
 While user code runs long, the main thread can neither answer heartbeats nor flush. So this thread sends what was
-emitted meanwhile, gives a sign of life each second (a ``sync`` from a bolt, which Storm ignores unasked; from a spout,
+emitted meanwhile, gives a sign of life twice a second (a ``sync`` from a bolt, which Storm ignores unasked; from a spout,
 where a sync would end the command, a ``log`` of level 0), and after ``multilang.process.timeout.secs`` ends the process
 with the main thread's stack in Storm's log. It also puts into the log what was written to the stray streams, and
 reports the metrics. It notices when nobody reads the output any more, and sees to it that the process ends when it
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _TICK = 0.05  # seconds between looks while user code runs: what is emitted waits no longer than this
 _IDLE_LOOKS = 20  # looks without work after which it sleeps until it is woken
-_SIGN_OF_LIFE = 1.0  # seconds, Storm's own interval of heartbeats
+_SIGN_OF_LIFE = 0.5  # seconds, half of Storm's own interval of heartbeats, so that one of them may come late
 _GRACE = 5.0  # seconds that the end of the process may take
 _ENDS = {2, 15}  # SIGINT and SIGTERM, whose module costs an import
 _MAX_LINE = 8192  # bytes of stray text in one line of the log
