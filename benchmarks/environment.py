@@ -16,6 +16,7 @@ PROJECT = HERE.parent
 STORM_VERSION = "2.8.3"
 PEERS = ("ujson", "pystorm==3.1.4", "streamparse")
 SPARK = ("ujson", "pyspark>=4", "pyarrow>=18")
+STATE = ("ujson", "redis>=5")
 
 
 class Missing(Exception):
@@ -58,15 +59,24 @@ def python() -> Path:
 
 def spark_python() -> Path:
     """The Python of an environment of its own that holds Spark and what our package needs for it."""
-    wanted = "\n".join([sys.version, *SPARK])
-    venv = cache_folder() / f"venv-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
-    interpreter = venv / "bin" / "python"
     if shutil.which("java") is None:
         raise Missing("Spark: there is no java here (17 or newer)")
+    return own_python(SPARK, "Spark")
+
+
+def state_python() -> Path:
+    """The Python of an environment of its own that holds what state is stored with."""
+    return own_python(STATE, "redis-py")
+
+
+def own_python(packages: tuple[str, ...], what: str) -> Path:
+    wanted = "\n".join([sys.version, *packages])
+    venv = cache_folder() / f"venv-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
+    interpreter = venv / "bin" / "python"
     if not (venv / "complete").exists():
         shutil.rmtree(venv, ignore_errors=True)
-        run([getattr(sys, "_base_executable", sys.executable), "-m", "venv", str(venv)], "the environment of Spark")
-        run([str(interpreter), "-m", "pip", "install", "--quiet", *SPARK], "Spark")
+        run([getattr(sys, "_base_executable", sys.executable), "-m", "venv", str(venv)], f"the environment of {what}")
+        run([str(interpreter), "-m", "pip", "install", "--quiet", *packages], what)
         (venv / "complete").touch()
     return interpreter
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from . import environment, real_storm, shell_bolt, spark_job
+from . import environment, real_storm, shell_bolt, spark_job, state_job
 from .driver import Child, Driver, WrongAnswer
 
 #: Which children run each workload; what is not there is left out.
@@ -58,6 +58,9 @@ class Effort:
     shell_bolt: tuple[int, float, float]  # rounds, seconds to warm up, seconds to measure
     spark: tuple[int, int]  # rounds, sentences
     spark_growth: tuple[int, ...]  # rounds, and sentences of each run
+    state_rounds: int
+    state: dict[str, int]
+    state_sizes: tuple[int, ...]  # rounds, and keys stored
 
 
 FULL = Effort(
@@ -73,6 +76,9 @@ FULL = Effort(
     (3, 4.0, 6.0),
     (5, 1_000_000),
     (2, 100_000, 1_000_000, 3_000_000),
+    3,
+    {"process": 30_000, "inprocess": 150_000},
+    (3, 1000, 10_000, 100_000, 1_000_000),
 )
 QUICK = Effort(
     3,
@@ -87,6 +93,9 @@ QUICK = Effort(
     (1, 4.0, 4.0),
     (1, 100_000),
     (1, 30_000, 100_000, 200_000),
+    1,
+    {"process": 10_000, "inprocess": 60_000},
+    (1, 1000, 10_000, 100_000),
 )
 
 
@@ -247,6 +256,40 @@ class Suite:
                     continue
                 self.results.add("cluster", mode, "ours", sentences / said["wall"])
                 self.results.add("cluster cpu", mode, "ours", sentences / said["cpu"])
+
+    def state(self) -> None:
+        """Word count with state against the same without, then what a checkpoint takes by what is stored."""
+        if not self.only("ours"):
+            return
+        ours = self.children["ours"]
+        python = str(environment.state_python())
+        rounds, *sizes = self.effort.state_sizes
+        with state_job.redis_server() as redis:
+            stores = [store for store in state_job.STORES if store != "redis" or redis]
+            if redis is None:
+                self.problem(WrongAnswer("state: there is no redis-server here"))
+            for n in range(self.effort.state_rounds):
+                for mode, sentences in self.effort.state.items():
+                    for store in stores if n % 2 == 0 else stores[::-1]:
+                        say(f"state: {mode}, {store}")
+                        said = state_job.word_count(ours, python, mode, store, sentences, redis or 0)
+                        if not said["right"]:
+                            self.problem(WrongAnswer(f"stateful word count, {mode}, {store}: {said}"))
+                        self.results.add("state", mode, store, sentences / said["wall"])
+                        self.results.add("state cpu", mode, store, sentences / said["cpu"])
+                        if store == "redis":
+                            state_job.flush(redis or 0)
+            for _ in range(rounds):
+                for store in stores[1:]:
+                    say(f"state: checkpoints, {store}")
+                    found = state_job.checkpoints(ours, python, store, tuple(sizes), redis or 0)
+                    for size, ms in found.items():
+                        self.results.add("checkpoint", f"{size} keys", store, ms)
+                    self.results.add(
+                        "checkpoint growth", f"{sizes[0]} to {sizes[-1]}", store, found[sizes[-1]] / found[sizes[0]]
+                    )
+                    if store == "redis":
+                        state_job.flush(redis or 0)
 
     def storm(self) -> None:
         """The peers' word count under a real Storm's LocalCluster, once it is warm."""

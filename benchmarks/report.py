@@ -23,6 +23,10 @@ UNITS = {
     "flat": "the most over the least of the figures below, within a round",
     "flat ns": "CPU nanoseconds per tuple",
     "flat MiB": "resident memory after that many tuples, MiB",
+    "state": "word count, sentences per second: without state (none), and with state in ...",
+    "state cpu": "the same, sentences per CPU-second of all processes",
+    "checkpoint": "prepare and commit of 1000 changed keys, milliseconds, by the keys stored",
+    "checkpoint growth": "the same, with the most keys over the least",
     "spark": "word count on Spark, local[2], sentences per second",
     "spark cpu": "the same per CPU-second of all processes, the JVM's included",
     "spark seconds": "word count by run_topology, seconds",
@@ -66,7 +70,7 @@ def tables(results: Results) -> str:
 def verdict(results: Results, target: Target) -> dict[str, Any]:
     values = ratios(results, target.section, target.work, target.ours, target.peer)
     found: dict[str, Any] = {
-        "section": target.section, "work": target.work, "peer": target.peer, "wanted": target.wanted, "verdict": "not measured",
+        "section": target.section, "work": target.work if target.ours == "ours" else f"{target.work}, {target.ours}", "peer": target.peer, "wanted": target.wanted, "verdict": "not measured",
     }  # fmt: skip
     if values:
         middle = statistics.median(values)
