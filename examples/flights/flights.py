@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 import time
@@ -28,13 +27,16 @@ from delays import delays
 
 from multilang import LocalCluster
 from spark_bridge import RDDSource, publish
+from spark_bridge.job import run_topology
+from spark_bridge.session import session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from spark_bridge import PartitionSource
 
-WAYS = ("sql", "live", "published")
+_SHUFFLES = {"spark.sql.shuffle.partitions": "2"}  # all that two cores have use for
+WAYS = ("sql", "live", "published", "spark")
 
 
 def newest(rows: list[tuple[str, list[Any]]]) -> Results:
@@ -63,6 +65,12 @@ def on_embedded_cluster(source: PartitionSource, rows: int) -> Results:
     return newest(told)
 
 
+def as_spark_job(spark: SparkSession, rows: DataFrame) -> Results:
+    """The topology's bolts as stages over the DataFrame's partitions."""
+    with run_topology(delays(), {"flights": rows}, spark, outputs=["carriers", "airports"]) as result:
+        return newest([(name, row) for name in ("carriers", "airports") for row in result.rdd(name).collect()])
+
+
 def chart(results: Results) -> str:
     """Carriers by their mean delay."""
     carriers = sorted(results["carriers"].values(), key=lambda row: -row[4] / row[2])
@@ -71,26 +79,6 @@ def chart(results: Results) -> str:
         "How late they arrived, out of New York, 2013", "Mean arrival delay in minutes; late: 15 or more", bars
     )
     return text
-
-
-def session() -> SparkSession:
-    """A Spark of this machine's own, on loopback."""
-    from pyspark.sql import SparkSession
-
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master("local[2]").appName("flights")
-    for key, value in {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-    }.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
 
 
 def main() -> int:
@@ -107,8 +95,7 @@ def main() -> int:
     ways = chosen.ways or list(WAYS)
     if unknown := set(ways) - set(WAYS):
         parser.error(f"no such way: {', '.join(sorted(unknown))}; there are {', '.join(WAYS)}")
-    spark = session()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, session("local[2]", "flights", _SHUFFLES) as spark:
         rows = flights(spark, Path(folder), chosen.months)
         count = rows.count()
         print(f"{count:,} flights arrived, in {rows.rdd.getNumPartitions()} partitions")
@@ -121,13 +108,14 @@ def main() -> int:
                 source = RDDSource(rows)
                 results[way] = on_embedded_cluster(source, count)
                 source.close()
-            else:
+            elif way == "published":
                 url = chosen.publish or f"{folder}/published"
                 results[way] = on_embedded_cluster(publish(rows, url), count)
+            else:
+                results[way] = as_spark_job(spark, rows)
             print(f"{way}: {time.perf_counter() - begin:.1f} s")
         if chosen.publish and "published" not in ways:
             publish(rows, chosen.publish)
-    spark.stop()
     first = results[ways[0]]
     differing = [way for way in ways if results[way] != first]
     for row in sorted(first["carriers"].values(), key=lambda row: -row[4] / row[2]):

@@ -55,7 +55,7 @@ def _joined(choosers: list[Chooser]) -> Chooser | None:
     return lambda values: [task for choose in choosers for task in choose(values)]
 
 
-def _storm_id(name: str) -> str:
+def storm_id(name: str) -> str:
     """A submission's own, as Storm's is: what is kept under it, such as a spout's progress, is no other run's."""
     return f"{name}-{next(_submissions)}-{os.getpid()}-{time.time_ns()}"
 
@@ -100,7 +100,7 @@ class Plan:
             raise LocalClusterError(
                 f"topology {name!r} has no spout, so nothing would ever flow; add one with set_spout"
             )
-        self.conf = {**DEFAULTS, **self.topology.conf, "topology.name": name, "storm.id": _storm_id(name)}
+        self.conf = {**DEFAULTS, **self.topology.conf, "topology.name": name, "storm.id": storm_id(name)}
         self.settings = Settings(self.conf)
         self.assignment = self.topology.task_ids(self.settings.ackers)
         self.ackers = [task for task, component in self.assignment.items() if component == ACKER]

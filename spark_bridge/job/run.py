@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from multilang.component import settings
 from multilang.local.conf import DEFAULTS, Settings
 from multilang.local.counters import Counters
+from multilang.local.plan import storm_id
 from multilang.topology.errors import did_you_mean
 from spark_bridge.job.blocks import REPORT, STATE
 from spark_bridge.job.by_value import by_value
@@ -88,7 +89,7 @@ class _Run:
         self._topology = topology = topology.with_conf(conf)
         name = topology.name
         self._conf = {**DEFAULTS, "multilang.parent": "spark", **topology.conf}
-        self._conf.update({"topology.name": name, "storm.id": f"{name}-1-0"})
+        self._conf.update({"topology.name": name, "storm.id": storm_id(name)})
         self._assignment = topology.task_ids(Settings(self._conf).ackers)
         self._described = {
             task: f"{spec.kind} {id!r} (task {task})"

@@ -30,7 +30,7 @@ def test_flights_are_counted_alike_whichever_way_they_come(spark_programs: None,
         timeout=LIMIT,
     )
     assert shown.returncode == 0, shown.stdout + shown.stderr
-    assert "the same by sql, live, published" in shown.stdout
+    assert "the same by sql, live, published, spark" in shown.stdout
     found = json.loads(result.read_text())
     flights = int(re.sub(r"\D", "", shown.stdout.partition(" flights arrived")[0]))
     assert flights > 26_000
