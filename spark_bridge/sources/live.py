@@ -1,8 +1,8 @@
 """The rows of an RDD or DataFrame, read in the Spark driver, partition by partition and block by block.
 
 A job on one partition gives some blocks of it: one at first, so that the first row is there soon, then more and more,
-read ahead in a thread while the ones before are used. Rows become text in the executors, so that the driver only
-passes bytes on. When a partition takes more than one job, the blocks are persisted (in memory, then on disk, on the
+read ahead in a thread while the ones before are used; the next partition is begun meanwhile. Rows become text in the
+executors, so that the driver only passes bytes on. When a partition turns out to be long, the blocks are persisted (in memory, then on disk, on the
 executors), so that the next job does not compute what is before its own; what an executor takes with it when it is
 lost, Spark computes again, and the checksums tell whether it is the same.
 """
@@ -10,7 +10,7 @@ lost, Spark computes again, and the checksums tell whether it is the same.
 from __future__ import annotations
 
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 READ_AHEAD_BYTES = 8 * 1024 * 1024  # what one job brings of one partition, if that is more than a block
 _MOST_BLOCKS = 64  # that one job brings
+# A job that begins so early computes what is before it anew: to keep the blocks, Spark would compute the whole partition
+# before it gave the first of them.
+_UNKEPT_BLOCKS = 16
 _JOBS_AHEAD = 4  # at once, over all partitions
 
 
@@ -40,7 +43,7 @@ class RDDSource(BlockSource):
 
     ``fields``: names of a row's values; a DataFrame has its own, a row of an RDD is one value, "value", unless named.
     ``name``: the same in a later run over the same rows, for spouts to go on where they stopped; a new one if none.
-    ``persist``: True from the start, False never, None when a partition takes more than one job; or a StorageLevel.
+    ``persist``: True from the start, False never, None when a partition turns out to be long; or a StorageLevel.
     Raises SourceError for a column whose type has no JSON form.
     """
 
@@ -106,9 +109,26 @@ class RDDSource(BlockSource):
             return reader.block(index)
         except SourceUnavailable:
             raise
+        except (CancelledError, RuntimeError):
+            if not self._closed:
+                raise
+            raise SourceUnavailable(f"the source {self._name!r} was closed") from None
         except SourceError as error:
             self._failed = error  # rows were given out that can't be read again: everyone must hear of it
             raise
+
+    def soon(self, partition: int, offset: int) -> None:
+        self.prepare(partition, offset // self._block_rows)
+
+    def prepare(self, partition: int, index: int) -> None:
+        """Begin with a partition that will be read from block ``index`` on, while another is still used."""
+        if 0 <= partition < self._partitions and index >= 0 and self._failed is None and not self._closed:
+            with self._lock:
+                reader = self._readers.setdefault(partition, _Reader(self, partition))
+            try:
+                reader.prepare(index)
+            except RuntimeError:
+                pass  # closed meanwhile: it takes no more jobs
 
     def finished(self, partition: int) -> None:
         """All rows of a partition are acked: what is kept of it here can go."""
@@ -141,7 +161,7 @@ class RDDSource(BlockSource):
         """A job: ``count`` blocks from ``index`` on, fewer at the end or beyond READ_AHEAD_BYTES; the last one if later."""
         if self._closed:
             raise SourceUnavailable(f"the source {self._name!r} was closed")
-        if index and self._persist is None and not self._persisted:
+        if index >= _UNKEPT_BLOCKS and self._persist is None and not self._persisted:
             self._keep()
         sc = self._blocks.ctx
         try:
@@ -202,6 +222,9 @@ class _View(BlockSource):
     def block(self, partition: int, index: int) -> Block | None:
         return self._source.block(partition, index)
 
+    def soon(self, partition: int, offset: int) -> None:
+        self._source.soon(partition, offset)
+
     def report(self, progress: Sequence[Progress]) -> None:
         for each in progress:
             if each.done:
@@ -244,6 +267,13 @@ class _Reader:
             else:  # a row that failed long ago: a job of its own, which does not disturb what is read ahead
                 block = self._source.run(self._partition, index, 1)[0]
                 return block if block.index == index else None
+
+    def prepare(self, index: int) -> None:
+        """Begin to read from here, if nothing is read yet; nobody waits for the first row, so with as much as a job brings."""
+        with self._lock:
+            if self._job is None and not self._blocks and self._end is None:
+                self._count = _MOST_BLOCKS
+                self._start(index)
 
     def _start(self, index: int) -> tuple[int, int, Future[list[Block]]]:
         """Start a job; with the lock."""

@@ -50,6 +50,7 @@ class ReadAhead:
         self._patience_secs = patience_secs
         self._log = log
         self._pieces: deque[Piece] = deque()
+        self._announced: set[int] = set()  # the partition whose successor the source knows of
         self._wanted: deque[tuple[int, int]] = deque()
         self._again: deque[tuple[int, int, Row]] = deque()
         self._news: dict[int, Progress] = {}
@@ -193,6 +194,10 @@ class ReadAhead:
 
     def _read(self) -> None:
         partition, offset = self._todo[0]
+        if partition not in self._announced:
+            self._announced = {partition}
+            if len(self._todo) > 1:
+                self._source.soon(*self._todo[1])
         rows = self._source.read(partition, offset, PIECE_ROWS)
         with self._changed:
             self._pieces.append(Piece(partition, offset, rows, not rows))

@@ -212,6 +212,9 @@ class Served:
                 return {"end": True}, b""
             about = {"rows": block.rows, "before": block.before.hex(), "chain": block.chain.hex(), "last": block.last}
             return about, block.data
+        if operation == "soon":
+            source.prepare(int(request["partition"]), int(request["index"]))
+            return {}, b""
         if operation == "report":
             self._note(request["progress"])
             return {}, b""

@@ -65,6 +65,9 @@ class ServedSource(BlockSource):
         self._chains.check(partition, block)
         return block
 
+    def soon(self, partition: int, offset: int) -> None:
+        self._ask({"op": "soon", "partition": partition, "index": offset // self.block_rows})
+
     def report(self, progress: Sequence[Progress]) -> None:
         news = {each.partition: [each.partition, each.watermark, each.done] for each in progress}
         self._reported.update(news)

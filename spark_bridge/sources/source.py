@@ -64,6 +64,9 @@ class PartitionSource:
         """
         raise NotImplementedError
 
+    def soon(self, partition: int, offset: int) -> None:
+        """The next partition that will be read; a source that has to prepare it may begin. Must not wait."""
+
     def report(self, progress: Sequence[Progress]) -> None:
         """Tell the source how far its partitions are acked; those that keep account override it."""
 

@@ -65,7 +65,7 @@ def test_a_short_partition_takes_one_job_and_a_long_one_few(spark: SparkSession)
     passes.value = 0
     source = RDDSource(sc.parallelize(range(7000), 1).mapPartitions(counted), block_rows=7)
     assert len(all_rows(source, 0)) == 7000
-    assert passes.value == 2  # the first block, and then all of it, once, for the executors to keep
+    assert passes.value <= 5  # 1, 4 and 16 blocks, and then all of it, once, for the executors to keep
     source.close()
 
 
