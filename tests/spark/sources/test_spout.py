@@ -9,6 +9,7 @@ import sqlite3
 import sys
 import time
 import tracemalloc
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -160,8 +161,11 @@ def test_a_process_that_is_killed_goes_on_from_the_sqlite_file(tmp_path: Path) -
     def acked() -> int:
         if not kept.exists():
             return 0
-        with sqlite3.connect(kept, timeout=60) as connection:
-            return int(connection.execute("SELECT coalesce(sum(watermark), 0) FROM watermarks").fetchone()[0])
+        try:
+            with closing(sqlite3.connect(kept, timeout=60)) as connection:
+                return int(connection.execute("SELECT coalesce(sum(watermark), 0) FROM watermarks").fetchone()[0])
+        except sqlite3.OperationalError:
+            return 0  # the file is there, its table not yet
 
     with LocalCluster() as cluster:
         running = cluster.submit(through(spout, TooMuch, multilang_source_store=str(kept)), capture=["rows", "echo"])
