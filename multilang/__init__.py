@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Stream,
         Tuple,
     )
+    from multilang.coordination import BatchBolt, KeyedFairBolt
     from multilang.local import LocalCluster
     from multilang.state import KeyValueState, StatefulBasicBolt, StatefulBolt
     from multilang.topology import CustomGrouping, ShellBolt, ShellSpout, Topology, TopologyBuilder
@@ -41,6 +42,7 @@ _HOMES = {
         "Stream",
         "Tuple",
     ),
+    "multilang.coordination": ("BatchBolt", "KeyedFairBolt"),
     "multilang.local": ("LocalCluster",),
     "multilang.state": ("KeyValueState", "StatefulBasicBolt", "StatefulBolt"),
     "multilang.topology": ("CustomGrouping", "ShellBolt", "ShellSpout", "Topology", "TopologyBuilder"),
@@ -49,6 +51,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "BasicBolt",
+    "BatchBolt",
     "BatchingBolt",
     "Bolt",
     "Component",
@@ -56,6 +59,7 @@ __all__ = [
     "CustomGrouping",
     "FailedException",
     "KeyValueState",
+    "KeyedFairBolt",
     "LocalCluster",
     "ReliableSpout",
     "ReportedFailedException",

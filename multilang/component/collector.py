@@ -41,6 +41,9 @@ class BoltCollector(Collector):
     anchors: Sequence[Tuple] = ()
     """What ``emit_anchored`` anchors to: the tuple, or the batch, in process."""
 
+    takes_threads = False
+    """Whether threads of the component's own may speak to it at any time."""
+
     @abstractmethod
     def emit(
         self,

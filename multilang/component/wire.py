@@ -285,6 +285,8 @@ class _WireCollector:
 class WireBoltCollector(_WireCollector, BoltCollector):
     """A bolt's collector over the wire."""
 
+    takes_threads = True
+
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire)
         connection = wire.connection

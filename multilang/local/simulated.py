@@ -321,6 +321,7 @@ class SimulatedTopology(ActorTopology):
         else:
             if dies:
                 said = self.out[: self._chance.randint(0, len(self.out))]
+                said = [item for item in said if not isinstance(item[0], Later)]  # whoever waits for task ids is dead
                 self.out.clear()
                 self._note("crash of", task, f"{len(said)} messages got through")
                 self._down_until[task] = self.virtual.now() + self._chance.random() * self.faults.restart_secs

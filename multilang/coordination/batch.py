@@ -1,0 +1,179 @@
+"""Batch bolts: one object for each id, that sees the tuples of that id alone and then its end (Storm's IBatchBolt)."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+from multilang.component.base import Component
+from multilang.component.errors import FailedException, ReportedFailedException
+from multilang.component.report import report_exception
+from multilang.component.wrapper import Wrapper
+from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from typing import Any
+
+    from multilang.component.collector import BoltCollector
+    from multilang.component.context import Context
+    from multilang.component.metrics import MetricsRegistry
+    from multilang.component.wrapper import Execute
+    from multilang.protocol.messages import Tuple
+
+
+class BatchCollector:
+    """What a batch bolt emits with. Its tuples are anchored to nothing: the coordination of the whole id carries them."""
+
+    def __init__(self, collector: BoltCollector) -> None:
+        self._emit = collector.emit
+        self.emit_many = collector.emit_many
+        self.report_error = collector.report_error
+        self.log = collector.log
+
+    def emit(
+        self,
+        values: Sequence[Any],
+        stream: str | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None:
+        """Send a tuple whose first value is the id; otherwise as Bolt.emit."""
+        return self._emit(values, stream, None, direct_task, need_task_ids, on_task_ids)
+
+
+class BatchBolt(Component):
+    """Sees the tuples of one id (a request, a batch), and then that there will be no more of them.
+
+    For each id that comes to a task a new one is made, as the topology declares it: ``initialize``, then ``process`` for each
+    tuple, then ``finish_batch``, also where no tuple of the id came. The first value of each tuple is the id, of those
+    that it emits as well; they need no anchors, and tuples are acked for it. An exception fails the whole id; it is
+    reported, unless it is a FailedException. (Storm's IBatchBolt.)
+    """
+
+    id: Any
+    """What all tuples of this one have as their first value."""
+
+    _home: Component | None = None
+
+    def initialize(  # type: ignore[override]
+        self, conf: dict[str, Any], context: Context, collector: BatchCollector, id: Any
+    ) -> None:
+        """Called once, before anything else."""
+
+    def process(self, tup: Tuple) -> None:
+        """Work on one tuple of the id."""
+        raise TypeError(f"{type(self).__name__} has no process method: define process(self, tup)")
+
+    def finish_batch(self) -> None:
+        """All tuples of the id have been processed, at this task; what is emitted here still belongs to it."""
+
+    def emit(
+        self,
+        values: Sequence[Any],
+        stream: str | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None:
+        """Send a tuple whose first value is the id; otherwise as Bolt.emit, without anchors."""
+        return self._collector.emit(values, stream, direct_task, need_task_ids, on_task_ids)  # type: ignore[attr-defined,no-any-return]
+
+    def emit_many(self, rows: Iterable[Sequence[Any]], stream: str | None = None) -> None:
+        """Send many tuples to one stream, each with the id as its first value."""
+        self._collector.emit_many(rows, stream)  # type: ignore[attr-defined]
+
+    @property
+    def metrics(self) -> MetricsRegistry:
+        """Shared by all ids of the task."""
+        return super().metrics if self._home is None else self._home.metrics
+
+
+class BatchBoltExecutor(Wrapper):
+    """Makes a bolt of a batch bolt: holds one for each id that is not finished (Storm's BatchBoltExecutor)."""
+
+    def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
+        self._attach(collector, conf, context)
+        self._new = _maker(self.new_wrapped(), self._factory)
+        self.wrapped._attach(collector, conf, context)  # it works on no id itself, but has the metrics of all
+        self.batches: dict[Hashable, BatchBolt] = {}
+        self._batch_collector = BatchCollector(collector)
+        process: Callable[[Tuple], None] = self._process
+        if self.wrapped.middleware or conf.get("multilang.middleware"):
+            from multilang.component.middleware import all_middleware
+
+            for middleware in reversed(all_middleware(self.wrapped.middleware, conf)):
+                process = middleware.process(self.wrapped, process)
+        ack, fail, plain = collector.ack, collector.fail, process == self._process
+        batches = self.batches
+
+        def execute(tup: Tuple) -> None:
+            if tup.task < 0 and tup.stream == TICK_STREAM and tup.component == SYSTEM_COMPONENT:
+                ack(tup)
+                return
+            collector.current = tup
+            try:
+                if plain and (batch := batches.get(tup.values[0])) is not None:
+                    batch.process(tup)
+                else:
+                    process(tup)
+            except Exception as error:  # noqa: BLE001 - user code: its failure is the id's
+                self._report_failure(error, tup, "")
+                fail(tup)
+            else:
+                ack(tup)
+            collector.current = None
+
+        return execute
+
+    def finished_id(self, id: Hashable) -> None:
+        """All tuples of ``id`` came: the batch bolt's turn, and its end."""
+        batch = self.batches.get(id)
+        try:
+            if batch is None:
+                batch = self._begin(id)
+            batch.finish_batch()
+        except Exception as error:
+            self._report_failure(error, None, f"in finish_batch of {id!r}")
+            raise FailedException(str(error)) from error
+        finally:
+            self.batches.pop(id, None)
+
+    def timeout_id(self, id: Hashable) -> None:
+        """``id`` will not be finished."""
+        self.batches.pop(id, None)
+
+    def _process(self, tup: Tuple) -> None:
+        id = tup.values[0]
+        batch = self.batches.get(id)
+        if batch is None:
+            batch = self._begin(id)
+        batch.process(tup)
+
+    def _begin(self, id: Any) -> BatchBolt:
+        batch: BatchBolt = self._new()
+        batch.id = id
+        batch._home = self.wrapped
+        batch._attach(self._batch_collector, self.conf, self.context)  # type: ignore[arg-type]
+        batch.initialize(self.conf, self.context, self._batch_collector, id)
+        self.batches[id] = batch
+        return batch
+
+    def close(self) -> None:
+        for batch in self.batches.values():
+            batch.close()
+
+    def _report_failure(self, error: Exception, tup: Tuple | None, where: str) -> None:
+        if not isinstance(error, FailedException) or isinstance(error, ReportedFailedException):
+            report_exception(self.wrapped, error, tup, where)
+
+
+def _maker(template: BatchBolt, factory: Callable[[], Any] | None) -> Callable[[], Any]:
+    """What makes a batch bolt as its topology declares it."""
+    if factory is not None:
+        return factory
+    if template.__dict__:
+        return lambda: deepcopy(template)
+    kind = type(template)  # nothing of its own: nothing to be copied
+    return lambda: kind.__new__(kind)

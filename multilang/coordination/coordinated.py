@@ -1,0 +1,277 @@
+"""A bolt around a bolt that finds out when it has seen every tuple of an id (Storm's CoordinatedBolt).
+
+Every tuple that goes in or out has its id (a request, a batch) as the first value. Per id a task counts the tuples that it
+received, and what it sent to which task. An id is finished when every task upstream has reported how many tuples it sent
+here and as many have been acked; then the bolt's ``finished_id(id)`` is called, if it has one, and each task downstream
+is told, over the direct coordination stream, how many tuples it was sent. So "finished" runs down the topology. The first
+bolt is finished by its one tuple; the last may also need the tuple of an id stream.
+
+Different from Storm's, where that loses a request or leaves it to a timeout:
+
+- tuples may be acked late, and in any order: an ack may finish an id;
+- a failed id stays known as failed, so that whatever comes of it later is failed at once, not held until it times out;
+- more reports or tuples than there can be fail the id, instead of never finishing it;
+- what is held when an id expires is failed;
+- no emit waits for its task ids. They are counted as they arrive, and the reports wait for the last of them.
+"""
+
+from __future__ import annotations
+
+from _thread import RLock
+
+from multilang.component.bolt import Bolt
+from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
+from multilang.component.report import report_exception
+from multilang.component.runner import start_bolt
+from multilang.component.wrapper import Wrapper
+from multilang.coordination.counting import Counting
+from multilang.coordination.names import ALL, COORD, COORD_STREAM, SINGLE
+from multilang.coordination.tracking import Tracked, Tracking
+from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+    from typing import Any
+
+    from multilang.component.collector import BoltCollector
+    from multilang.component.context import Context
+    from multilang.component.wrapper import Execute
+    from multilang.protocol.messages import Tuple
+
+TICKS = "topology.tick.tuple.freq.secs"
+TIMEOUT = "topology.message.timeout.secs"
+_TIMEOUT_SECS = 30  # Storm's default
+TICK_SECS = 15  # by these ticks ids expire
+
+
+class CoordinatedBolt(Wrapper):
+    """See the module.
+
+    ``sources``: for each upstream component SINGLE (of all its tasks one works on an id) or ALL; none for the first bolt.
+    ``id_stream``: component and stream of the tuples without which an id is not finished here. ``ticks``: False where the
+    topology sets ticks for all its components. The bolt may have ``finished_id(id)`` (Storm's FinishedCallback), which may
+    emit, and raises FailedException to fail the id; and ``timeout_id(id)`` (TimeoutCallback), called when an id has failed
+    or expired, so that what was kept of it is let go.
+    """
+
+    own_streams = {COORD_STREAM: COORD}
+
+    def __init__(
+        self,
+        wrapped: Bolt,
+        sources: Mapping[str, str] | None = None,
+        id_stream: tuple[str, str] | None = None,
+        factory: type[Bolt] | None = None,
+        *,
+        ticks: bool = True,
+    ) -> None:
+        super().__init__(wrapped, factory)
+        self.sources = dict(sources or {})
+        self.id_stream = id_stream
+        for source, tasks in self.sources.items():
+            if tasks not in (SINGLE, ALL):
+                raise ConfigError(f"CoordinatedBolt: the tasks of source {source!r} are SINGLE or ALL, not {tasks!r}")
+        self.component_conf = {**({TICKS: TICK_SECS} if ticks else {}), **wrapped.component_conf}  # type: ignore[misc]
+
+    def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
+        self._attach(collector, conf, context)
+        self.tracked = Tracked()
+        self._lock = RLock()
+        self._tasks = [task for target in context.targets.get(COORD_STREAM, {}) for task in context.tasks(target)]
+        self._due_reports = sum(1 if n == SINGLE else len(context.tasks(source)) for source, n in self.sources.items())
+        self._emit, self._ack, self._fail = collector.emit, collector.ack, collector.fail
+        self._received = collector.received
+        self._ticks_left = self._ticks = _ticks_per_rotation(conf)
+        Counting(collector, self.tracked, self._lock, context).install()
+        collector.ack = self._acked  # type: ignore[method-assign]
+        collector.fail = self._failed  # type: ignore[method-assign]
+        self._inner = start_bolt(self.wrapped, collector, conf, context)
+        self._finished_id: Callable[[Hashable], object] | None = getattr(self.wrapped, "finished_id", None)
+        self._timeout_id: Callable[[Hashable], object] | None = getattr(self.wrapped, "timeout_id", None)
+        wants_ticks = type(self.wrapped).process_tick is not Bolt.process_tick
+        return self._executor(wants_ticks)
+
+    def _executor(self, wants_ticks: bool) -> Execute:
+        tracked, inner, fail, new = self.tracked, self._inner, self._fail, self._new
+        id_component, id_stream = self.id_stream or (None, None)
+        coordinated = bool(self.sources)
+
+        def execute(tup: Tuple) -> None:
+            stream = tup.stream
+            if coordinated and stream == COORD_STREAM:
+                self._reported(tup)
+            elif stream == id_stream and tup.component == id_component:
+                self._identified(tup)
+            elif stream == TICK_STREAM and tup.component == SYSTEM_COMPONENT:
+                self._tick()
+                if wants_ticks:
+                    inner(tup)
+                else:
+                    self._ack(tup)
+            else:
+                id = tup.values[0]
+                info = tracked.get(id)
+                if info is None:
+                    info = new(id)
+                if info.failed:
+                    fail(tup)
+                else:
+                    inner(tup)
+
+        return execute
+
+    def _new(self, id: Hashable) -> Tracking:
+        with self._lock:
+            info = self.tracked.get(id)
+            if info is None:
+                info = Tracking(id, self.id_stream is None, self.tracked.generation, self._report, self._lock)
+                self.tracked[id] = info
+            return info
+
+    # ---- what comes in ----
+
+    def _reported(self, tup: Tuple) -> None:
+        """A task upstream says how many tuples of an id it sent here."""
+        id, count = tup.values
+        with self._lock:
+            info = self._new(id)
+            if not info.failed:
+                info.reports += 1
+                info.expected += count
+                if self.id_stream is None:
+                    info.held.append(tup)
+                    tup = None  # type: ignore[assignment]
+                self._check(info)
+            if tup is not None:
+                self._settle(tup, info)
+
+    def _identified(self, tup: Tuple) -> None:
+        """The tuple of the id stream came."""
+        with self._lock:
+            info = self._new(tup.values[0])
+            if info.failed:
+                self._fail(tup)
+                return
+            info.identified = True
+            info.held.append(tup)
+            self._check(info)
+
+    # ---- what the bolt says ----
+
+    def _acked(self, tup: Tuple | str) -> None:
+        """The bolt is done with a tuple."""
+        given = self._input(tup)
+        with self._lock:
+            info = None if given.task < 0 else self.tracked.get(given.values[0])
+            if info is None:
+                self._ack(given)
+                return
+            if not info.failed:
+                info.received += 1
+                if not self.sources and self.id_stream is None:
+                    # The reports are anchored to it, maybe later than the bolt may still think that it has it.
+                    given.unfinished = False
+                    info.held.append(given)
+                    self._check(info)
+                    return
+                self._check(info)
+            self._settle(given, info)
+
+    def _failed(self, tup: Tuple | str) -> None:
+        """The bolt fails a tuple, and with it the id."""
+        given = self._input(tup)
+        with self._lock:
+            self._fail(given)
+            info = None if given.task < 0 else self.tracked.get(given.values[0])
+            if info is not None:
+                self._give_up(info)
+
+    def _input(self, tup: Tuple | str) -> Tuple:
+        """The tuple itself, of its id or of a copy; raises for one that was acked or failed before."""
+        return self._received(tup) if isinstance(tup, str) or not tup.unfinished else tup
+
+    def _settle(self, tup: Tuple, info: Tracking) -> None:
+        if info.failed:
+            self._fail(tup)
+        else:
+            self._ack(tup)
+
+    # ---- the end of an id ----
+
+    def _check(self, info: Tracking) -> None:
+        """Finish the id if all of it is here."""
+        if info.finishing:
+            self._too_much(info)
+        elif not self.sources:
+            if info.identified and info.received:
+                self._finish(info)
+        elif info.reports >= self._due_reports:
+            if info.reports > self._due_reports or info.received > info.expected:
+                self._too_much(info)
+            elif info.received == info.expected and info.identified:
+                self._finish(info)
+
+    def _too_much(self, info: Tracking) -> None:
+        self.log(
+            f"id {info.id!r} fails: {info.received} tuples came of {info.expected} that were reported, "
+            f"{info.reports} reports of {self._due_reports}; is an id used twice?",
+            "warn",
+        )
+        self._give_up(info)
+
+    def _finish(self, info: Tracking) -> None:
+        info.finishing = True
+        if self._finished_id is not None:
+            self._collector.anchors = ()
+            try:
+                self._finished_id(info.id)
+            except FailedException as error:
+                if isinstance(error, ReportedFailedException):
+                    report_exception(self.wrapped, error, None, f"in finished_id of {info.id!r}")
+                self._give_up(info)
+                return
+        if not info.asked:
+            self._report(info)
+
+    def _report(self, info: Tracking) -> None:
+        """Tell every task downstream how many tuples of the id it was sent: after all of them, on the same way."""
+        with self._lock:
+            if info.failed or self.tracked.get(info.id) is not info:
+                return  # it failed or expired while task ids were awaited
+            id, counts, held = info.id, info.counts, info.held
+            for tup in held:
+                tup.unfinished = True
+            anchors = held[:1]
+            for task in self._tasks:
+                self._emit([id, counts.get(task, 0)], COORD_STREAM, anchors, task)
+            del self.tracked[id]
+            for tup in held:
+                self._ack(tup)
+
+    def _give_up(self, info: Tracking) -> None:
+        """Fail what is held of the id, and from now on whatever comes of it."""
+        if info.failed:
+            return
+        info.failed = True
+        for tup in info.held:
+            tup.unfinished = True
+            self._fail(tup)
+        info.held = []
+        info.counts = {}
+        if self._timeout_id is not None:
+            self._timeout_id(info.id)
+
+    def _tick(self) -> None:
+        self._ticks_left -= 1
+        if not self._ticks_left:
+            self._ticks_left = self._ticks
+            with self._lock:
+                for info in self.tracked.rotate():
+                    self._give_up(info)
+
+
+def _ticks_per_rotation(conf: Mapping[str, Any]) -> int:
+    """Ticks in half a message timeout, as far as that can be had."""
+    timeout = conf.get(TIMEOUT) or _TIMEOUT_SECS
+    return max(1, round(timeout / 2 / (conf.get(TICKS) or TICK_SECS)))

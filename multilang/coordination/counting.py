@@ -1,0 +1,135 @@
+"""A collector that counts, per id, what goes to which task."""
+
+from __future__ import annotations
+
+from multilang.coordination.names import COORD_STREAM
+from multilang.protocol.messages import DEFAULT_STREAM
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, TypeAlias
+
+    from multilang.component.collector import BoltCollector
+    from multilang.component.context import Context
+    from multilang.coordination.tracking import Tracked
+    from multilang.protocol.messages import Tuple
+
+    Emit: TypeAlias = Callable[..., list[int] | None]
+
+_ASK: tuple[int, ...] = (-1,)  # a way whose tasks only the parent knows
+
+
+class Counting:
+    """Puts counting functions in the place of a collector's.
+
+    An emit asks for its task ids only where they are not known beforehand: to an only task, or to all, they are; and a
+    stream that leads to no coordinated bolt is not counted at all.
+    """
+
+    def __init__(self, collector: BoltCollector, tracked: Tracked, lock: Any, context: Context) -> None:
+        self._collector = collector
+        self._tracked = tracked
+        self._lock = lock
+        self._targets = frozenset(
+            task for target in context.targets.get(COORD_STREAM, {}) for task in context.tasks(target)
+        )
+        self._ways = _ways(context)
+
+    def install(self) -> None:
+        """Change the collector."""
+        collector: Any = self._collector
+        emit, emit_anchored, emit_many = collector.emit, collector.emit_anchored, collector.emit_many
+        collector.emit = self._emit(emit)
+        collector.emit_anchored = self._emit(emit_anchored)
+        collector.emit_many = self._emit_many(collector.emit, emit_many)
+        # emit_many_anchored calls emit_many, with the anchors
+
+    def _emit(self, emit: Emit) -> Emit:
+        get, ways, lock, targets = self._tracked.get, self._ways, self._lock, self._targets
+
+        def counted(
+            values: Sequence[Any],
+            stream: str | None = None,
+            anchors: Sequence[Tuple | str] | None = None,
+            direct_task: int | None = None,
+            need_task_ids: bool = False,
+            on_task_ids: Callable[[list[int]], None] | None = None,
+        ) -> list[int] | None:
+            way = ways.get(stream)
+            if way is None:
+                return emit(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
+            try:
+                info = get(values[0])
+            except (IndexError, KeyError, TypeError):
+                info = None  # no such thing can be an id; what is wrong with it emit says
+            if info is None:
+                return emit(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
+            if way is not _ASK or direct_task is not None:
+                tasks = emit(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
+                with lock:
+                    if direct_task is None:
+                        info.sent(way)
+                    elif direct_task in targets:
+                        info.sent((direct_task,))
+                return tasks
+            with lock:
+                info.asked += 1
+            answered = info.answered if on_task_ids is None else _both(info.answered, on_task_ids)
+            try:
+                return emit(values, stream, anchors, None, need_task_ids, answered)
+            except BaseException:
+                with lock:
+                    info.asked -= 1
+                raise
+
+        return counted
+
+    def _emit_many(self, counted: Emit, emit_many: Callable[..., None]) -> Callable[..., None]:
+        ways = self._ways
+
+        def many(
+            rows: Iterable[Sequence[Any]], stream: str | None = None, anchors: Sequence[Tuple | str] | None = None
+        ) -> None:
+            if ways.get(stream) is None:
+                emit_many(rows, stream, anchors)
+            else:
+                for values in rows:
+                    counted(values, stream, anchors)
+
+        return many
+
+
+def _both(first: Callable[[list[int]], None], second: Callable[[list[int]], None]) -> Callable[[list[int]], None]:
+    def both(tasks: list[int]) -> None:
+        first(tasks)
+        second(tasks)
+
+    return both
+
+
+def _ways(context: Context) -> dict[str | None, tuple[int, ...]]:
+    """The streams that lead to coordinated bolts, and what is known of the tasks that a tuple goes to."""
+    targets = context.targets
+    coordinated = targets.get(COORD_STREAM, {})
+    ways: dict[str | None, tuple[int, ...]] = {}
+    for stream, subscribers in targets.items():
+        known = [
+            _known(grouping, context.tasks(component))
+            for component, grouping in subscribers.items()
+            if component in coordinated
+        ]
+        if stream != COORD_STREAM and known:
+            ways[stream] = _ASK if _ASK in known else tuple(task for tasks in known for task in tasks)
+    if DEFAULT_STREAM in ways:
+        ways[None] = ways[DEFAULT_STREAM]
+    return ways
+
+
+def _known(grouping: dict[str, Any], tasks: list[int]) -> tuple[int, ...]:
+    kind = grouping.get("type")
+    if kind == "ALL" or len(tasks) == 1:
+        return tuple(tasks)
+    if kind == "DIRECT":
+        return ()  # told by each emit
+    return _ASK

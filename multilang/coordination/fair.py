@@ -1,0 +1,119 @@
+"""A bolt in which no id keeps the others waiting (Storm's KeyedFairBolt)."""
+
+from __future__ import annotations
+
+import os
+from _queue import SimpleQueue
+from _thread import allocate_lock, start_new_thread
+from collections import deque
+
+from multilang.component.report import report_exception
+from multilang.component.runner import start_bolt
+from multilang.component.wrapper import Wrapper
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+    from typing import Any
+
+    from multilang.component.bolt import Bolt
+    from multilang.component.collector import BoltCollector
+    from multilang.component.context import Context
+    from multilang.component.wrapper import Execute
+    from multilang.protocol.messages import Tuple
+
+
+class RoundRobin:
+    """Tuples by key: of each key that has some, one in turn, in the order in which the keys came."""
+
+    def __init__(self) -> None:
+        self._queues: dict[Hashable, deque[Tuple]] = {}
+        self._keys: list[Hashable] = []
+        self._at = 0
+
+    def put(self, key: Hashable, tup: Tuple) -> None:
+        """Add a tuple to its key's queue."""
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._queues[key] = deque()
+            self._keys.append(key)
+        queue.append(tup)
+
+    def take(self) -> Tuple | None:
+        """The next tuple; None when there is none."""
+        if not self._keys:
+            return None
+        self._at %= len(self._keys)
+        key = self._keys[self._at]
+        queue = self._queues[key]
+        tup = queue.popleft()
+        if queue:
+            self._at += 1
+        else:
+            del self._queues[key], self._keys[self._at]
+        return tup
+
+
+class KeyedFairBolt(Wrapper):
+    """Stands around a bolt, which gets tuples of all ids in turn, however many one of them has.
+
+    The first value of a tuple is its id. Tuples are taken in at once and worked on in a second thread, so
+    ``finished_id(id)`` of the bolt may be called while ``process`` works on another id. Where there is nothing to be taken
+    in beside the tuple at hand (in process, simulated), it is worked on at once.
+    """
+
+    _SIGTERM = 15  # of the module signal, which costs an import
+
+    def __init__(self, wrapped: Bolt, factory: type[Bolt] | None = None) -> None:
+        super().__init__(wrapped, factory)
+        self.component_conf = wrapped.component_conf  # type: ignore[misc]
+
+    def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
+        self._attach(collector, conf, context)
+        self._inner = start_bolt(self.wrapped, collector, conf, context)
+        self._ended: Any = None
+        if not collector.takes_threads:
+            return self._inner
+        self._turns = RoundRobin()
+        self._lock = allocate_lock()
+        self._wake: SimpleQueue[bool] = SimpleQueue()
+        self._ended = allocate_lock()
+        self._ended.acquire()
+        start_new_thread(self._work, ())
+        return self._put
+
+    def finished_id(self, id: Hashable) -> None:
+        """All tuples of ``id`` have been worked on."""
+        finished = getattr(self.wrapped, "finished_id", None)
+        if finished is not None:
+            finished(id)
+
+    def timeout_id(self, id: Hashable) -> None:
+        """``id`` will not be finished."""
+        timeout = getattr(self.wrapped, "timeout_id", None)
+        if timeout is not None:
+            timeout(id)
+
+    def close(self) -> None:
+        if self._ended is not None:
+            self._wake.put(False)
+            self._ended.acquire(timeout=2)
+        super().close()
+
+    def _put(self, tup: Tuple) -> None:
+        with self._lock:
+            self._turns.put(tup.values[0], tup)
+        self._wake.put(True)
+
+    def _work(self) -> None:
+        try:
+            while self._wake.get():
+                with self._lock:
+                    tup = self._turns.take()
+                if tup is not None:
+                    self._inner(tup)
+        except Exception as error:  # noqa: BLE001 - it ends the process, as it would in the main thread
+            report_exception(self.wrapped, error, None, "in the thread of KeyedFairBolt")
+            os.kill(os.getpid(), self._SIGTERM)
+        finally:
+            self._ended.release()
