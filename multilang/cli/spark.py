@@ -136,6 +136,7 @@ def _run(
         _check_output(output, overwrite)
     try:
         from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
+        from spark_bridge.job.watch import SPARK_ERRORS, readable
         from spark_bridge.session import SessionError, session
     except ModuleNotFoundError as error:
         raise SparkFault(
@@ -170,6 +171,8 @@ def _run(
         raise SparkFault(str(error), exits.NEVER_STARTED) from error
     except SparkJobError as error:
         raise SparkFault(str(error), exits.BROKE_OFF) from error
+    except SPARK_ERRORS as error:  # a file that it can't read, or a folder that it can't write
+        raise SparkFault(str(readable(error)), exits.BROKE_OFF) from error
 
 
 def _number(name: str, text: str) -> int:
@@ -195,12 +198,17 @@ def _check_source(topology: Topology, name: str, file: str) -> None:
 
 
 def _source(spark: SparkSession, file: str) -> Any:
-    place = file if "://" in file else Path(file).resolve().as_uri()
+    place = file if "://" in file else _pattern(Path(file))
     reader = READERS.get(Path(file).suffix)
     if reader is None:
         return spark.sparkContext.textFile(place, spark.sparkContext.defaultParallelism)
     options = {"header": True, "inferSchema": True} if reader == "csv" else {}
     return spark.read.format(reader).options(**options).load(place)
+
+
+def _pattern(path: Path) -> str:
+    """A file of this machine as Spark reads it: where a name may be a pattern, and %20 is no space."""
+    return "".join(f"\\{letter}" if letter in "{}[]*?\\" else letter for letter in f"file://{path.resolve()}")
 
 
 def _check_output(output: Path, overwrite: bool) -> None:
@@ -216,7 +224,7 @@ def _write(result: JobResult, output: Path, form: str) -> None:
         folder = output / (component if stream == "default" else f"{component}-{stream}")
         if folder.exists():
             shutil.rmtree(folder)
-        place = folder.resolve().as_uri()
+        place = f"file://{folder.resolve()}"
         if form == "json":
             fields = result.topology.components[component].streams[stream].fields
             result.rdd(component, stream).map(_line(fields)).saveAsTextFile(place)

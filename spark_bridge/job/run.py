@@ -20,7 +20,7 @@ from spark_bridge.job.reports import RoundReport
 from spark_bridge.job.result import FailedTuple, JobResult, ReportedError
 from spark_bridge.job.sources import check_sources, rows_of
 from spark_bridge.job.spouts import SpoutFeed, check_bound
-from spark_bridge.job.watch import Progress, collected
+from spark_bridge.job.watch import SPARK_ERRORS, Progress, collected, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -136,6 +136,8 @@ class _Run:
             try:
                 self._rounds(feeds)
                 self._conclude(feeds)
+            except SPARK_ERRORS as error:
+                raise readable(error) from error
             finally:
                 for spout in spouts:
                     spout.close()

@@ -7,6 +7,9 @@ from threading import Event
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from spark_bridge.job.errors import ComponentStartError, SparkJobError
 
 if TYPE_CHECKING:
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark import RDD, SparkContext
 
+SPARK_ERRORS = (Py4JError, PySparkException)
 _STEP_SECS = 0.2
 
 
@@ -40,7 +44,7 @@ def collected(rdd: RDD[Any], sizes: list[int], tell: Callable[[int, int], None] 
     except SparkJobError:
         raise
     except Exception as error:
-        raise _readable(error) from error
+        raise readable(error) from error
 
 
 def _watched(rdd: RDD[Any], sc: SparkContext, sizes: list[int], tell: Callable[[int, int], None]) -> list[Any]:
@@ -90,8 +94,8 @@ def _done(sc: SparkContext, group: str) -> int:
 _MARK = "spark_bridge.job.errors."
 
 
-def _readable(error: Exception) -> Exception:
-    """The error that a task raised, out of what Spark wraps around it."""
+def readable(error: Exception) -> SparkJobError:
+    """The error that a task raised, out of what Spark wraps around it; else what Spark itself has to say."""
     text = str(error)
     at = text.rfind(_MARK)
     if at >= 0:
@@ -101,4 +105,7 @@ def _readable(error: Exception) -> Exception:
     at = text.rfind("Traceback (most recent call last)")
     if at >= 0:
         return SparkJobError(f"a Spark task failed:\n{text[at:].partition(chr(10) * 2)[0].rstrip()}")
-    return SparkJobError(f"the Spark job failed: {text.strip()[:2000]}")
+    said = text.partition("\n\tat ")[0].strip()
+    if said.startswith("An error occurred while calling"):
+        said = said.partition("\n: ")[2]
+    return SparkJobError(f"the Spark job failed: {said[:2000]}")

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import multilang
+from tests.cli.command import COMMAND, ROOT
 
 SENTENCES = ["the cow jumped over the moon", "an apple a day", "the moon"] * 30
 COUNTS = Counter(word for sentence in SENTENCES for word in sentence.split())
 COMPONENTS = Path(__file__).with_name("topologies.py")
 
 
+LIMIT = 400  # seconds: each starts a JVM and Python workers, and the machine may be busy
+
+
+def multilang(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=LIMIT,
+        cwd=ROOT,
+    )
+
+
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    file = tmp_path / "sentences.txt"
+    file = tmp_path / "a book [1].txt"  # Spark takes some signs for patterns
     file.write_text("\n".join(SENTENCES) + "\n")
     return file
 
@@ -26,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("spark_programs")
 
 
 def test_it_runs_the_example_and_writes_what_came_out(text: Path, tmp_path: Path) -> None:
-    output = tmp_path / "out"
+    output = tmp_path / "out [1]"
     arguments = ("--source", f"sentences={text}", "--master", "local[2]", "--output", output)
     shown = multilang("spark", "examples/word_count.py", *arguments)
     assert shown.returncode == 0, shown.stderr
@@ -41,6 +56,15 @@ def test_it_runs_the_example_and_writes_what_came_out(text: Path, tmp_path: Path
     again = multilang("spark", "examples/word_count.py", *arguments)
     assert again.returncode == 2
     assert "the folder is not empty; name another, or add --overwrite" in again.stderr
+
+
+def test_a_file_that_spark_cannot_read_is_named(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.parquet"
+    broken.write_text("this is no parquet")
+    shown = multilang("spark", "examples/word_count.py", "--source", f"sentences={broken}", "--master", "local[1]")
+    assert shown.returncode == 4, shown.stderr
+    assert "broken.parquet" in shown.stderr
+    assert "Traceback" not in shown.stderr
 
 
 def test_what_failed_is_named_and_the_status_says_so(tmp_path: Path) -> None:
