@@ -265,7 +265,7 @@ def _open(path: str) -> sqlite3.Connection:
         raise StateError(f"the state file {path} can't be opened: {problem}") from problem
     try:
         _check(connection, path)
-        connection.execute("PRAGMA journal_mode = WAL")
+        _to_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")  # what is committed is on the disk, not only in the system
     except sqlite3.DatabaseError as problem:
         connection.close()
@@ -274,6 +274,19 @@ def _open(path: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _to_wal(connection: sqlite3.Connection) -> None:
+    """Readers don't wait for writers then. Where several tasks turn to it at once, SQLite refuses some without waiting."""
+    deadline = monotonic() + WAIT_SECS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as problem:
+            if "locked" not in str(problem) or monotonic() > deadline:
+                raise
+            sleep(0.01)
 
 
 def _check(connection: sqlite3.Connection, path: str) -> None:

@@ -112,7 +112,7 @@ def test_every_word_is_counted_and_counting_goes_on_where_it_was(mode, conf):
         with LocalCluster(mode=mode, conf=conf, seed=times) as cluster:
             run = cluster.submit(topology, capture=["count"])
             run.wait(timeout=100)
-            assert not run.errors
+            assert [str(error) for error in run.errors] == []
             assert run.counters["sentences"].acked == 200
             assert {task.restarts for task in run.tasks} == {0}
             last = {tup["word"]: tup["count"] for tup in run.captured("count")}
