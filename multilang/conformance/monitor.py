@@ -25,7 +25,6 @@ class Monitor:
         self.finished: dict[str, str] = {}  # ids it acked or failed, and which
         self.heartbeats: set[str] = set()
         self.commands = 0  # that the spout has not answered
-        self.was_asked = False  # the spout has had a command
         self.leaving = False  # its input was closed, or it was told to end
         self.pid: Any = None
         self._found: list[Finding] = []
@@ -66,7 +65,7 @@ class Monitor:
             else:
                 self._flag("command.unknown", f"{command!r} is no command, Storm passes it over", halts=False)
             return
-        if spout and self.commands == 0 and not (self.leaving and command in ("error", "log", "metrics")):
+        if spout and self.commands == 0:
             self._out_of_turn(command, message)
         self._texts(command, message)
         check = {
@@ -84,8 +83,7 @@ class Monitor:
             self._flag("sync.twice", "a sync with no command to answer: Storm takes it for the next command's", False)
         elif command == "emit":
             self._flag("emit.late", f"an emit after the sync: {_shown(message)}", halts=False)
-        elif self.was_asked:  # what is said before the first command waits for it
-            self._flag("command.late", f"a {command!r} after the sync: {_shown(message)}", halts=False)
+        # Logs, errors and metrics may come from beside user code at any time: they wait for the next command.
 
     def _texts(self, command: str, message: Message) -> None:
         """Storm casts these two to strings, whatever the command is."""

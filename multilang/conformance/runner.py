@@ -100,7 +100,7 @@ class Run:
         if gate.path in {case.path for case in chosen} and (gate.status == FAILED or not results):
             gate.status = FAILED
             results[gate.path] = gate
-        culprit = next(iter(results.values()), None)
+        culprit = results.get(gate.path) or next(iter(results.values()), None)
         for case in chosen:
             if case.path in results:
                 pass

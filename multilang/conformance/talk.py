@@ -159,7 +159,6 @@ class Talk:
     def begin(self, command: str, id: Any = "", pieces: Pieces | None = None, text: str | None = None) -> None:
         """Send a command to a spout as ShellSpout does; its sync is not waited for."""
         self.monitor.commands += 1
-        self.monitor.was_asked = True
         self.say(framed(storm_text({"id": id, "command": command}) if text is None else text), pieces)
 
     def command(self, command: str, id: Any = "", pieces: Pieces | None = None, text: str | None = None) -> Out:
@@ -302,13 +301,16 @@ class Talk:
         if left is not None:
             self.transcript.append(("received", bytes(self.child.unread[-2000:])))
             self.child.unread.clear()
-            self._found(left)
+            self.findings.append(left)
         status = self.child.wait(monotonic() + 1)
         how = "closed its output" if status is None else f"ended with status {status}"
         if status is not None and status < 0:
             how = f"was ended by signal {-status}"
         said = self.child.error_text.decode("utf-8", "replace").strip()[-600:]
-        raise Failed(f"the program {how} where {what} is due", what, f"{how}{f'; it said: {said}' if said else ''}")
+        rest = f"; {left.detail}" if left is not None else ""
+        raise Failed(
+            f"the program {how} where {what} is due", what, f"{how}{rest}{f'; it said: {said}' if said else ''}"
+        )
 
     # ---- checking ----
 

@@ -823,7 +823,7 @@ class BlocksForTaskIds(Spout):
         self.waiting.append(message)
 
 
-@mutant("spout", "spout/sync/8")
+@mutant("spout", "spout/sync/7")
 class NeverSleeps(Spout):
     def do_sleep(self, seconds):
         pass

@@ -66,12 +66,6 @@ section.watch(
     "After the sync Storm does not read until its next command: what is emitted then waits, with its acks.",
     f"{PAGE}, Spouts: sync; {MEASURED} (spout_late_emit)",
 )
-section.watch(
-    "SHOULD",
-    "command.late",
-    "nothing else after the sync",
-    "Logs and errors after the sync wait until Storm's next command.",
-)
 
 
 @section.should(
