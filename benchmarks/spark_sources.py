@@ -171,8 +171,8 @@ def spread(values: list[float], digits: int) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark_sources", description=__doc__.partition("\n")[0])
-    parser.add_argument("--sentences", type=int, default=300_000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sentences", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure there")
     chosen = parser.parse_args()
     found = rates(chosen.sentences, chosen.rounds)

@@ -132,9 +132,10 @@ def test_a_row_that_fits_no_tuple_is_named_with_its_place(
     live = RDDSource(rdd, fields=["a", "b"])
     with pytest.raises(SourceError, match=f"partition 0, offset 2: .*{said}"):
         live.read(0, 0, 10)
-    with pytest.raises(SourceError, match=f"partition 0, offset 2: .*{said}"):
-        publish(rdd, str(tmp_path / "rows"), fields=["a", "b"])
     live.close()
+    if row == 7:  # each job that fails is tried four times, and the other rows are refused by the same code
+        with pytest.raises(SourceError, match=f"partition 0, offset 2: .*{said}"):
+            publish(rdd, str(tmp_path / "rows"), fields=["a", "b"])
 
 
 def test_what_json_has_stays_as_it_is() -> None:
