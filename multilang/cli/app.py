@@ -21,6 +21,7 @@ ELSEWHERE = {
     **{name: ("topologies", name) for name in ("activate", "deactivate", "kill", "rebalance", "status")},
     "blob": ("blob", "blob"),
     "cluster": ("cluster", "cluster"),
+    "drpc": ("drpc", "drpc"),
     "conformance": ("conformance", "conformance"),
     "list": ("topologies", "list_topologies"),
     "logs": ("logs", "logs"),

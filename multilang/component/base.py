@@ -49,8 +49,14 @@ class Component:
         """All output streams by name. Raises ConfigError for a declaration that is wrong."""
         return declared_streams(self.output_fields, self.output_streams)
 
-    def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        """Called once, before anything else: the place to open what the component needs."""
+    if TYPE_CHECKING:  # spouts and bolts take two arguments, batch bolts four
+
+        def initialize(self, *args: Any, **kwargs: Any) -> None: ...
+
+    else:
+
+        def initialize(self, conf: dict[str, Any], context: Context) -> None:
+            """Called once, before anything else: the place to open what the component needs."""
 
     def close(self) -> None:
         """Called once at the end, where there is time for it: end of input, SIGTERM, the topology killed."""

@@ -23,6 +23,10 @@ class Bolt(Component):
 
     _collector: BoltCollector
 
+    if TYPE_CHECKING:
+
+        def initialize(self, conf: dict[str, Any], context: Context) -> None: ...
+
     def process(self, tup: Tuple) -> None:
         """Work on one tuple. Every tuple must be acked or failed in the end, now or later."""
         raise TypeError(f"{type(self).__name__} has no process method: define process(self, tup)")

@@ -18,6 +18,10 @@ class Spout(Component):
 
     _collector: SpoutCollector
 
+    if TYPE_CHECKING:
+
+        def initialize(self, conf: dict[str, Any], context: Context) -> None: ...
+
     def next_tuple(self) -> None:
         """Emit the next tuple or tuples, or return without an emit when there is nothing now; never block for long."""
         raise TypeError(f"{type(self).__name__} has no next_tuple method: define next_tuple(self)")

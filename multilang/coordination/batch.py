@@ -57,9 +57,7 @@ class BatchBolt(Component):
 
     _home: Component | None = None
 
-    def initialize(  # type: ignore[override]
-        self, conf: dict[str, Any], context: Context, collector: BatchCollector, id: Any
-    ) -> None:
+    def initialize(self, conf: dict[str, Any], context: Context, collector: BatchCollector, id: Any) -> None:
         """Called once, before anything else."""
 
     def process(self, tup: Tuple) -> None:

@@ -1,0 +1,122 @@
+"""``multilang drpc``: a DRPC server, and calls to one."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from multilang.cli import exits
+from multilang.cli.arguments import conf_entries
+from multilang.cli.loading import load
+from multilang.drpc.client import DRPCClient
+from multilang.drpc.connection import CLIENT_PORT, HTTP_PORT, INVOCATIONS_PORT
+from multilang.drpc.errors import DRPCConnectionError, DRPCExecutionException
+from multilang.drpc.server import DRPCServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PORT = click.IntRange(0, 65535)
+
+
+@click.group()
+def drpc() -> None:
+    """Calls that topologies answer: serve them, and make them."""
+
+
+@drpc.command()
+@click.argument("topologies", nargs=-1, metavar="[TOPOLOGY]...")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=_PORT, default=CLIENT_PORT, show_default=True, help="For clients; 0 takes a free one.")
+@click.option(
+    "--invocations-port", type=_PORT, default=INVOCATIONS_PORT, show_default=True, help="For topologies; 0: a free one."
+)
+@click.option("--http-port", type=_PORT, default=HTTP_PORT, show_default=True, help="For HTTP; 0: a free one.")
+@click.option("--no-http", is_flag=True, help="No HTTP.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    help="Seconds that a request may take.",
+)
+@click.option(
+    "-c", "--conf", multiple=True, metavar="KEY=VALUE", callback=conf_entries, help="A topology's conf entry."
+)
+def serve(
+    topologies: tuple[str, ...],
+    host: str,
+    port: int,
+    invocations_port: int,
+    http_port: int,
+    no_http: bool,
+    timeout: float,
+    conf: dict[str, Any],
+) -> int:
+    """Run a DRPC server until Ctrl-C, and TOPOLOGIES that answer there, on the embedded cluster.
+
+    Storm's clients, and topologies on a Storm cluster whose conf has this host in drpc.servers, can use it too. It asks
+    nobody for a password. TOPOLOGY is a file (examples/reach.py), a file and a name in it, or module:name.
+    """
+    loaded = [load(each) for each in topologies]
+    server = DRPCServer(host, port, invocations_port, None if no_http else http_port, timeout_secs=timeout)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(server)
+        except DRPCConnectionError as error:
+            raise click.UsageError(str(error)) from error
+        ended = threading.Event()
+        _until_signal(stack, ended.set)
+        if loaded:
+            from multilang.local import LocalCluster
+
+            cluster = stack.enter_context(LocalCluster())
+            for topology in loaded:
+                cluster.submit(topology, conf={**server.conf, **conf})
+                click.echo(f"topology {topology.name!r} runs here")
+        shown = "" if server.http_port is None else f", HTTP http://{host}:{server.http_port}/drpc/FUNCTION/ARGS"
+        click.echo(f"clients {host}:{server.port}, topologies {host}:{server.invocations_port}{shown}")
+        sys.stdout.flush()
+        while not ended.wait(0.5):
+            pass
+    return exits.OK
+
+
+def _until_signal(stack: ExitStack, stop: Callable[[], object]) -> None:
+    import signal
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before = signal.signal(number, lambda *_: stop())
+        stack.callback(signal.signal, number, before)
+
+
+@drpc.command()
+@click.argument("function")
+@click.argument("arguments", default="")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Of the DRPC server, this project's or Storm's.")
+@click.option("--port", type=_PORT, default=CLIENT_PORT, show_default=True, help="Its port for clients.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds to wait; as long as the server does if not."
+)
+def call(function: str, arguments: str, host: str, port: int, timeout: float | None) -> int:
+    """Call FUNCTION and print the result.
+
+    \b
+    Exit status: 0  there is a result
+                 1  the request failed, or its time was over
+                69  no DRPC server can be reached
+    """  # noqa: D301 - click wants the very sign that backslash-b stands for
+    try:
+        with DRPCClient(host, port, timeout) as client:
+            click.echo(client.execute(function, arguments))
+    except DRPCExecutionException as problem:
+        click.echo(f"Error: {problem.kind or 'failed'}: {problem.message}", err=True)
+        return exits.FAILED_TUPLES
+    except DRPCConnectionError as problem:
+        click.echo(f"Error: {problem}", err=True)
+        return exits.UNAVAILABLE
+    return exits.OK

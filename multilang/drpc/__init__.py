@@ -1,0 +1,61 @@
+"""Distributed RPC: a topology answers calls, each request worked on by many tasks at once (Storm's linear DRPC).
+
+``LinearDRPCTopologyBuilder`` declares such a topology, ``LocalDRPC`` runs and asks it in a test, ``DRPCServer`` stands between
+clients and topologies, ``DRPCClient`` and ``AsyncDRPCClient`` ask it, or Storm's own.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.drpc.aio import AsyncDRPCClient
+    from multilang.drpc.builder import LinearDRPCTopologyBuilder
+    from multilang.drpc.client import DRPCClient
+    from multilang.drpc.errors import DRPCConnectionError, DRPCError, DRPCExecutionException
+    from multilang.drpc.join import JoinResult
+    from multilang.drpc.local import LocalDRPC
+    from multilang.drpc.prepare import PrepareRequest
+    from multilang.drpc.returns import ReturnResults
+    from multilang.drpc.server import DRPCServer
+    from multilang.drpc.spout import DRPCSpout
+
+_HOMES = {
+    "AsyncDRPCClient": "aio",
+    "DRPCClient": "client",
+    "DRPCConnectionError": "errors",
+    "DRPCError": "errors",
+    "DRPCExecutionException": "errors",
+    "DRPCServer": "server",
+    "DRPCSpout": "spout",
+    "JoinResult": "join",
+    "LinearDRPCTopologyBuilder": "builder",
+    "LocalDRPC": "local",
+    "PrepareRequest": "prepare",
+    "ReturnResults": "returns",
+}
+
+__all__ = [
+    "AsyncDRPCClient",
+    "DRPCClient",
+    "DRPCConnectionError",
+    "DRPCError",
+    "DRPCExecutionException",
+    "DRPCServer",
+    "DRPCSpout",
+    "JoinResult",
+    "LinearDRPCTopologyBuilder",
+    "LocalDRPC",
+    "PrepareRequest",
+    "ReturnResults",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when it is asked for: a task's process needs the bolts, not the server."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,99 @@
+"""Asking a DRPC server from asyncio: many calls at once."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from typing import TYPE_CHECKING
+
+from multilang.drpc import thrift
+from multilang.drpc.connection import CLIENT_PORT, CONNECT_SECS
+from multilang.drpc.errors import DRPCConnectionError, DRPCExecutionException
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import TypeAlias
+
+    Pipe: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class AsyncDRPCClient:
+    """Each call under way has a connection, at most ``connections``; more calls wait for one. Used in one event loop.
+
+    ``timeout``: seconds that an answer may take; None: as long as the server lets it.
+
+        async with AsyncDRPCClient("localhost") as client:
+            print(await asyncio.gather(*(client.execute("reach", url) for url in urls)))
+    """
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = CLIENT_PORT,
+        timeout: float | None = None,
+        connections: int = 100,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self.timeout = timeout
+        self._free: list[Pipe] = []
+        self._places = asyncio.Semaphore(connections)
+        self._serials = count(1)
+
+    async def execute(self, function: str, arguments: str) -> str:
+        """The result. Raises DRPCExecutionException when there is none, DRPCConnectionError when the server is not there."""
+        async with self._places:
+            pipe = self._free.pop() if self._free else await self._open()
+            try:
+                result = await asyncio.wait_for(self._call(pipe, function, arguments), self.timeout)
+            except DRPCExecutionException:
+                self._free.append(pipe)
+                raise
+            except asyncio.TimeoutError:
+                pipe[1].close()
+                raise DRPCConnectionError(f"no answer of {self} within {self.timeout:g} seconds") from None
+            except (OSError, asyncio.IncompleteReadError) as error:
+                pipe[1].close()
+                raise DRPCConnectionError(f"{self} closed the connection without an answer") from error
+            except BaseException:
+                pipe[1].close()
+                raise
+            self._free.append(pipe)
+            return result
+
+    async def close(self) -> None:
+        """Close all connections."""
+        while self._free:
+            _, writer = self._free.pop()
+            writer.close()
+            try:
+                await writer.wait_closed()
+            except OSError:
+                pass  # broken before
+
+    async def _open(self) -> Pipe:
+        try:
+            return await asyncio.wait_for(asyncio.open_connection(self.host, self.port), CONNECT_SECS)
+        except (OSError, asyncio.TimeoutError) as error:
+            why = getattr(error, "strerror", None) or "no answer"
+            raise DRPCConnectionError(f"{self}: {why}; does a DRPC server run there?") from error
+
+    async def _call(self, pipe: Pipe, function: str, arguments: str) -> str:
+        reader, writer = pipe
+        serial = next(self._serials) & 0x7FFFFFFF
+        writer.write(thrift.encode(thrift.CALL, "execute", serial, {1: function, 2: arguments}))
+        await writer.drain()
+        size = thrift.frame_size(await reader.readexactly(4))
+        message = thrift.decode(await reader.readexactly(size))
+        return str(thrift.answer_of(message, "execute", serial))
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    async def __aenter__(self) -> AsyncDRPCClient:  # noqa: PYI034 - Self is not in Python 3.10
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,240 @@
+"""Declaring a topology that answers calls in a line of steps (Storm's LinearDRPCTopologyBuilder)."""
+
+from __future__ import annotations
+
+import sys
+
+from multilang.component.bolt import Bolt
+from multilang.coordination import (
+    ALL,
+    COORD_STREAM,
+    SINGLE,
+    BatchBolt,
+    BatchBoltExecutor,
+    CoordinatedBolt,
+    KeyedFairBolt,
+)
+from multilang.coordination.coordinated import TICKS
+from multilang.drpc.join import JoinResult
+from multilang.drpc.prepare import ID_STREAM, RETURN_STREAM, PrepareRequest
+from multilang.drpc.returns import ReturnResults
+from multilang.drpc.spout import DRPCSpout
+from multilang.topology import TopologyBuilder, TopologyError
+from multilang.topology.builder import BoltDeclarer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TypeAlias
+
+    from multilang.topology.groupings import CustomGrouping
+    from multilang.topology.model import Topology
+
+    Step: TypeAlias = type[Bolt | BatchBolt] | Bolt | BatchBolt
+
+SPOUT, PREPARE = "spout", "prepare-request"
+_DEFAULT = "default"
+_TO_ONE = ("shuffle", "none", "local_or_shuffle", "fields", "partial_key", "global")
+
+
+class StepDeclarer:
+    """What ``add_bolt`` returns: says how tuples come from the step before, chained. ``stream``: of that step."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, tuple[Any, ...], str]] = []
+
+    def shuffle_grouping(self, stream: str = _DEFAULT) -> StepDeclarer:
+        """Tuples are spread evenly and at random over the tasks."""
+        return self._add("shuffle", (), stream)
+
+    def fields_grouping(self, *fields: str | Sequence[str], stream: str = _DEFAULT) -> StepDeclarer:
+        """Tuples with equal values of these fields go to the same task: ``fields_grouping("id", "follower")``."""
+        return self._add("fields", fields, stream)
+
+    def partial_key_grouping(self, *fields: str | Sequence[str], stream: str = _DEFAULT) -> StepDeclarer:
+        """As fields grouping, but each key has two tasks."""
+        return self._add("partial_key", fields, stream)
+
+    def all_grouping(self, stream: str = _DEFAULT) -> StepDeclarer:
+        """Every task gets every tuple."""
+        return self._add("all", (), stream)
+
+    def global_grouping(self, stream: str = _DEFAULT) -> StepDeclarer:
+        """All tuples go to one task."""
+        return self._add("global", (), stream)
+
+    def none_grouping(self, stream: str = _DEFAULT) -> StepDeclarer:
+        """Says that how does not matter; the same as shuffle."""
+        return self._add("none", (), stream)
+
+    def local_or_shuffle_grouping(self, stream: str = _DEFAULT) -> StepDeclarer:
+        """Shuffled over the tasks in the emitter's own worker; over all when there is none."""
+        return self._add("local_or_shuffle", (), stream)
+
+    def direct_grouping(self, stream: str = _DEFAULT) -> StepDeclarer:
+        """The step before names the task."""
+        return self._add("direct", (), stream)
+
+    def custom_grouping(self, grouping: CustomGrouping | type[CustomGrouping], stream: str = _DEFAULT) -> StepDeclarer:
+        """Your own."""
+        return self._add("custom", (grouping,), stream)
+
+    def _add(self, kind: str, arguments: tuple[Any, ...], stream: str) -> StepDeclarer:
+        self.calls.append((kind, arguments, stream))
+        return self
+
+
+class _Step:
+    def __init__(
+        self, bolt: Step, parallelism: int, tasks: int | None, conf: dict[str, Any] | None, declarer: StepDeclarer
+    ) -> None:
+        self.bolt = bolt
+        self.parallelism = parallelism
+        self.tasks = tasks
+        self.conf = conf
+        self.declarer = declarer
+
+
+class LinearDRPCTopologyBuilder:
+    """Declares the topology that answers ``function``, step by step.
+
+    >>> builder = LinearDRPCTopologyBuilder("exclamation")
+    >>> builder.add_bolt(Exclaim, parallelism=3)
+    >>> topology = builder.build()
+
+    The first step gets (request id, arguments). Every step emits tuples whose first value is the request id; the last one
+    emits (request id, result), once for each request. Steps are Bolts, BasicBolts, and BatchBolts, which also learn when they
+    have seen all of a request. All methods raise TopologyError, with what to write instead.
+    """
+
+    def __init__(self, function: str) -> None:
+        given: object = function
+        if not isinstance(given, str) or not given:
+            raise TopologyError(f"a DRPC topology answers a function by its name, such as 'reach', not {function!r}")
+        self.function = function
+        self._steps: list[_Step] = []
+
+    def add_bolt(
+        self,
+        bolt: Step,
+        parallelism: int = 1,
+        tasks: int | None = None,
+        conf: dict[str, Any] | None = None,
+    ) -> StepDeclarer:
+        """Add the next step; say on what is returned how tuples come to it. The first may leave that out."""
+        where = f"step {len(self._steps)} of {self.function!r}"
+        is_class = isinstance(bolt, type)
+        if not (issubclass(bolt, Bolt | BatchBolt) if is_class else isinstance(bolt, Bolt | BatchBolt)):  # type: ignore[arg-type]
+            raise TopologyError(f"{where}: add_bolt takes a Bolt, a BasicBolt or a BatchBolt, not {bolt!r}")
+        if bolt.transformations:
+            raise TopologyError(
+                f"{where}: a stateful bolt keeps its acks until a checkpoint, for which no request can wait; "
+                "write a BasicBolt or a BatchBolt"
+            )
+        declarer = StepDeclarer()
+        self._steps.append(_Step(bolt, parallelism, tasks, conf, declarer))
+        return declarer
+
+    def build(self, name: str | None = None, conf: dict[str, Any] | None = None, spout: Any = None) -> Topology:
+        """The topology, checked as a whole. ``name``: the function's, unless given; ``spout``: in the place of DRPCSpout."""
+        if not self._steps:
+            raise TopologyError(f"the DRPC topology {self.function!r} has no step; add one with add_bolt")
+        builder = TopologyBuilder()
+        builder.set_spout(SPOUT, DRPCSpout(self.function) if spout is None else spout)
+        builder.set_bolt(PREPARE, PrepareRequest).none_grouping(SPOUT)
+        last = len(self._steps) - 1
+        for number, step in enumerate(self._steps):
+            self._set_step(builder, number, step, conf or {}, number == last)
+        fields = self._result_fields(builder)
+        join = builder.set_bolt(f"bolt{last + 1}", JoinResult(PREPARE))
+        join.fields_grouping(f"bolt{last}", fields[0], stream=self._result_stream(builder))
+        join.fields_grouping(PREPARE, "request", stream=RETURN_STREAM)
+        builder.set_bolt(f"bolt{last + 2}", ReturnResults).none_grouping(f"bolt{last + 1}")
+        topology = builder.build(self.function if name is None else name, conf)
+        topology.module = sys._getframe(1).f_globals.get("__name__")
+        return topology
+
+    def _set_step(
+        self, builder: TopologyBuilder, number: int, step: _Step, conf: dict[str, Any], is_last: bool
+    ) -> None:
+        before = f"bolt{number - 1}" if number else PREPARE
+        delegate = _delegate(self.function, number, step.bolt)
+        finishes = hasattr(delegate, "finished_id")
+        sources: dict[str, str] = {}
+        if number == 1:
+            # "Each request goes to exactly one task of bolt0", unless all of them get it.
+            sources = {before: ALL if any(kind == "all" for kind, *_ in self._steps[0].declarer.calls) else SINGLE}
+        elif number:
+            sources = {before: ALL}
+        id_stream = (PREPARE, ID_STREAM) if is_last and finishes else None
+        factory: Any = step.bolt if isinstance(step.bolt, type) else None
+        if isinstance(delegate, BatchBoltExecutor):
+            factory = None  # it makes a new one for each request anyway
+        bolt = CoordinatedBolt(delegate, sources, id_stream, factory, ticks=TICKS not in conf)
+        declarer = builder.set_bolt(f"bolt{number}", bolt, step.parallelism, step.tasks, step.conf)
+        calls = step.declarer.calls
+        if not calls:
+            if number:
+                raise TopologyError(
+                    f"step {number} of {self.function!r} gets no tuples; say how they come from step {number - 1}, such as "
+                    'add_bolt(...).fields_grouping("id")'
+                )
+            kind, arguments = ("fields", ("request",)) if id_stream else ("none", ())
+            calls = [(kind, arguments, _DEFAULT)]
+        for kind, arguments, stream in calls:
+            getattr(BoltDeclarer, f"{kind}_grouping")(declarer, before, *arguments, stream=stream)
+        if number:
+            declarer.direct_grouping(before, stream=COORD_STREAM)
+        if id_stream:
+            self._check_last(builder, number, before)
+            declarer.fields_grouping(PREPARE, "request", stream=ID_STREAM)
+
+    def _check_last(self, builder: TopologyBuilder, number: int, before: str) -> None:
+        """The tuple that says that a request exists goes to one task by its id, and so must all else of the request."""
+        spec = builder._specs[f"bolt{number}"]
+        if max(spec.parallelism, spec.tasks) == 1:
+            return
+        for each in spec.inputs:
+            if each.component != before or each.stream == COORD_STREAM or each.grouping.type not in _TO_ONE:
+                continue
+            stream = builder._specs[before].streams.get(each.stream)
+            if stream is not None and tuple(each.grouping.fields) != stream.fields[:1]:
+                raise TopologyError(
+                    f"step {number} of {self.function!r} is the last and finishes requests in {spec.tasks} tasks, so all of a "
+                    f"request must come to the same one: write fields_grouping({stream.fields[0]!r}) in the place of "
+                    f"{each.grouping} grouping, or parallelism=1"
+                )
+
+    def _result_stream(self, builder: TopologyBuilder) -> str:
+        own = [name for name in builder._specs[f"bolt{len(self._steps) - 1}"].streams if name != COORD_STREAM]
+        if len(own) != 1:
+            raise TopologyError(
+                f"the last step of {self.function!r} emits the results, on one stream of two fields, the request id and "
+                f"the result; it declares {len(own)} streams: give its class output_fields = ['id', 'result']"
+            )
+        return own[0]
+
+    def _result_fields(self, builder: TopologyBuilder) -> tuple[str, ...]:
+        stream = builder._specs[f"bolt{len(self._steps) - 1}"].streams[self._result_stream(builder)]
+        if len(stream.fields) != 2 or stream.direct:
+            raise TopologyError(
+                f"the last step of {self.function!r} emits two fields, the request id and the result, not "
+                f"{list(stream.fields)}{' directly' if stream.direct else ''}: write output_fields = ['id', 'result']"
+            )
+        return stream.fields
+
+
+def _delegate(function: str, number: int, bolt: Step) -> Bolt:
+    """What coordination stands around: the bolt itself, or what makes one of a batch bolt."""
+    factory = bolt if isinstance(bolt, type) else None
+    try:
+        made: Any = bolt() if isinstance(bolt, type) else bolt
+    except TypeError as problem:
+        raise TopologyError(
+            f"step {number} of {function!r}: {bolt.__name__}() failed: {problem}; give an instance"  # type: ignore[union-attr]
+        ) from problem
+    if isinstance(made, KeyedFairBolt) and isinstance(made.wrapped, BatchBolt):
+        made.wrapped = BatchBoltExecutor(made.wrapped)
+    if isinstance(made, BatchBolt):
+        return BatchBoltExecutor(made, factory)
+    return made  # type: ignore[no-any-return]

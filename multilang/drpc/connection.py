@@ -1,0 +1,81 @@
+"""One blocking connection to a DRPC server, and what topologies say over it."""
+
+from __future__ import annotations
+
+import socket
+from itertools import count
+
+from multilang.drpc import thrift
+from multilang.drpc.errors import DRPCConnectionError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+CLIENT_PORT, INVOCATIONS_PORT, HTTP_PORT = 3772, 3773, 3774
+CONNECT_SECS = 10.0
+
+
+class Connection:
+    """Connects at the first call, and again at the next one after it broke. One call at a time.
+
+    ``timeout``: seconds that an answer may take; None: for ever. All methods raise DRPCConnectionError.
+    """
+
+    def __init__(self, host: str, port: int, timeout: float | None = None) -> None:
+        self.host = host
+        self.port = port
+        self.timeout = timeout
+        self._socket: socket.socket | None = None
+        self._serials = count(1)
+
+    def call(self, name: str, fields: dict[int, Any]) -> Any:
+        """Call a method; its answer."""
+        serial = next(self._serials) & 0x7FFFFFFF
+        frame = thrift.encode(thrift.CALL, name, serial, fields)
+        try:
+            wire = self._open()
+            wire.sendall(frame)
+            message = thrift.decode(_exactly(wire, thrift.frame_size(_exactly(wire, 4))))
+            return thrift.answer_of(message, name, serial)
+        except TimeoutError:
+            self.close()
+            raise DRPCConnectionError(f"no answer of {self} within {self.timeout:g} seconds") from None
+        except DRPCConnectionError:
+            self.close()
+            raise
+        except OSError as error:
+            self.close()
+            raise DRPCConnectionError(f"{self}: {error.strerror or error}; does a DRPC server run there?") from error
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                self.close()  # broken off: what comes next is the answer to this call
+            raise
+
+    def close(self) -> None:
+        """Close it; another call opens it again."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _open(self) -> socket.socket:
+        if self._socket is None:
+            wire = socket.create_connection((self.host, self.port), CONNECT_SECS)
+            wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            wire.settimeout(self.timeout)
+            self._socket = wire
+        return self._socket
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def _exactly(wire: socket.socket, size: int) -> bytes:
+    parts = []
+    while size:
+        part = wire.recv(min(size, 1 << 20))
+        if not part:
+            raise DRPCConnectionError("the DRPC server closed the connection without an answer")
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

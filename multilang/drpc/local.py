@@ -1,0 +1,136 @@
+"""A DRPC topology run and asked on this machine, for tests (Storm's LocalDRPC)."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from multilang.drpc.errors import SERVER_TIMEOUT, DRPCExecutionException
+from multilang.drpc.places import LOCAL
+from multilang.drpc.requests import SERVICES
+from multilang.drpc.server import DRPCServer
+from multilang.local import LocalCluster, NotDrainedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from types import TracebackType
+    from typing import Any
+
+    from multilang.local.topology import Capture, LocalTopology
+    from multilang.topology import Topology
+
+_TURN_SECS = 0.05
+
+
+class LocalDRPC:
+    """An embedded cluster with a DRPC server; a context manager that ends both. ``cluster``: as LocalCluster's arguments.
+
+        with LocalDRPC(mode="inprocess") as drpc:
+            drpc.submit(topology)
+            assert drpc.execute("exclamation", "hello") == "hello!"
+
+    ``timeout_secs``: how long a request may take (virtual seconds are not counted by it). ``serve``: also listen on free
+    ports, for other clients; child processes need it.
+    """
+
+    def __init__(
+        self,
+        mode: Any = "process",
+        *,
+        timeout_secs: float = 60.0,
+        max_waiting: int = 100_000,
+        serve: bool | None = None,
+        **cluster: Any,
+    ) -> None:
+        self.cluster = LocalCluster(mode, **cluster)
+        self.server = DRPCServer(
+            port=0, invocations_port=0, http_port=0, timeout_secs=timeout_secs, max_waiting=max_waiting
+        )
+        self.requests = self.server.requests
+        self.topologies: dict[str, LocalTopology] = {}
+        self._service = str(uuid4())
+        self._served = mode == "process" if serve is None else serve
+        if self._served:
+            self.server.start()
+        SERVICES[self._service] = self.requests
+
+    @property
+    def conf(self) -> dict[str, Any]:
+        """What a topology's conf says to be answering here."""
+        return {**self.server.conf, LOCAL: self._service}
+
+    def submit(
+        self, topology: Topology, name: str | None = None, conf: Mapping[str, Any] | None = None, capture: Capture = ()
+    ) -> LocalTopology:
+        """Start a topology that answers here."""
+        run = self.cluster.submit(topology, name, {**self.conf, **(conf or {})}, capture)
+        self.topologies[run.name] = run
+        return run
+
+    def start(self, function: str, arguments: str) -> Future[str]:
+        """A request; its future is done when ``wait``, or the topologies' own processes, have brought its result."""
+        future: Future[str] = Future()
+
+        def done(text: str | None, problem: DRPCExecutionException | None) -> None:
+            if problem is not None:
+                future.set_exception(problem)
+            else:
+                future.set_result(text or "")
+
+        self.requests.add(function, arguments, done)
+        return future
+
+    def wait(self, futures: Iterable[Future[str]], timeout: float | None = None) -> None:
+        """Until all of them are done. Raises DRPCExecutionException (SERVER_TIMEOUT) when they are not in time."""
+        left = list(futures)
+        deadline = time.monotonic() + (self.requests.timeout_secs if timeout is None else timeout)
+
+        def over() -> bool:
+            while left and left[-1].done():
+                left.pop()
+            if left and not self._served:
+                self.requests.expire()
+            return not left or time.monotonic() > deadline
+
+        runs = list(self.topologies.values())
+        while not over():
+            if self.cluster.mode == "process" or not runs:
+                time.sleep(0.002)
+            for run in runs:
+                self._let_run(run, over, alone=len(runs) == 1)
+        if left:
+            raise DRPCExecutionException(f"{len(left)} requests have no result in time", SERVER_TIMEOUT)
+
+    def _let_run(self, run: LocalTopology, over: Callable[[], bool], alone: bool) -> None:
+        """A topology without processes runs while it is waited for; several take turns."""
+        if self.cluster.mode == "process":
+            return
+        try:
+            run.wait(lambda _: over(), None if alone else _TURN_SECS)
+        except NotDrainedError:
+            pass  # its turn is over
+
+    def execute(self, function: str, arguments: str, timeout: float | None = None) -> str:
+        """The result. Raises DRPCExecutionException when there is none."""
+        future = self.start(function, arguments)
+        self.wait([future], timeout)
+        return future.result()
+
+    def close(self) -> None:
+        """End the topologies and the server."""
+        self.requests.close()
+        try:
+            self.cluster.close()
+        finally:
+            self.server.close()
+            SERVICES.pop(self._service, None)
+
+    def __enter__(self) -> LocalDRPC:  # noqa: PYI034 - Self is not in Python 3.10
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

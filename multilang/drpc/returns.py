@@ -1,0 +1,57 @@
+"""Gives results back to the server that waits for them (Storm's ReturnResults)."""
+
+from __future__ import annotations
+
+from multilang.component.bolt import Bolt
+from multilang.drpc.places import place_at
+from multilang.protocol.codec import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.component.context import Context
+    from multilang.drpc.places import Place
+    from multilang.protocol.messages import Tuple
+
+_TRIES = 3
+
+
+class ReturnResults(Bolt):
+    """Takes (result, return-info); fails what can't be given back, so that the client hears of it."""
+
+    output_fields = None
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        self._places: dict[tuple[str, int], Place] = {}
+
+    def process(self, tup: Tuple) -> None:
+        result, info = tup.values
+        try:
+            place = loads(info)
+            id, at = place["id"], (place["host"], int(place["port"]))
+        except (KeyError, TypeError, ValueError) as error:
+            self.log(f"a result goes nowhere: its return-info is {info!r} ({error!r})", "error")
+            self.fail(tup)
+            return
+        problem: Exception | None = None
+        for _ in range(_TRIES):
+            try:
+                self._place(at).result(id, result)
+            except (OSError, KeyError) as error:
+                problem = error
+            else:
+                self.ack(tup)
+                return
+        self.log(f"the result of request {id} can't be given back: {problem}", "warn")
+        self.fail(tup)
+
+    def close(self) -> None:
+        for place in self._places.values():
+            place.close()
+
+    def _place(self, at: tuple[str, int]) -> Place:
+        place = self._places.get(at)
+        if place is None:
+            place = self._places[at] = place_at(*at)
+        return place

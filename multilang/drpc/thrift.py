@@ -1,0 +1,159 @@
+"""The part of Thrift that DRPC needs: framed, binary, strings and structs of them. Bytes in, calls and answers out; no I/O.
+
+Written out, since a topology's tasks on a cluster have Python and nothing else. ``drpc.thrift`` beside this file says the same
+as an interface definition; the tests hold both together.
+"""
+
+from __future__ import annotations
+
+from struct import Struct, error
+
+from multilang.drpc.errors import DRPCConnectionError, DRPCExecutionException
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_FRAME = 16384000  # Thrift's own bound, bytes
+CALL, REPLY, EXCEPTION = 1, 2, 3
+STOP, I32, STRING, STRUCT = 0, 8, 11, 12
+UNKNOWN_METHOD, ANSWER_MISSING = 1, 5
+_VERSION = 0x80010000
+_SIZES = {2: 1, 3: 1, 4: 8, 6: 2, 8: 4, 10: 8}  # of the other types, which are skipped
+_LIST_TYPES, _MAP = (14, 15), 13
+_DEEPEST = 20
+
+_INT, _HEAD, _FIELD, _FIELD_TEXT = Struct(">i"), Struct(">Ii"), Struct(">BH"), Struct(">BHi")
+_LIST = Struct(">Bi")
+
+
+class ThriftError(DRPCConnectionError):
+    """The other side does not speak Storm's Thrift."""
+
+
+class Message:
+    """``kind`` CALL, REPLY or EXCEPTION; ``fields``: by number, text, integers, or such dicts."""
+
+    __slots__ = ("fields", "kind", "name", "serial")
+
+    def __init__(self, kind: int, name: str, serial: int, fields: dict[int, Any]) -> None:
+        self.kind = kind
+        self.name = name
+        self.serial = serial
+        self.fields = fields
+
+
+def encode(kind: int, name: str, serial: int, fields: dict[int, Any]) -> bytes:
+    """A message as a frame. None among the fields is left out."""
+    body = bytearray(_HEAD.pack(_VERSION | kind, len(name)))
+    body += name.encode()
+    body += _INT.pack(serial)
+    _put_struct(body, fields)
+    if len(body) > MAX_FRAME:
+        raise ThriftError(f"{name}: {len(body)} bytes are more than the {MAX_FRAME} that Thrift takes; send less")
+    return _INT.pack(len(body)) + bytes(body)
+
+
+def _put_struct(body: bytearray, fields: dict[int, Any]) -> None:
+    for number, value in fields.items():
+        if isinstance(value, str):
+            data = value.encode("utf-8", "surrogatepass")
+            body += _FIELD_TEXT.pack(STRING, number, len(data))
+            body += data
+        elif isinstance(value, int):
+            body += _FIELD_TEXT.pack(I32, number, value)
+        elif isinstance(value, dict):
+            body += _FIELD.pack(STRUCT, number)
+            _put_struct(body, value)
+    body.append(STOP)
+
+
+def frame_size(head: bytes) -> int:
+    """How long a frame is whose first four bytes are these."""
+    size: int = _INT.unpack(head)[0]
+    if not 0 < size <= MAX_FRAME:
+        raise ThriftError(f"a frame of {size} bytes: this is no framed Thrift")
+    return size
+
+
+def decode(frame: bytes) -> Message:
+    """The message of a frame, without its four bytes of length."""
+    try:
+        version, length = _HEAD.unpack_from(frame)
+        if version & 0xFFFF0000 != _VERSION:
+            raise ThriftError("a message that is not of Thrift's binary protocol")
+        if not 0 <= length <= len(frame):
+            raise ThriftError("a message without an end")
+        at = _HEAD.size + length
+        name = frame[_HEAD.size : at].decode()
+        (serial,) = _INT.unpack_from(frame, at)
+        fields, _ = _get_struct(frame, at + 4, _DEEPEST)
+    except (error, IndexError, UnicodeDecodeError) as problem:
+        raise ThriftError(f"a message that can't be read: {problem}") from None
+    return Message(version & 0xFF, name, serial, fields)
+
+
+def _get_struct(data: bytes, at: int, deep: int) -> tuple[dict[int, Any], int]:
+    fields: dict[int, Any] = {}
+    while (kind := data[at]) != STOP:
+        number = _FIELD.unpack_from(data, at)[1]
+        value, at = _get(data, at + 3, kind, deep)
+        if value is not None:
+            fields[number] = value
+    return fields, at + 1
+
+
+def _get(data: bytes, at: int, kind: int, deep: int) -> tuple[Any, int]:
+    if not deep:
+        raise ThriftError("a message nested too deep")
+    if kind == STRING:
+        (length,) = _INT.unpack_from(data, at)
+        end = at + 4 + length
+        if length < 0 or end > len(data):
+            raise ThriftError("a text without an end")
+        return data[at + 4 : end].decode("utf-8", "replace"), end
+    if kind == I32:
+        return _INT.unpack_from(data, at)[0], at + 4
+    if kind == STRUCT:
+        return _get_struct(data, at, deep - 1)
+    if kind in _SIZES:
+        return None, at + _SIZES[kind]
+    if kind in _LIST_TYPES or kind == _MAP:
+        kinds = [data[at]] if kind != _MAP else [data[at], data[at + 1]]
+        (count,) = _INT.unpack_from(data, at + len(kinds))
+        at += len(kinds) + 4
+        if not 0 <= count <= len(data):
+            raise ThriftError("a list without an end")
+        for _ in range(count):
+            for each in kinds:
+                _, at = _get(data, at, each, deep - 1)
+        return None, at
+    raise ThriftError(f"a value of the unknown type {kind}")
+
+
+# ---- calls and answers, by what they mean ----
+
+
+def answer_of(message: Message, name: str, serial: int) -> Any:
+    """What a call gave: text, a dict, or None. Raises what the server raised."""
+    if message.kind == EXCEPTION:
+        raise ThriftError(f"the server refuses {name}: {message.fields.get(1, 'no reason given')}")
+    if message.kind != REPLY or message.name != name or message.serial != serial:
+        raise ThriftError(f"{message.name!r} ({message.serial}) is no answer to {name!r} ({serial})")
+    fields = message.fields
+    if name == "execute" and 1 in fields:
+        raise exception_of(fields[1])
+    refused = next((fields[number] for number in (1, 2) if number in fields), None)
+    if refused is not None:
+        raise ThriftError(f"the server refuses {name}: {refused.get(1, '') if isinstance(refused, dict) else refused}")
+    return fields.get(0)
+
+
+def exception_of(fields: dict[int, Any]) -> DRPCExecutionException:
+    """Storm's exception, of its struct."""
+    return DRPCExecutionException(str(fields.get(1, "")), fields.get(2))
+
+
+def fields_of(problem: DRPCExecutionException) -> dict[int, Any]:
+    """Its struct."""
+    return {1: problem.message, 2: problem.code}

@@ -1,0 +1,239 @@
+"""The server and its clients, over real sockets; Thrift as thriftpy2 reads our interface definition."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import thriftpy2
+from thriftpy2.protocol import TBinaryProtocolFactory
+from thriftpy2.rpc import make_client
+from thriftpy2.transport import TFramedTransportFactory
+
+from multilang.drpc import AsyncDRPCClient, DRPCClient, DRPCConnectionError, DRPCExecutionException, DRPCServer
+from multilang.drpc.places import Remote
+from tests.cli.command import ROOT, multilang
+
+LIMIT = 60.0
+IDL = thriftpy2.load(str(Path(ROOT) / "multilang/drpc/drpc.thrift"), module_name="multilang_drpc_test_thrift")
+
+
+@contextmanager
+def thrift(service, port):
+    client = make_client(
+        service,
+        "127.0.0.1",
+        port,
+        proto_factory=TBinaryProtocolFactory(),
+        trans_factory=TFramedTransportFactory(),
+        timeout=60_000,
+    )
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+@pytest.fixture
+def server():
+    with DRPCServer(port=0, invocations_port=0, http_port=0, timeout_secs=LIMIT) as server:
+        yield server
+
+
+@contextmanager
+def answering(server, function="double", answer=lambda text: text * 2):
+    """Something in the place of a topology."""
+    stop = threading.Event()
+
+    def work():
+        place = Remote("127.0.0.1", server.invocations_port)
+        while not stop.is_set():
+            found = place.fetch(function)
+            if found is None:
+                time.sleep(0.002)
+            elif found[1] == "fail":
+                place.fail(found[0])
+            else:
+                place.result(found[0], answer(found[1]))
+        place.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def fetched(requests, function):
+    deadline = time.monotonic() + LIMIT
+    while (found := requests(function)) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    return found
+
+
+def test_a_call_is_answered(server):
+    with answering(server), DRPCClient(port=server.port) as client:
+        assert client.execute("double", "ab") == "abab"
+        assert client.execute("double", "é✓𝄞") == "é✓𝄞é✓𝄞"
+        assert client.execute("double", "x" * 1_000_000) == "x" * 2_000_000
+
+
+def test_a_failed_request_is_an_error_of_its_kind_and_the_next_one_answers(server):
+    with answering(server), DRPCClient(port=server.port) as client:
+        with pytest.raises(DRPCExecutionException) as caught:
+            client.execute("double", "fail")
+        assert caught.value.kind == "FAILED_REQUEST"
+        assert client.execute("double", "a") == "aa"
+
+
+def test_another_thrift_library_is_understood_on_both_ports(server):
+    results = []
+    with thrift(IDL.DistributedRPCInvocations, server.invocations_port) as topology:
+
+        def ask():
+            with thrift(IDL.DistributedRPC, server.port) as client:
+                results.append(client.execute("f", "é"))
+                try:
+                    client.execute("f", "b")
+                except IDL.DRPCExecutionException as error:
+                    results.append((error.msg, error.type))
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+
+        def request(function):
+            found = topology.fetchRequest(function)
+            return found if found.request_id else None
+
+        assert topology.fetchRequest("g").request_id == topology.fetchRequest("g").func_args == ""
+        one = fetched(request, "f")
+        assert one.func_args == "é"
+        topology.result(one.request_id, "ö")
+        topology.result(one.request_id, "again")  # of a request that is over
+        problem = IDL.DRPCExecutionException(msg="no", type=IDL.DRPCExceptionType.INTERNAL_ERROR)
+        topology.failRequestV2(fetched(request, "f").request_id, problem)
+        asking.join(LIMIT)
+    assert results == ["ö", ("no", IDL.DRPCExceptionType.INTERNAL_ERROR)]
+
+
+def test_many_functions_and_many_calls_at_once_from_asyncio(server):
+    async def ask():
+        async with AsyncDRPCClient(port=server.port, connections=50) as client:
+            calls = [(name, str(n)) for n in range(300) for name in ("twice", "thrice")]
+            return calls, await asyncio.gather(*(client.execute(*call) for call in calls))
+
+    with answering(server, "twice"), answering(server, "thrice", lambda text: text * 3):
+        calls, results = asyncio.run(ask())
+    assert results == [text * (2 if name == "twice" else 3) for name, text in calls]
+    assert len(server.requests) == 0
+
+
+def http(server, path, data=None):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.http_port}{path}", data, timeout=LIMIT) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_http_answers_as_storms_does(server):
+    with answering(server):
+        assert http(server, "/drpc/double/a%20b/c") == (200, "a b/ca b/c")
+        assert http(server, "/drpc/double", b"body") == (200, "bodybody")
+        assert http(server, "/drpc/double/fail")[0] == 500
+        assert http(server, "/other")[0] == 404
+
+
+def test_a_request_that_takes_too_long_is_an_error():
+    with (
+        DRPCServer(port=0, invocations_port=0, http_port=0, timeout_secs=0.3) as server,
+        DRPCClient(port=server.port) as client,
+    ):
+        with pytest.raises(DRPCExecutionException, match=r"0\.3 seconds") as caught:
+            client.execute("nobody", "a")
+        assert caught.value.kind == "SERVER_TIMEOUT"
+        assert http(server, "/drpc/nobody/a")[0] == 504
+        assert server.requests.waiting == {}
+
+
+def test_a_queue_that_nobody_empties_is_bounded():
+    async def ask(port):
+        async with AsyncDRPCClient(port=port) as client:
+            return await asyncio.gather(*(client.execute("f", str(n)) for n in range(5)), return_exceptions=True)
+
+    with DRPCServer(port=0, invocations_port=0, http_port=None, timeout_secs=1, max_waiting=3) as server:
+        kinds = sorted(error.kind for error in asyncio.run(ask(server.port)))
+    assert kinds == ["INTERNAL_ERROR"] * 2 + ["SERVER_TIMEOUT"] * 3
+
+
+def test_the_end_of_the_server_is_told():
+    server = DRPCServer(port=0, invocations_port=0, http_port=None).start()
+    errors = []
+
+    def ask():
+        with DRPCClient(port=server.port) as client, pytest.raises(DRPCExecutionException) as caught:
+            client.execute("f", "a")
+        errors.append(caught.value.kind)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    fetched(lambda _: len(server.requests) or None, "f")
+    server.close()
+    asking.join(LIMIT)
+    assert errors == ["SERVER_SHUTDOWN"]
+
+
+def test_a_client_that_is_gone_is_forgotten(server):
+    client = DRPCClient(port=server.port, timeout=0.3)
+    with pytest.raises(DRPCConnectionError, match=r"0\.3 seconds"):
+        client.execute("f", "a")
+    fetched(lambda _: True if not len(server.requests) else None, "f")
+    assert server.requests.waiting == {}
+
+
+@pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, b"\0\0\0\x05hello", b"\0\0\0\x01"])
+def test_what_is_no_thrift_ends_its_connection_and_nothing_else(server, data):
+    import socket
+
+    for port in (server.port, server.invocations_port):
+        with socket.create_connection(("127.0.0.1", port), LIMIT) as wire:
+            wire.sendall(data)
+            wire.shutdown(socket.SHUT_WR)
+            assert wire.recv(100) == b""
+    with answering(server), DRPCClient(port=server.port) as client:
+        assert client.execute("double", "a") == "aa"
+
+
+def test_nobody_there_is_said_in_one_line():
+    with DRPCServer(port=0, invocations_port=0, http_port=None) as server:
+        port = server.port
+    with pytest.raises(DRPCConnectionError, match=f"127.0.0.1:{port}: Connection refused; does a DRPC server run"):
+        DRPCClient(port=port).execute("f", "a")
+    with pytest.raises(DRPCConnectionError, match="does a DRPC server run"):
+        asyncio.run(AsyncDRPCClient(port=port).execute("f", "a"))
+    shown = multilang("drpc", "call", "f", "a", "--port", port)
+    assert shown.returncode == 69
+    assert "Traceback" not in shown.stderr
+
+
+def test_a_port_that_is_taken_is_named(server):
+    with pytest.raises(DRPCConnectionError, match=f"can't listen on 127.0.0.1:{server.port}"):
+        DRPCServer(port=server.port, invocations_port=0, http_port=None).start()
+
+
+def test_the_command_calls(server):
+    with answering(server):
+        shown = multilang("drpc", "call", "double", "ab", "--port", server.port)
+        assert (shown.returncode, shown.stdout) == (0, "abab\n")
+        shown = multilang("drpc", "call", "double", "fail", "--port", server.port)
+        assert (shown.returncode, shown.stdout) == (1, "")
+        assert "FAILED_REQUEST" in shown.stderr
