@@ -27,7 +27,7 @@ if TYPE_CHECKING:
             """No more will be asked."""
 
 
-LOCAL = "multilang.drpc.local"
+LOCAL = "multilang.drpc.service"
 PORT = "drpc.invocations.port"
 _ANSWER_SECS = 30.0
 

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-KEY = re.compile(r"""["'`]((?:multilang|nimbus|storm|supervisor|topology)\.(?!pickle)[a-z.]+)["'`]""")
+KEY = re.compile(r"""["'`]((?:drpc|multilang|nimbus|storm|supervisor|topology)\.(?!pickle)[a-z.]+)["'`]""")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 
@@ -38,7 +38,7 @@ NOT_OURS = {
     "topology.stats.sample.rate",
 }
 
-FILES = {"nimbus.log", "nimbus.thrift", "storm.yaml"}
+FILES = {"drpc.thrift", "nimbus.log", "nimbus.thrift", "storm.yaml"}
 
 
 def is_module(name: str) -> bool:
