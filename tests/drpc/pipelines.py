@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from pathlib import Path
 from zlib import crc32
 
 from multilang import BasicBolt, BatchBolt, Bolt
@@ -131,3 +133,21 @@ def requests(rng, number, steps, fan):
             left = max(1, left // max(1, fans[-1]))
         made.append(json.dumps({"seed": seed, "start": rng.randrange(MODULUS), "fans": fans}))
     return made
+
+
+class Stuck(BasicBolt):
+    """Never comes to the end of one kind of request."""
+
+    output_fields = ["id", "result"]
+
+    def process(self, tup):
+        if tup[1] == "now":
+            Path(self.conf["test.started"]).touch()
+            while True:
+                time.sleep(1)
+        self.emit([tup[0], tup[1]])
+
+
+stuck_builder = LinearDRPCTopologyBuilder("stuck")
+stuck_builder.add_bolt(Stuck())
+stuck = stuck_builder.build()

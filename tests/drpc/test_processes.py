@@ -1,0 +1,106 @@
+"""DRPC topologies in processes of their own, and what is killed there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from multilang.component.find import load_module
+from multilang.drpc import DRPCClient, DRPCExecutionException, LocalDRPC
+from multilang.topology import load_topology
+from tests.cli.command import COMMAND, ROOT
+from tests.drpc import pipelines
+from tests.drpc.pipelines import answer, pipeline, requests
+
+REACH = Path(ROOT) / "examples" / "reach.py"
+EXCLAMATION = Path(ROOT) / "examples" / "exclamation.py"
+SOAK = os.environ.get("MULTILANG_SOAK") == "full"
+LIMIT = 100.0
+
+
+@pytest.mark.parametrize("mode", ["process", "inprocess", "simulated"])
+def test_the_examples_answer_as_plain_python_does(mode):
+    reach = load_module(str(REACH)).reach
+    urls = [f"foo.com/blog/{number}" for number in range(12)]
+    with LocalDRPC(mode, timeout_secs=LIMIT) as drpc:
+        drpc.submit(load_topology(str(REACH)))
+        drpc.submit(load_topology(str(EXCLAMATION)))
+        futures = [drpc.start("reach", url) for url in urls]
+        drpc.wait(futures)
+        assert [future.result() for future in futures] == [str(reach(url)) for url in urls]
+        assert drpc.execute("exclamation", "héllo") == "héllo!"
+        assert len(drpc.requests) == 0
+
+
+def test_requests_under_way_at_once_in_processes_are_not_mixed_up():
+    asked = requests(Random(2), 1000 if SOAK else 100, 2, 40)
+    with LocalDRPC("process", timeout_secs=LIMIT) as drpc:
+        drpc.submit(pipeline([(0, 3, "shuffle"), (2, 2, "fields")], 2), conf={"topology.message.timeout.secs": LIMIT})
+        futures = [drpc.start("pipe", text) for text in asked]
+        drpc.wait(futures)
+        assert [future.result() for future in futures] == [answer(text) for text in asked]
+
+
+@pytest.mark.soak
+def test_a_killed_bolt_is_an_error_in_time_and_later_requests_answer():
+    rng = Random(3)
+    asked = requests(Random(4), 40, 2, 40)
+    with LocalDRPC("process", timeout_secs=LIMIT) as drpc:
+        run = drpc.submit(pipeline([(0, 2, "shuffle"), (2, 2, "fields")]), conf={"topology.message.timeout.secs": 2})
+        assert drpc.execute("pipe", asked[0]) == answer(asked[0])
+        for _ in range(30 if SOAK else 3):
+            futures = [drpc.start("pipe", text) for text in asked]
+            victims = [task.pid for task in run.tasks if task.component.startswith("bolt") and task.pid]
+            os.kill(rng.choice(victims), signal.SIGKILL)
+            drpc.wait(futures)
+            for text, future in zip(asked, futures, strict=True):
+                problem = future.exception()
+                if problem is None:
+                    assert future.result() == answer(text)
+                else:
+                    assert isinstance(problem, DRPCExecutionException)
+                    assert problem.kind == "FAILED_REQUEST"
+            deadline = time.monotonic() + LIMIT
+            while not all(task.alive for task in run.tasks):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            assert drpc.execute("pipe", asked[1]) == answer(asked[1])
+        assert len(drpc.requests) == 0
+
+
+def test_a_bolt_killed_in_the_middle_of_a_request_is_an_error_within_the_timeout(tmp_path):
+    started = tmp_path / "started"
+    with LocalDRPC("process", timeout_secs=LIMIT) as drpc:
+        run = drpc.submit(pipelines.stuck, conf={"topology.message.timeout.secs": 1, "test.started": str(started)})
+        future = drpc.start("stuck", "now")
+        deadline = time.monotonic() + LIMIT
+        while not started.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        (victim,) = [task.pid for task in run.tasks if task.component == "bolt0"]
+        os.kill(victim, signal.SIGKILL)
+        drpc.wait([future])
+        assert future.exception().kind == "FAILED_REQUEST"
+        assert drpc.execute("stuck", "not now") == "not now"
+        assert len(drpc.requests) == 0
+
+
+def test_the_command_serves_a_topology_until_it_is_told_to_end():
+    command = [COMMAND, "drpc", "serve", "examples/exclamation.py"]
+    ports = ["--port", "0", "--invocations-port", "0", "--http-port", "0"]
+    with subprocess.Popen([*command, *ports], cwd=ROOT, stdout=subprocess.PIPE, text=True) as serving:
+        try:
+            lines = [serving.stdout.readline(), serving.stdout.readline()]
+            assert lines[0] == "topology 'exclamation' runs here\n"
+            port = int(lines[1].split()[1].strip(",").rpartition(":")[2])
+            with DRPCClient(port=port, timeout=LIMIT) as client:
+                assert client.execute("exclamation", "a") == "a!"
+        finally:
+            serving.send_signal(signal.SIGINT)
+        assert serving.wait(LIMIT) == 0
