@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,10 @@ import pytest
 
 from multilang.component.find import load_module
 from multilang.drpc import DRPCClient, DRPCServer, LocalDRPC
+from multilang.shipping.conf import storm_conf
+from multilang.shipping.jar import pack
+from multilang.shipping.thrift_topology import storm_topology
+from multilang.shipping.thrift_types import types
 from multilang.topology import load_topology
 from tests.cli.command import ROOT
 from tests.storm.conftest import LIMIT, give
@@ -46,3 +51,29 @@ def test_a_topology_on_storm_answers_clients_of_our_server(storm: Cluster, nimbu
         give(storm, EXCLAMATION, "exclamation", **server.conf)
         with DRPCClient(port=server.port) as client:
             assert [client.execute("exclamation", str(n)) for n in range(20)] == [f"{n}!" for n in range(20)]
+
+
+def test_storms_own_parts_stand_in_for_ours(storm: Cluster, nimbus: Nimbus) -> None:
+    """Java's spout, JoinResult and ReturnResults around the steps in Python; PrepareRequest is none that Thrift can name."""
+    thrift = types()
+
+    def java(name: str, *arguments: str) -> object:
+        words = [thrift.JavaObjectArg(string_arg=each) for each in arguments]
+        return thrift.ComponentObject(
+            java_object=thrift.JavaObject(full_class_name=f"org.apache.storm.drpc.{name}", args_list=words)
+        )
+
+    with DRPCServer(port=0, invocations_port=0, http_port=None, timeout_secs=2 * LIMIT) as server:
+        topology = load_topology(str(REACH)).with_conf(server.conf, "reach-in-java")
+        shipment = pack(topology)
+        structure = storm_topology(shipment)
+        structure.spouts["spout"].spout_object = java("DRPCSpout", "reach")
+        structure.bolts["bolt4"].bolt_object = java("JoinResult", "prepare-request")
+        structure.bolts["bolt5"].bolt_object = java("ReturnResults")
+        options = thrift.SubmitOptions(initial_status=thrift.TopologyInitialStatus.ACTIVE)
+        conf = json.dumps(storm_conf(topology))
+        location = nimbus.upload(shipment.jar())
+        nimbus.call("submitTopologyWithOpts", topology.name, location, conf, structure, options)
+        reach = load_module(str(REACH)).reach
+        with DRPCClient(port=server.port) as client:
+            assert [client.execute("reach", url) for url in URLS] == [str(reach(url)) for url in URLS]
