@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from multilang.shipping.cluster import Cluster
 from multilang.shipping.errors import ClusterError
-from tests.cli.command import COMMAND, multilang
+from tests.cli.command import COMMAND, ROOT, multilang
 from tests.storm.conftest import LIMIT, wait_for
 
 
@@ -59,6 +60,21 @@ def test_up_goes_on_after_kill_9_and_down_leaves_nothing(storm_programs: None, t
     assert not any(map(alive, pids))
     assert multilang("cluster", "down", "--home", home).stdout == "nothing was running\n"
     assert multilang("cluster", "status", "--home", home).returncode == 1
+
+
+def test_a_supervisor_that_was_away_does_not_cost_the_others_their_slots(storm_programs: None, tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path / "home", supervisors=2, drpc=False)
+    try:
+        cluster.up()
+        cluster.kill("supervisor-1")
+        with cluster.client() as nimbus:
+            wait_for(lambda: len(nimbus.summary().supervisors) == 1, "Nimbus misses a supervisor")
+            time.sleep(8)  # three rounds of its scheduler, after which Storm's default shuns the host
+        cluster.up()
+        shown = multilang("submit", ROOT / "examples" / "word_count.py", "--nimbus", cluster.address, "--wait", 60)
+        assert shown.returncode == 0, shown.stderr
+    finally:
+        cluster.down()
 
 
 def test_a_folder_with_other_things_is_left_alone(storm_programs: None, tmp_path: Path) -> None:

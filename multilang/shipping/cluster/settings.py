@@ -123,6 +123,9 @@ def _common(home: Path, state: State) -> dict[str, Any]:
         # But not so quick that a machine which is busy with other things loses workers to it (Storm: 30).
         "supervisor.worker.timeout.secs": 60,
         "nimbus.task.timeout.secs": 60,
+        # Nor loses all of it for half an hour to a supervisor that was away for some seconds: Storm's scheduler shuns
+        # such a one together with its host, which is that of every other here.
+        "blacklist.scheduler.tolerance.count": 1_000_000,
         "supervisor.worker.shutdown.sleep.secs": 1,
         "supervisor.localizer.update.blob.interval.secs": 5,
         "task.heartbeat.frequency.secs": 1,
