@@ -13,6 +13,7 @@ from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import multilang
 from multilang.shipping.errors import ShippingError
 
 if TYPE_CHECKING:
@@ -178,6 +179,8 @@ def _statements(node: ast.AST, optional: bool) -> Iterator[Import]:
             yield Import(alias.name, (), 0, node.lineno, optional)
     elif isinstance(node, ast.ImportFrom):
         names = tuple(alias.name for alias in node.names if alias.name != "*")
+        if node.module == "multilang" and not names:
+            names = tuple(multilang.__all__)  # a star takes all of these, each from its own part of the package
         yield Import(node.module or "", names, node.level, node.lineno, optional)
     elif isinstance(node, ast.If) and _never_on_a_worker(node.test):
         for inner in node.orelse:

@@ -61,6 +61,10 @@ def test_what_the_module_imports_of_this_package_goes_along_too(project: Project
     assert shipment.check()
 
 
+def test_a_star_takes_all_of_this_package(project: Project) -> None:
+    assert pack(project.topology(imports="from multilang import *")).check()
+
+
 def test_the_users_own_modules_are_found_by_their_imports(project: Project, tmp_path: Path) -> None:
     project.write("helping/__init__.py", "")
     project.write("helping/loud.py", "from . import letters\ndef shout(word): return letters.upper(word) + '!'\n")
