@@ -18,7 +18,6 @@ from multilang.component.errors import ConfigError
 if TYPE_CHECKING:
     from multilang.shipping.jar import Shipment
     from multilang.shipping.topology_status import TopologyStatus
-    from multilang.topology import Topology
 
 
 @click.command()
@@ -74,7 +73,6 @@ def submit(
             named = load(topology).with_conf(conf, name)
         except ConfigError as error:
             raise click.UsageError(str(error)) from error
-        _check_name(named)
         check_thrift(named)
         shipment = packed(named, **options)
         shipment.check()
@@ -126,14 +124,3 @@ def _tasks(status: TopologyStatus) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'s' if number != 1 else ''}"
-
-
-def _check_name(topology: Topology) -> None:
-    from multilang.shipping.errors import ShippingError
-
-    wrong = sorted(set("/.:\\") & set(topology.name))
-    if wrong or not topology.name.strip():
-        raise ShippingError(
-            f"Storm takes no topology called {topology.name!r}: a name is not empty and has none of / . : \\; "
-            "give it another with --name"
-        )

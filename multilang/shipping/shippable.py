@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from multilang.shipping.errors import ShippingError
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 def check_shippable(topology: Topology) -> None:
     """Raise ShippingError for what runs in the embedded cluster but not in a Storm worker."""
+    _check_name(topology.name)
     for spec in topology.components.values():
         for input_ in spec.inputs:
             if input_.grouping.custom is not None:
@@ -20,3 +22,17 @@ def check_shippable(topology: Topology) -> None:
                     "custom grouping in Python: Storm's workers choose tasks in Java. Let the source choose: declare the "
                     "stream with Stream([...], direct=True), emit with direct_task=, and subscribe with direct_grouping"
                 )
+
+
+def _check_name(name: str) -> None:
+    """A folder of the supervisor has the topology's name.
+
+    Nimbus refuses some signs. Others it takes, such as a space or an umlaut, and the supervisor writes them as in a URL;
+    but its cleaning, twice a minute, then finds a folder of which it knows nothing, and removes the topology's files.
+    """
+    if re.fullmatch(r"[A-Za-z0-9_-]+", name) is None:
+        better = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")
+        raise ShippingError(
+            f"Storm takes no topology called {name!r}, or loses its files: a name has letters from A to Z, digits, - and _; "
+            f"give it another, such as {better or 'word-count'!r}: build(name), or --name of multilang submit"
+        )

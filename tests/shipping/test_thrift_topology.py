@@ -167,7 +167,8 @@ def test_a_dry_run_shows_conf_and_commands_and_asks_no_cluster(tmp_path: Path) -
     assert "multilang.direct.task.plain = false" in shown.stdout
 
 
-def test_a_name_that_storm_takes_not_is_refused_before_anything_is_asked() -> None:
-    shown = multilang("submit", ROOT / "examples" / "word_count.py", "--name", "a/b", "--nimbus", "localhost:1")
+@pytest.mark.parametrize("name", ["a/b", "two words", "wört", "a+b", "*"])  # a supervisor loses the files of the second
+def test_a_name_that_storm_takes_not_is_refused_before_anything_is_asked(name: str) -> None:
+    shown = multilang("submit", ROOT / "examples" / "word_count.py", "--name", name, "--nimbus", "localhost:1")
     assert shown.returncode == 2
-    assert "Storm takes no topology called 'a/b'" in shown.stderr
+    assert f"Storm takes no topology called {name!r}" in shown.stderr
