@@ -12,7 +12,10 @@ from multilang.conformance.target import Programs
 
 VERSION = 1
 _ANSWER = re.compile(r'\["conformance",\s*\d+,\s*\[[^\[\]]*\]\]')
-_AFTER = 1.0  # seconds that the contract's answer may come behind a heartbeat's that was sent after the question
+# The contract's answer may come behind that to a heartbeat which was sent after the question: so many seconds, and so
+# many times as long as all took until then, since a busy machine is slow with this, too.
+_AFTER = 1.0
+_TIMES = 3
 
 
 class Undecided(Exception):
@@ -74,6 +77,7 @@ def _look(talk: Talk) -> bool:
 def contract_of(programs: Programs, insist: bool = False) -> tuple[str, ...] | None:
     """The steps that the program knows; None when it does not keep the contract, or Undecided if it is said to."""
     with programs.talk(programs.target.timeout, contract=True) as talk:
+        start = monotonic()
         try:
             if talk.kind == "spout":
                 talk.handshake('[[["contract"]]]')
@@ -84,7 +88,7 @@ def contract_of(programs: Programs, insist: bool = False) -> tuple[str, ...] | N
                 id = talk.steps(["contract"])
                 talk.heartbeat()
                 talk.wait(lambda: talk.monitor.finished.get(id) or talk.syncs or None, "an answer")
-                talk.timeout = _AFTER
+                talk.timeout = min(talk.timeout, _AFTER + _TIMES * (monotonic() - start))
                 talk.finished(id)
         except (Failed, Halted):
             pass  # what it said until then counts

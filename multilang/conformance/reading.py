@@ -206,11 +206,18 @@ def depth(value: object) -> int:
 
 
 def _lone(value: object) -> bool:
-    if isinstance(value, str):
-        return _SURROGATE.search(value) is not None
+    level = [value]
+    while level:
+        if any(isinstance(each, str) and _SURROGATE.search(each) for each in level):
+            return True
+        level = [inner for outer in level for inner in _inside(outer)]
+    return False
+
+
+def _inside(value: object) -> list[Any]:
     if isinstance(value, dict):
-        return any(_lone(key) or _lone(item) for key, item in value.items())
-    return isinstance(value, list) and any(map(_lone, value))
+        return [*value.keys(), *value.values()]
+    return value if isinstance(value, list) else []
 
 
 def _kind(value: object) -> str:

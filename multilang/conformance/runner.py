@@ -50,6 +50,7 @@ class Run:
         self._seen = 0  # messages looked at
         self._kinds: set[str | None] = set()  # and their commands, "direct" and "anchors" for emits that have these
         self._overdue = 0
+        self._late: set[str] = set()  # cases that failed because something did not happen in time
         self._is_open = False
         self._exercised = False
         self._lock = threading.Lock()
@@ -149,7 +150,7 @@ class Run:
             self.report(results[case.path])
 
     def _may_play_again(self, result: CaseResult) -> bool:
-        return result.status == FAILED and result.why.startswith("nothing came for")
+        return result.status == FAILED and result.path in self._late
 
     # ---- one case ----
 
@@ -197,6 +198,8 @@ class Run:
         except Failed as failed:
             with self._lock:
                 self._overdue += failed.timed_out
+                if failed.timed_out:
+                    self._late.add(case.path)
             return self._result(case, FAILED, failed.why, failed.expected, failed.received)
         broken = next((finding for finding in talk.findings if finding.code in case.watch), None)
         if broken is not None:

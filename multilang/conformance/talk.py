@@ -330,7 +330,10 @@ class Talk:
 
     def pid_files(self) -> list[str]:
         """The names in the folder of PID files."""
-        return sorted(os.listdir(self.pid_dir))
+        try:
+            return sorted(os.listdir(self.pid_dir))
+        except OSError:
+            return []  # the program took the folder away
 
     @property
     def outputs(self) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ import sys
 import time
 
 
-def answer() -> None:
+def answer(removes: bool = False) -> None:
     text = b""
     while not text.endswith(b"\nend\n"):
         data = os.read(0, 65536)
@@ -18,7 +18,10 @@ def answer() -> None:
             sys.exit(0)
         text += data
     where = json.loads(text[: -len(b"\nend\n")])["pidDir"]
-    open(f"{where}/{os.getpid()}", "w").close()
+    if removes:
+        os.rmdir(where)
+    else:
+        open(f"{where}/{os.getpid()}", "w").close()
     os.write(1, b'{"pid": %d}\nend\n' % os.getpid())
 
 
@@ -95,6 +98,17 @@ def leaves_children() -> None:
 
 def speaks_binary() -> None:
     os.write(1, bytes(range(256)) * 100 + b"\nend\n" * 50)
+    time.sleep(3600)
+
+
+def nests_deep() -> None:
+    answer()
+    os.write(1, b'{"command": "log", "msg": "\\u0041", "x": ' + b"[" * 700 + b"]" * 700 + b"}\nend\n")
+    time.sleep(3600)
+
+
+def takes_the_folder_away() -> None:
+    answer(removes=True)
     time.sleep(3600)
 
 

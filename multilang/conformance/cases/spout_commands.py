@@ -31,10 +31,15 @@ def _(t: Talk) -> None:
     t.command("next", text='{"command": "next"}')
 
 
-@section.must("next with an empty id", 'Storm\'s next is {"id":"","command":"next"}.', source=MEASURED)
+@section.must(
+    "ack and fail as the page shows them",
+    'The page\'s ack is {"command": "ack", "id": "1231231"}, its fail the same with another word; Storm\'s have the id first.',
+)
 def _(t: Talk) -> None:
     t.handshake()
-    t.command("next", text='{"id":"","command":"next"}')
+    t.command("ack", text='{"command": "ack", "id": "1231231"}')
+    t.command("fail", text='{"command": "fail", "id": "1231231"}')
+    t.next()
 
 
 @section.must("activate", "An activate is answered by a sync.")

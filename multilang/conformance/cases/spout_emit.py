@@ -35,7 +35,7 @@ def _(t: Talk) -> None:
 @section.must("the default stream", "An emit without a stream goes to the default stream.", steps="emit")
 def _(t: Talk) -> None:
     [out] = t.perform([["emit", ["x"], {"id": "1"}]])
-    t.same([message.value.get("stream", "default") for message in out.emits], ["default"], "the stream is another")
+    t.same([message.stream for message in out.emits], ["default"], "the stream is another")
 
 
 @section.must("another stream", "stream names the stream.", steps="emit")

@@ -1,0 +1,75 @@
+"""Correct components of unusual habits: `python legal.py NAME`."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "conformance"))
+
+import plain
+
+SLOW = 1.5  # seconds
+
+
+class NullsInsteadOfNothing:
+    """Each key is there, and null when there is nothing to say."""
+
+    def send(self, message):
+        if message.get("command") == "emit":
+            message = {"stream": None, "task": None, "anchors": None, "id": None, **message}
+        super().send(message)
+
+
+class NullsBolt(NullsInsteadOfNothing, plain.Bolt):
+    pass
+
+
+class NullsSpout(NullsInsteadOfNothing, plain.Spout):
+    pass
+
+
+class SignsOfLifeBolt(plain.Bolt):
+    """Syncs twice a second whether a heartbeat came or not, and is slow with ticks."""
+
+    def shake_hands(self):
+        super().shake_hands()
+        self.lock = threading.Lock()
+        threading.Thread(target=self.beat, daemon=True).start()
+
+    def write(self, data):
+        if hasattr(self, "lock"):
+            with self.lock:
+                super().write(data)
+        else:
+            super().write(data)
+
+    def beat(self):
+        while True:
+            time.sleep(0.5)
+            self.send({"command": "sync"})
+
+    def process(self, tup):
+        if tup["stream"] == "__tick":
+            time.sleep(SLOW / 2)
+        super().process(tup)
+
+
+class SlowBehindAHeartbeatBolt(plain.Bolt):
+    """Slow to start; answers heartbeats at once, and works on tuples when it gets to it."""
+
+    def shake_hands(self):
+        time.sleep(SLOW)
+        super().shake_hands()
+
+    def process(self, tup):
+        late = self.read_message()
+        self.handle(late) if isinstance(late, dict) else self.take_ids(late)
+        time.sleep(SLOW)
+        super().process(tup)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]().run()

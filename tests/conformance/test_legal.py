@@ -1,0 +1,72 @@
+"""What is unusual and correct passes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from multilang.conformance import Run, Target, all_cases
+from multilang.conformance.case import selected
+from multilang.conformance.probe import contract_of
+from multilang.conformance.reading import Reader
+from multilang.conformance.target import Programs
+
+LEGAL = Path(__file__).parent / "legal.py"
+MUTANT = Path(__file__).parent / "mutant.py"
+LIMIT = 60.0
+
+
+def command(name: str) -> list[str]:
+    return [sys.executable, str(LEGAL), name]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "cases"),
+    [
+        ("NullsBolt", "bolt", ("bolt/emit", "bolt/anchors")),
+        ("NullsSpout", "spout", ("spout/emit",)),
+        ("SignsOfLifeBolt", "bolt", ("bolt/tick/2", "bolt/heartbeat/11")),
+    ],
+)
+def test_no_case_fails(name: str, kind: str, cases: tuple[str, ...]) -> None:
+    result = Run(Target(command(name), kind, timeout=LIMIT, contract=True)).run(selected(all_cases(kind), cases))
+    assert [f"{case.path}: {case.why}" for case in result.cases if case.status != "passed"] == []
+
+
+def test_a_slow_program_that_answers_a_heartbeat_first_still_keeps_the_contract() -> None:
+    with Programs(Target(command("SlowBehindAHeartbeatBolt"), "bolt", timeout=LIMIT)) as programs:
+        steps = contract_of(programs)
+    assert steps is not None
+    assert "keep" in steps
+
+
+def test_an_end_that_does_not_come_in_time_is_waited_for_again() -> None:
+    target = Target(
+        [sys.executable, str(MUTANT), "IgnoresSigterm"], "spout", timeout=LIMIT, contract=True, knows=("log",)
+    )
+    run = Run(target)
+    run.target.timeout = 1.0
+    limits = []
+    play = run._play
+
+    def played(programs, case, limit=None, settle=True):
+        if limit is not None:
+            limits.append((case.path, limit))
+        return play(programs, case, limit, settle)
+
+    run._play = played
+    run._is_open = True
+    [case] = run.run(selected(all_cases("spout"), ("common/end/4",))).cases
+    assert case.status == "failed"
+    assert limits == [("common/end/4", 3.0)]
+
+
+@pytest.mark.parametrize("depth", [390, 600, 990, 100_000])
+def test_a_message_of_any_depth_is_read(depth: int) -> None:
+    text = b'{"command":"log","msg":"\\u0041","x":' + b"[" * depth + b'"\\ud800"' + b"]" * depth + b"}\nend\n"
+    message = Reader().take(bytearray(text))
+    assert message is not None
+    codes = {finding.code for finding in message.findings}
+    assert codes == {"unicode.surrogate"} if depth < 400 else "framing.depth" in codes
