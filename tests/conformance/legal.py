@@ -71,5 +71,27 @@ class SlowBehindAHeartbeatBolt(plain.Bolt):
         super().process(tup)
 
 
+class ThreadsBolt(SignsOfLifeBolt):
+    """A stranger to the contract: a thread for each tuple, which takes a while."""
+
+    times = 1
+
+    def beat(self):
+        pass
+
+    def process(self, tup):
+        threading.Thread(target=self.work, args=(tup,), daemon=True).start()
+
+    def work(self, tup):
+        time.sleep(SLOW / 3)
+        self.send({"command": "emit", "tuple": tup["tuple"], "anchors": [tup["id"]]})
+        for _ in range(self.times):
+            self.send({"command": "ack", "id": tup["id"]})
+
+
+class ThreadsThatAckTwiceBolt(ThreadsBolt):
+    times = 2
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]().run()

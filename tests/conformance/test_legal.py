@@ -35,6 +35,13 @@ def test_no_case_fails(name: str, kind: str, cases: tuple[str, ...]) -> None:
     assert [f"{case.path}: {case.why}" for case in result.cases if case.status != "passed"] == []
 
 
+@pytest.mark.parametrize(("name", "status"), [("ThreadsBolt", "passed"), ("ThreadsThatAckTwiceBolt", "failed")])
+def test_what_a_bolt_does_later_is_seen(name: str, status: str) -> None:
+    target = Target(command(name), "bolt", timeout=LIMIT, contract=False)
+    [case] = Run(target).run(selected(all_cases("bolt"), ("bolt/ack/6",))).cases
+    assert (case.status, case.why.partition(" ")[0]) in ((status, "watched"), (status, "ack"))
+
+
 def test_a_slow_program_that_answers_a_heartbeat_first_still_keeps_the_contract() -> None:
     with Programs(Target(command("SlowBehindAHeartbeatBolt"), "bolt", timeout=LIMIT)) as programs:
         steps = contract_of(programs)
