@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -75,6 +76,15 @@ def test_a_supervisor_that_was_away_does_not_cost_the_others_their_slots(storm_p
         assert shown.returncode == 0, shown.stderr
     finally:
         cluster.down()
+
+
+def test_a_port_where_another_listens_is_refused(storm_programs: None, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        cluster = Cluster(tmp_path / "home", conf={"nimbus.thrift.port": port}, drpc=False)
+        with pytest.raises(ClusterError, match=f"nimbus.thrift.port is {port}, where another program listens"):
+            cluster.up()
+    assert not cluster.processes()
 
 
 def test_a_folder_with_other_things_is_left_alone(storm_programs: None, tmp_path: Path) -> None:

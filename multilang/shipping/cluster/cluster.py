@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from multilang.shipping.cluster import processes, settings
 from multilang.shipping.cluster.artifacts import STORM_VERSION, java, runs_sources, storm_jars
-from multilang.shipping.cluster.state import LOOPBACK, State, default_home, new_state, read_state, write_state
+from multilang.shipping.cluster.state import LOOPBACK, PORTS, State, default_home, new_state, read_state, write_state
 from multilang.shipping.errors import ClusterError, NimbusError, ShippingError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.storm_yaml import Address
@@ -176,6 +176,10 @@ class Cluster:
         state = new_state(STORM_VERSION, self._supervisors, self._slots, self._with_drpc(), self._conf)
         processes.end(self.home)
         self._reap()
+        for key in PORTS:  # another cluster's Nimbus would be taken for this one's
+            number = self._conf.get(key)
+            if number and _listens(number):
+                raise ClusterError(f"{key} is {number}, where another program listens; name another port, or none")
         for path in self.home.iterdir():
             if path.name in (SIGN, _LOCK):
                 continue

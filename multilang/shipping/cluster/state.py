@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FILE = "cluster.json"
 LOOPBACK = "127.0.0.1"
+PORTS = ("storm.zookeeper.port", "nimbus.thrift.port", "drpc.port", "drpc.invocations.port")  # that conf may name
 
 
 @dataclass(frozen=True)
