@@ -194,11 +194,11 @@ class ReadAhead:
 
     def _read(self) -> None:
         partition, offset = self._todo[0]
-        if partition not in self._announced:
+        rows = self._source.read(partition, offset, PIECE_ROWS)
+        if partition not in self._announced:  # not before there are rows of this one, which someone waits for
             self._announced = {partition}
             if len(self._todo) > 1:
                 self._source.soon(*self._todo[1])
-        rows = self._source.read(partition, offset, PIECE_ROWS)
         with self._changed:
             self._pieces.append(Piece(partition, offset, rows, not rows))
             if rows:

@@ -195,6 +195,25 @@ def test_a_source_that_stays_out_of_reach_ends_the_task_with_its_words() -> None
             running.wait(timeout=60)
 
 
+def test_the_next_partition_is_begun_when_there_are_rows_of_this_one() -> None:
+    told: list[Any] = []
+
+    class Telling(ListSource):
+        def read(self, partition: int, offset: int, limit: int) -> Any:
+            told.append(("read", partition, offset))
+            return super().read(partition, offset, limit)
+
+        def soon(self, partition: int, offset: int) -> None:
+            told.append(("soon", partition, offset))
+
+    reader = ReadAhead(Telling([[["a"]], [["b"]]], fields=["value"]), [(0, 0), (1, 0)], 1.0, print)
+    while not reader.finished:
+        reader.take()
+    reader.close()
+    assert told[:3] == [("read", 0, 0), ("soon", 1, 0), ("read", 0, 1)]
+    assert told.count(("soon", 1, 0)) == 1
+
+
 def test_memory_is_bounded_by_what_is_under_way_not_by_the_partition() -> None:
     class Endless(PartitionSource):
         waits = False
