@@ -1,8 +1,11 @@
-"""The page on Spark does what it says of topologies as jobs."""
+"""The page on Spark does what it says: of topologies as jobs, and of partitions as sources."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,3 +28,23 @@ def test_the_python_of_the_section_runs_from_top_to_bottom(
     assert blocks
     for block in blocks:
         exec(compile(block, "docs/spark.md", "exec"), namespace)
+
+
+def test_the_python_of_the_sources_is_a_program(spark_programs: None, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Partitions as spout sources\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"^```py\n(.*?)^```", section, re.S | re.M)
+    assert len(blocks) == 3
+    program = tmp_path / "orders.py"
+    program.write_text("\n".join(blocks), encoding="utf-8")
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path}
+    ran = subprocess.run(
+        [sys.executable, program.name], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    totals = [line for line in ran.stdout.splitlines() if line.startswith("[")]
+    assert len(totals) == 1
+    for each in ("['ann', 7]", "['bob', 3]"):
+        assert each in totals[0]
+    assert (tmp_path / "published-orders").is_dir()
