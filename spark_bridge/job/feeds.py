@@ -8,7 +8,7 @@ from spark_bridge.job.sources import Reader
 from spark_bridge.job.spouts import SpoutReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from pyspark import RDD, SparkContext
@@ -40,6 +40,7 @@ class RowFeed:
         self._kinds = kinds
         self._left = max_replays
         self._picks: dict[int, list[int]] | None = None
+        self._sums: dict[int, Sequence[int]] = {}  # of the partitions with rows that failed
 
     @property
     def waiting(self) -> bool:
@@ -57,17 +58,20 @@ class RowFeed:
 
     def reader(self, picks: Any) -> Reader:
         """A reader of these rows."""
-        return Reader(self.component, self._fields, picks, self._kinds)
+        return Reader(self.component, self._fields, picks, self._kinds, self._sums)
 
-    def settle(self, rows: int, failed: Iterable[tuple[int, int]]) -> int:
+    def settle(self, rows: int, failed: Iterable[tuple[int, int]], sums: Mapping[int, Sequence[int]]) -> int:
         """What came of a round: how many rows it read, and (partition, offset) of those that failed; how many were acked."""
-        if self._picks is None:
+        first = self._picks is None
+        if first:
             self.total = rows
         again: dict[int, list[int]] = {}
         for partition, offset in failed:
             again.setdefault(partition, []).append(offset)
         for offsets in again.values():
             offsets.sort()
+        if first:
+            self._sums = {partition: sums[partition] for partition in again}
         count = sum(map(len, again.values()))
         self.failures += count
         if self._left <= 0:
@@ -109,7 +113,7 @@ class EmittedFeed:
         """Whether its last batch was empty."""
         return not self._batch
 
-    def settle(self, _rows: int, failed: Iterable[tuple[int, int]]) -> int:
+    def settle(self, _rows: int, failed: Iterable[tuple[int, int]], _sums: Mapping[int, Sequence[int]]) -> int:
         """What came of a round; how many tuples were acked."""
         places = {offset * self.size + partition for partition, offset in failed}
         acked = 0

@@ -48,9 +48,18 @@ class Job:
         self, worker: int, rows: Iterable[Any]
     ) -> Iterator[tuple[int | None, list[Any], str | None, int | None]]:
         """The rows of a source that this round is about: offset (None: unreliable), values, stream and direct task."""
+        reader, partition = self._reader(worker)
+        return reader.read(partition, rows)
+
+    def sums(self, worker: int) -> Sequence[int]:
+        """Checksums of the rows that were read there."""
+        return self._reader(worker)[0].sums
+
+    def _reader(self, worker: int) -> tuple[Reader, int]:
+        """The reader of a worker at level 0, and the partition that it reads."""
         for source, reader in zip(self.layout.sources, self.readers, strict=True):
             if source.first <= worker < source.first + source.size:
-                return reader.read(worker - source.first, rows)
+                return reader, worker - source.first
         raise IndexError(worker)
 
 

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 class RoundReport:
     """``failed``: source's number -> (partition, offset) of its rows that failed; ``rows``: how many it read;
-    ``tasks``: task -> executed, emitted, transferred, acked, failed, errors; ``kinds``: the types in outputs' columns.
+    ``sums``: partition -> their checksums, source by source; ``tasks``: task -> executed, emitted, transferred, acked, failed, errors; ``kinds``: the types in outputs' columns.
     """
 
     def __init__(self, layout: Layout, records: Iterable[Record], described: dict[int, str]) -> None:
         self.rows = [0] * len(layout.sources)
+        self.sums: list[dict[int, Any]] = [{} for _ in layout.sources]
         self.tasks: dict[int, list[int]] = {}
         self.kinds: dict[tuple[str, str], list[set[str]]] = {}
         self.errors: list[tuple[int, str]] = []
@@ -65,6 +66,7 @@ class RoundReport:
             for number, source in enumerate(layout.sources):
                 if source.first <= index < source.first + source.size:
                     self.rows[number] += report["rows"]
+                    self.sums[number][index - source.first] = report["sums"]
 
 
 def _compare(layout: Layout, sent: dict[Any, Any], got: dict[Any, Any], described: dict[int, str]) -> None:

@@ -220,8 +220,8 @@ class _Run:
             self._said(task, message)
         for component, names in report.left.items():
             self._left.setdefault(component, set()).update(names)
-        for feed, count, failed in zip(feeds, report.rows, report.failed, strict=True):
-            self._result.acked += feed.settle(count, failed)
+        for feed, count, failed, checks in zip(feeds, report.rows, report.failed, report.sums, strict=True):
+            self._result.acked += feed.settle(count, failed, checks)
         return records.filter(_is_state).map(_keyed)  # type: ignore[no-any-return]
 
     def _tell(self, done: int, tasks: int) -> None:

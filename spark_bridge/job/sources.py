@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import islice
+import marshal
+from array import array
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from multilang.protocol.codec import MAX_INT, MIN_INT, normalize
 from multilang.protocol.errors import UnserializableValue
@@ -25,12 +27,14 @@ if TYPE_CHECKING:
     Row = tuple[int | None, list[Any], str | None, int | None]
 
 _MAX_SHOWN = 200  # characters of a row in a message
+_SUMMED = 512  # rows to a checksum
 
 
 class Reader:
     """Reads rows of one source, on an executor. ``picks``: partition -> ascending offsets; None: all rows of all.
 
-    ``kinds``: of a DataFrame's columns, those that JSON lacks being encoded as ``spark_bridge.sources`` does.
+    ``kinds``: of a DataFrame's columns, those that JSON lacks being encoded as ``spark_bridge.sources`` does. ``known``: the
+    ``sums`` of each partition when all of it was read, by which rows that changed since are noticed.
     """
 
     def __init__(
@@ -39,32 +43,74 @@ class Reader:
         fields: Sequence[str],
         picks: Mapping[int, Sequence[int]] | None,
         kinds: Sequence[Kind] = (),
+        known: Mapping[int, Sequence[int]] | None = None,
     ) -> None:
         self.name = name
         self.fields = tuple(fields)
         self.picks = picks
         self.kinds = list(kinds)
+        self.known = known or {}
+        self.sums = array("I")  # of what was read, if it was all: a checksum of every so many rows, and of the rest
 
     def read(self, partition: int, rows: Iterable[Any]) -> Iterator[Row]:
         """Offset and values of the rows that are wanted; the rest is not even looked at."""
         values = self._values
         self._converters = [(index, convert) for index, kind in enumerate(self.kinds) if (convert := converter(kind))]
         if self.picks is None:
+            self.sums = sums = array("I")
+            sum, left, text_of = 0, _SUMMED, marshal.dumps
             for offset, row in enumerate(rows):
-                yield offset, values(partition, offset, row), None, None
+                found = values(partition, offset, row)
+                sum = crc32(text_of(found, 0), sum)  # now: a bolt in this process may change them
+                left -= 1
+                if not left:
+                    sums.append(sum)
+                    sum, left = 0, _SUMMED
+                yield offset, found, None, None
+            sums.append(sum)
             return
         wanted = self.picks.get(partition, ())
-        rows = iter(rows)
-        at = 0
-        for offset in wanted:
-            row = next(islice(rows, offset - at, None), _NONE)
-            if row is _NONE:
-                raise SparkJobError(
-                    f"partition {partition} of the source of {self.name!r} has fewer rows than when it was read first: "
-                    "an RDD must give the same rows each time that it is computed; persist() it"
-                )
-            at = offset + 1
-            yield offset, values(partition, offset, row), None, None
+        if wanted:
+            yield from self._again(partition, rows, wanted)
+
+    def _again(self, partition: int, rows: Iterable[Any], wanted: Sequence[int]) -> Iterator[Row]:
+        """The rows that are wanted, if they and those around them are what they were."""
+        known = self.known.get(partition)
+        groups = {offset // _SUMMED for offset in wanted}
+        last = max(groups)
+        offsets = iter(wanted)
+        next_one: int | None = next(offsets)
+        sum = 0
+        count = 0
+        for offset, row in enumerate(rows):
+            group, place = divmod(offset, _SUMMED)
+            if group > last:
+                break
+            count = offset + 1
+            if group not in groups:
+                continue
+            found = self._values(partition, offset, row)
+            sum = crc32(marshal.dumps(found, 0), sum)
+            if offset == next_one:
+                next_one = next(offsets, None)
+                yield offset, found, None, None
+            if place == _SUMMED - 1:
+                self._compare(partition, known, group, sum)
+                sum = 0
+        if next_one is not None:
+            self._refuse(partition, "fewer rows than when it was read first")
+        if count <= last * _SUMMED + _SUMMED - 1:
+            self._compare(partition, known, last, sum)
+
+    def _compare(self, partition: int, known: Sequence[int] | None, group: int, sum: int) -> None:
+        if known is not None and (group >= len(known) or known[group] != sum):
+            self._refuse(partition, f"other rows, from offset {group * _SUMMED} on, than when it was read first")
+
+    def _refuse(self, partition: int, what: str) -> None:
+        raise SparkJobError(
+            f"partition {partition} of the source of {self.name!r} has {what}: "
+            "an RDD must give the same rows each time that it is computed; persist() it"
+        )
 
     def _values(self, partition: int, offset: int, row: Any) -> list[Any]:
         """A row as a tuple's values: what a component in a process of its own would get."""
@@ -91,9 +137,6 @@ class Reader:
                     f"row {offset} of partition {partition} of the source of {self.name!r}, {_shown(row)}: {error}"
                 ) from None
         return values
-
-
-_NONE = object()
 
 
 def _shown(row: object) -> str:

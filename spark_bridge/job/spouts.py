@@ -212,6 +212,8 @@ class SpoutFeed:
 class SpoutReader:
     """Reads, on an executor, what a spout emitted in the driver: one list for each partition."""
 
+    sums: tuple[int, ...] = ()  # they are in the driver's memory and can't change
+
     def read(self, _partition: int, rows: Iterator[Any]) -> Iterator[Any]:
         """Offset (None: an unreliable tuple), values, stream and direct task of each."""
         for chunk in rows:

@@ -108,4 +108,7 @@ def readable(error: Exception) -> SparkJobError:
     said = text.partition("\n\tat ")[0].strip()
     if said.startswith("An error occurred while calling"):
         said = said.partition("\n: ")[2]
+    cause = text.rpartition("\nCaused by: ")[2].partition("\n")[0].strip() if "\nCaused by: " in text else ""
+    if cause and cause not in said:  # Spark's own text is often no more than "Job aborted."
+        said = f"{said[:1500]}; {cause}"
     return SparkJobError(f"the Spark job failed: {said[:2000]}")

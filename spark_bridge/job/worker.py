@@ -180,6 +180,7 @@ class Worker:
             "sent": self._sent.as_dict(),
             "got": {} if got is None else got.as_dict(),
             "rows": rows,
+            "sums": self._job.sums(self._index) if feed is not None else None,
             "kinds": self._kinds,
             "left": {component: sorted(names) for component, names in left.items()},
         }

@@ -9,6 +9,7 @@ import pytest
 
 from multilang import TopologyBuilder
 from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
+from spark_bridge.job.watch import readable
 from tests.spark.job.components import (
     Batches,
     CantStart,
@@ -150,6 +151,49 @@ def test_a_component_that_cannot_start_is_named(spark: SparkSession) -> None:
         ComponentStartError, match=r"bolt 'store' \(task 3\) can't be started: RuntimeError.*no database"
     ):
         run_topology(builder.build("cant"), {"rows": spark.sparkContext.parallelize(ROWS, 2)}, spark)
+
+
+@pytest.mark.parametrize("tasks", [1, 2])  # in the Spark task that reads the rows, and after a shuffle
+def test_rows_that_change_before_they_are_replayed_are_noticed(spark: SparkSession, tmp_path: Path, tasks: int) -> None:
+    rows = [(f"k{n % 7}", n) for n in range(1300)]
+
+    def at_first(folder: str, was: int, is_: int):
+        def read(index: int, given):
+            if index == 0:
+                try:
+                    os.mkdir(folder)
+                except FileExistsError:
+                    given = [("k", is_) if row[1] == was else row for row in given]
+            return given
+
+        return read
+
+    grouping = "shuffle" if tasks == 1 else "fields"
+    for name, was, is_, bad in (("itself", 513, -1, [513]), ("beside", 600, -1, [513]), ("last", 1299, 0, [1290, 3])):
+        rdd = spark.sparkContext.parallelize(rows, 1).mapPartitionsWithIndex(at_first(str(tmp_path / name), was, is_))
+        with pytest.raises(
+            SparkJobError, match=r"partition 0 of the source of 'rows' has other rows, from offset \d+ on"
+        ):
+            run_topology(
+                failing(tasks, grouping), {"rows": rdd}, spark, conf={"test.fail": bad, "test.times": [1] * len(bad)}
+            )
+    same = [0, 511, 512, 1023, 1024, 1299]
+    rdd = spark.sparkContext.parallelize(rows, 1).mapPartitionsWithIndex(at_first(str(tmp_path / "not"), -1, -1))
+    conf = {"test.fail": same, "test.times": [1, 2, 1, 1, 2, 1]}
+    with run_topology(failing(tasks, grouping), {"rows": rdd}, spark, conf=conf) as result:
+        assert (result.acked, result.lost, result.rounds) == (1300, 0, 3)
+
+
+def test_what_stands_behind_an_aborted_job_is_told() -> None:
+    said = (
+        "An error occurred while calling o1.text.\n: org.apache.spark.SparkException: Job aborted.\n\tat a.B.c(B.scala:1)\n"
+        "Caused by: org.apache.spark.SparkException: Job failed.\n\tat a.B.d(B.scala:2)\n"
+        "Caused by: java.io.IOException: Mkdirs failed to create file:/here\n\tat a.B.e(B.scala:3)\n"
+    )
+    assert str(readable(RuntimeError(said))) == (
+        "the Spark job failed: org.apache.spark.SparkException: Job aborted.; "
+        "java.io.IOException: Mkdirs failed to create file:/here"
+    )
 
 
 def test_a_row_that_is_no_tuple_is_named(spark: SparkSession) -> None:
