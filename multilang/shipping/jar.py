@@ -17,7 +17,7 @@ import multilang
 from multilang.shipping.commands import LAUNCHER, Commands, add_tree
 from multilang.shipping.contents import Contents, Item
 from multilang.shipping.errors import ShippingError
-from multilang.shipping.imports import follow, imports_of
+from multilang.shipping.imports import follow, imports_of, is_installed
 from multilang.shipping.shippable import check_shippable
 from multilang.shipping.wheels import Target, add_requirements, add_ujson
 
@@ -47,6 +47,7 @@ class Shipment:
     contents: Contents
     commands: dict[str, tuple[str, str]]
     notes: list[str]
+    leave_out: Sequence[str] = ()  # what the workers have themselves
 
     def jar(self, others: Sequence[Path] = ()) -> bytes:
         """The jar. ``others``: jars whose classes go along, Flux's for one."""
@@ -77,10 +78,11 @@ class Shipment:
         """
         if not self.target.here:
             return False
+        left_out = json.dumps([list(self.leave_out), sys.path, [path for path in sys.path if is_installed(path)]])
         with tempfile.TemporaryDirectory() as folder:
             self.unpack(Path(folder))
             shown = subprocess.run(
-                [sys.executable, "-B", "-E", "-s", "-S", "-c", _CHECK],
+                [sys.executable, "-B", "-E", "-s", "-S", "-c", _CHECK, left_out],
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -94,9 +96,19 @@ class Shipment:
         return True
 
 
+# What the workers have themselves is taken from where it is here, and what it needs from what is installed here.
 _CHECK = """\
-import sys
+import json, sys
+from importlib.machinery import PathFinder
+left_out, everywhere, installed = json.loads(sys.argv.pop())
 sys.path.insert(0, "")
+class LeftOut:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return PathFinder.find_spec(name, everywhere) if name in left_out else None
+if left_out:
+    sys.meta_path.append(LeftOut)
+    sys.path += installed
 import run_topology
 target = run_topology.check()["topology"]
 from multilang.topology import load_topology
@@ -159,7 +171,7 @@ def pack(
     }
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     contents.add(Item(MANIFEST, text.encode(), "launcher", "says where the topology is and what the jar is for"))
-    return Shipment(topology, target, contents, commands.two, notes)
+    return Shipment(topology, target, contents, commands.two, notes, leave_out)
 
 
 def write(path: Path, data: bytes) -> None:
