@@ -73,8 +73,8 @@ def _seeds(where: str | None) -> list[Address]:
 
 
 def _own_cluster() -> Address | None:
-    """The Nimbus that ``multilang cluster up`` started, if it runs."""
+    """The Nimbus that ``multilang cluster up`` started, if any of that cluster runs."""
     from multilang.shipping.cluster import Cluster
 
     cluster = Cluster()
-    return cluster.address if cluster.status().get("nimbus") else None
+    return cluster.address if any(cluster.status().values()) else None

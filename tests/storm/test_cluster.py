@@ -47,6 +47,8 @@ def test_up_goes_on_after_kill_9_and_down_leaves_nothing(storm_programs: None, t
 
         cluster.kill("nimbus")
         assert multilang("cluster", "status", "--home", home).returncode == 1
+        own = {"HOME": str(tmp_path), "STORM_CONF_DIR": "", "MULTILANG_CLUSTER_HOME": str(home)}
+        assert f"no Nimbus listens on {cluster.address}" in multilang("list", **own).stderr
         assert multilang("cluster", "up", "--home", home).returncode == 0
         again = cluster.status()
         assert again["zookeeper"] == first["zookeeper"]
