@@ -305,7 +305,7 @@ def record(command: tuple[str, ...], output: Path) -> int:
         return exits.NEVER_STARTED
 
 
-@conformance.command(context_settings={"allow_interspersed_args": False})
+@conformance.command()
 @click.argument("recording", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
 @click.option("--ignore", multiple=True, metavar="COMMAND", help="Messages that are not compared, such as log.")

@@ -52,6 +52,14 @@ def test_messages_that_the_recording_does_not_have_are_told_unless_they_are_igno
     assert replay(read_recording(capture), component("much"), ignore=["log"]) is None
 
 
+@pytest.mark.parametrize("options", [[], ["--ignore", "log"]])
+def test_the_command_takes_the_program_behind_two_dashes(options: list[str]) -> None:
+    capture = ROOT / "fixtures" / "wire" / "sink.task2.jsonl"
+    command = [*RECORD[:-1], "replay", str(capture), *options, "--", sys.executable, str(COMPONENTS), "sink"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
 def test_a_recording_holds_every_message_and_replays(tmp_path: Path) -> None:
     file = tmp_path / "talk.jsonl"
     source = ROOT / "fixtures" / "wire" / "sink.task2.in.txt"
