@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
+    from typing import Any
 
     from multilang.component.attendant import Attendant
     from multilang.component.base import Component
@@ -234,11 +235,14 @@ class Task:
 
     def _last_words(self) -> None:
         """At the exit of the interpreter: log what was written after the end; what comes yet goes to standard error."""
+        import signal
+
         if os.getpid() == self._pid:
             self._attendant.drain()
             self._wire.abandon(0.5)
             os.dup2(self._stdio.error, 1)
             os.dup2(self._stdio.error, 2)
+            self._leave_signals_to(signal.SIG_IGN, signal.SIG_IGN)  # the interpreter's own end would let them kill
 
     def _forked(self) -> None:
         """In a process forked from this one (multiprocessing): the conversation is not its own, nor are the signals."""
@@ -260,6 +264,11 @@ class Task:
         for fd in (self._stdio.input, self._stdio.output, self._attendant.waker):
             os.dup2(null, fd, inheritable=False)
         os.close(null)
-        for number, handler in ((signal.SIGTERM, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
+        self._leave_signals_to(signal.SIG_DFL, signal.default_int_handler)
+
+    def _leave_signals_to(self, terminate: Any, interrupt: Any) -> None:
+        import signal
+
+        for number, handler in ((signal.SIGTERM, terminate), (signal.SIGINT, interrupt)):
             if signal.getsignal(number) == self._stop:
                 signal.signal(number, handler)
