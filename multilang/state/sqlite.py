@@ -237,9 +237,23 @@ class SqliteStore(Store):
             raise _explained(problem, self._path) from problem
 
 
+def _make_folder(path: str) -> None:
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+    except OSError as problem:
+        raise _unusable(path, problem) from problem
+
+
+def _unusable(path: str, problem: OSError) -> StateError:
+    return StateError(f"the state file {path} can't be made: {problem}; name another in {CONFIG}")
+
+
 def _locked(path: str) -> int:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    _make_folder(path)
+    try:
+        lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as problem:
+        raise _unusable(path, problem) from problem
     deadline = monotonic() + CLAIM_SECS  # a process of the same topology may be about to end
     while True:
         try:
@@ -257,7 +271,7 @@ def _locked(path: str) -> int:
 
 def _open(path: str) -> sqlite3.Connection:
     """A connection to the state file, which is made when there is none. StateError for what is no whole state file."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    _make_folder(path)
     try:
         # Nothing here is shared between threads; a topology in this process may be waited for by one or another.
         connection = sqlite3.connect(path, timeout=WAIT_SECS, isolation_level=None, check_same_thread=False)
@@ -290,7 +304,10 @@ def _to_wal(connection: sqlite3.Connection) -> None:
 
 
 def _check(connection: sqlite3.Connection, path: str) -> None:
+    # Both numbers of one moment: another task may be making the file meanwhile.
+    connection.execute("BEGIN")
     application, layout = _header(connection)
+    connection.execute("COMMIT")
     if (application, layout) == (0, 0):
         connection.execute("BEGIN IMMEDIATE")
         # Asked once more, since another task may have been faster.

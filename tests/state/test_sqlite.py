@@ -6,11 +6,12 @@ import random
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from multilang.state import SqliteStateProvider, StateError
+from multilang.state import SqliteStateProvider, StateError, sqlite
 
 
 def provider(path: Path) -> SqliteStateProvider:
@@ -100,3 +101,42 @@ def test_tasks_that_start_and_write_at_once_wait_for_each_other(tmp_path, times)
     assert [(writer.communicate(timeout=120)[1], writer.returncode) for writer in writers] == [(b"", 0)] * 4
     found = provider(path)
     assert [found.txids(name) for name in found.namespaces()] == [(39, 39)] * 4
+
+
+def test_a_file_that_another_task_makes_meanwhile_is_one_of_state(tmp_path, monkeypatch):
+    """Its header has two numbers, and is asked for one after the other."""
+    path = tmp_path / "state.sqlite"
+    header = sqlite._header
+    others: list[threading.Thread] = []
+
+    class Between:
+        """A connection; after its first question another task makes the file, as far as it can."""
+
+        def __init__(self, connection):
+            self.connection = connection
+
+        def execute(self, statement):
+            found = self.connection.execute(statement).fetchall()
+            if not others:
+                others.append(threading.Thread(target=lambda: provider(path).new_state("count-1").close()))
+                others[0].start()
+                others[0].join(0.5)
+            return self.connection.execute("SELECT ?", found[0])
+
+    def slow_header(connection):
+        return header(connection if others else Between(connection))
+
+    monkeypatch.setattr(sqlite, "_header", slow_header)
+    state = provider(path).new_state("count-0")
+    others[0].join(60)
+    state.put("moon", 1)
+    state.commit()
+    state.close()
+
+
+def test_a_folder_that_can_not_be_made_is_told_with_the_setting(tmp_path):
+    (tmp_path / "file").write_text("")
+    own = provider(tmp_path / "file" / "state.sqlite")
+    for use in (own.claim, lambda: own.new_state("count-0")):
+        with pytest.raises(StateError, match=r"can't be made.*topology\.state\.provider\.config"):
+            use()
