@@ -3,7 +3,7 @@
 pip install '.[cli,spark,flights]'
 python examples/flights/flights.py                     # everything below, compared
 python examples/flights/flights.py live published      # some of it
-python examples/flights/flights.py --chart delays.svg --publish /tmp/flights
+python examples/flights/flights.py --chart delays.svg --publish flights-rows
 
 sql         plain Spark SQL, which the others are compared with
 live        on the embedded cluster, the rows straight from the partitions in Spark
