@@ -1,0 +1,34 @@
+"""Which transaction a tuple belongs to, and which attempt at it (Storm's TransactionAttempt)."""
+
+from __future__ import annotations
+
+
+class TransactionAttempt(str):
+    """The first value of every tuple: ``txid``, from 1 on, and ``attempt``, a number of its own for each replay.
+
+    On the wire it is the string ``"txid:attempt"``, and that string it is in Python too: it can be emitted, grouped by
+    and compared as such. Two attempts are equal when both numbers are.
+    """
+
+    __slots__ = ("attempt", "txid")
+
+    txid: int
+    attempt: int
+
+    def __new__(cls, txid: int, attempt: int) -> TransactionAttempt:  # noqa: PYI034 - typing has Self from 3.11 on
+        self = super().__new__(cls, f"{txid}:{attempt}")
+        self.txid = txid
+        self.attempt = attempt
+        return self
+
+    @classmethod
+    def parse(cls, text: str) -> TransactionAttempt:
+        """From its form on the wire; ValueError for what is none."""
+        txid, _, attempt = text.partition(":")
+        return cls(int(txid), int(attempt))
+
+    def __getnewargs__(self) -> tuple[int, int]:  # type: ignore[override]
+        return self.txid, self.attempt
+
+    def __repr__(self) -> str:
+        return f"TransactionAttempt({self.txid}, {self.attempt})"

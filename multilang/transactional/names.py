@@ -1,0 +1,26 @@
+"""What transactional topologies call things, as Storm's do."""
+
+from __future__ import annotations
+
+from multilang.component.streams import Stream
+
+BATCH_STREAM = "org.apache.storm.transactional.TransactionalSpoutCoordinator/batch"
+COMMIT_STREAM = "org.apache.storm.transactional.TransactionalSpoutCoordinator/commit"
+STREAMS = {BATCH_STREAM: Stream(["tx", "tx-meta", "committed-txid"]), COMMIT_STREAM: Stream(["tx"])}
+
+ID = "topology.transactional.id"
+"""Conf: under which name the topology's state is stored; the builder sets it."""
+
+STORE = "multilang.transactional.store"
+"""Conf: where that state is: sqlite, zookeeper, or a subclass of TransactionalState by its dotted name."""
+
+
+def coordinator(spout: str) -> str:
+    """The id of the coordinator of the spout ``spout``, whose own id is that of its emitters."""
+    return f"{spout}/coordinator"
+
+
+# Paths of the store.
+CURRENT = "coordinator/currtx"
+METADATA = "coordinator/meta"
+USER = "user"
