@@ -44,6 +44,9 @@ class BoltCollector(Collector):
     takes_threads = False
     """Whether threads of the component's own may speak to it at any time."""
 
+    knows_tasks = False
+    """Whether an emit has its task ids without waiting for them."""
+
     @abstractmethod
     def emit(
         self,

@@ -84,7 +84,7 @@ class CoordinatedBolt(Wrapper):
         self._received = collector.received
         self._ticks_left = self._ticks = _ticks_per_rotation(conf)
         Counting(collector, self.tracked, self._lock, context).install()
-        collector.ack = self._acked  # type: ignore[method-assign]
+        collector.ack = self._acker()  # type: ignore[assignment,method-assign]
         collector.fail = self._failed  # type: ignore[method-assign]
         self._inner = start_bolt(self.wrapped, collector, conf, context)
         self._finished_id: Callable[[Hashable], object] | None = getattr(self.wrapped, "finished_id", None)
@@ -93,33 +93,51 @@ class CoordinatedBolt(Wrapper):
         return self._executor(wants_ticks)
 
     def _executor(self, wants_ticks: bool) -> Execute:
-        tracked, inner, fail, new = self.tracked, self._inner, self._fail, self._new
-        id_component, id_stream = self.id_stream or (None, None)
-        coordinated = bool(self.sources)
+        get, inner, fail, new = self.tracked.get, self._inner, self._fail, self._new
+        others = self._others(wants_ticks)
 
         def execute(tup: Tuple) -> None:
-            stream = tup.stream
-            if coordinated and stream == COORD_STREAM:
-                self._reported(tup)
-            elif stream == id_stream and tup.component == id_component:
-                self._identified(tup)
-            elif stream == TICK_STREAM and tup.component == SYSTEM_COMPONENT:
-                self._tick()
-                if wants_ticks:
-                    inner(tup)
-                else:
-                    self._ack(tup)
+            other = others.get(tup.stream)
+            if other is not None and other(tup):
+                return
+            id = tup.values[0]
+            info = get(id)
+            if info is None:
+                info = new(id)
+            if info.failed:
+                fail(tup)
             else:
-                id = tup.values[0]
-                info = tracked.get(id)
-                if info is None:
-                    info = new(id)
-                if info.failed:
-                    fail(tup)
-                else:
-                    inner(tup)
+                inner(tup)
 
         return execute
+
+    def _others(self, wants_ticks: bool) -> dict[str, Callable[[Tuple], bool]]:
+        """By stream, what takes tuples that are not the bolt's own, and says whether this was one."""
+        id_component, id_stream = self.id_stream or ("", "")
+
+        def ticked(tup: Tuple) -> bool:
+            if tup.component != SYSTEM_COMPONENT:
+                return False
+            self._tick()
+            (self._inner if wants_ticks else self._ack)(tup)
+            return True
+
+        def identified(tup: Tuple) -> bool:
+            if tup.component != id_component:
+                return False
+            self._identified(tup)
+            return True
+
+        def reported(tup: Tuple) -> bool:
+            self._reported(tup)
+            return True
+
+        others: dict[str, Callable[[Tuple], bool]] = {TICK_STREAM: ticked}
+        if id_stream:
+            others[id_stream] = identified
+        if self.sources:
+            others[COORD_STREAM] = reported
+        return others
 
     def _new(self, id: Hashable) -> Tracking:
         with self._lock:
@@ -159,24 +177,36 @@ class CoordinatedBolt(Wrapper):
 
     # ---- what the bolt says ----
 
-    def _acked(self, tup: Tuple | str) -> None:
-        """The bolt is done with a tuple."""
-        given = self._input(tup)
-        with self._lock:
-            info = None if given.task < 0 else self.tracked.get(given.values[0])
-            if info is None:
-                self._ack(given)
-                return
-            if not info.failed:
-                info.received += 1
-                if not self.sources and self.id_stream is None:
-                    # The reports are anchored to it, maybe later than the bolt may still think that it has it.
-                    given.unfinished = False
-                    info.held.append(given)
-                    self._check(info)
-                    return
+    def _acker(self) -> Callable[[Tuple | str], None]:
+        """``ack`` for the bolt: it is done with a tuple."""
+        get, ack, lock, due = self.tracked.get, self._ack, self._lock, self._due_reports
+
+        def acked(tup: Any) -> None:
+            if type(tup) is str or not tup.unfinished:
+                tup = self._received(tup)
+            with lock:
+                info = get(tup.values[0])
+                if info is None or tup.stream == TICK_STREAM:
+                    ack(tup)
+                elif info.reports < due and not info.failed:  # by far the most frequent case
+                    info.received += 1
+                    ack(tup)
+                else:
+                    self._acked(tup, info)
+
+        return acked
+
+    def _acked(self, tup: Tuple, info: Tracking) -> None:
+        if not info.failed:
+            info.received += 1
+            if not self.sources and self.id_stream is None:
+                # The reports are anchored to it, maybe later than the bolt may still think that it has it.
+                tup.unfinished = False
+                info.held.append(tup)
                 self._check(info)
-            self._settle(given, info)
+                return
+            self._check(info)
+        self._settle(tup, info)
 
     def _failed(self, tup: Tuple | str) -> None:
         """The bolt fails a tuple, and with it the id."""

@@ -23,8 +23,8 @@ _ASK: tuple[int, ...] = (-1,)  # a way whose tasks only the parent knows
 class Counting:
     """Puts counting functions in the place of a collector's.
 
-    An emit asks for its task ids only where they are not known beforehand: to an only task, or to all, they are; and a
-    stream that leads to no coordinated bolt is not counted at all.
+    Where task ids have to be awaited an emit asks for them only when they are not known beforehand: to an only task, or to
+    all, they are. A stream that leads to no coordinated bolt is not counted at all.
     """
 
     def __init__(self, collector: BoltCollector, tracked: Tracked, lock: Any, context: Context) -> None:
@@ -40,8 +40,9 @@ class Counting:
         """Change the collector."""
         collector: Any = self._collector
         emit, emit_anchored, emit_many = collector.emit, collector.emit_anchored, collector.emit_many
-        collector.emit = self._emit(emit)
-        collector.emit_anchored = self._emit(emit_anchored)
+        counting = self._at_once if collector.knows_tasks else self._emit
+        collector.emit = counting(emit)
+        collector.emit_anchored = counting(emit_anchored)
         collector.emit_many = self._emit_many(collector.emit, emit_many)
         # emit_many_anchored calls emit_many, with the anchors
 
@@ -82,6 +83,32 @@ class Counting:
                 with lock:
                     info.asked -= 1
                 raise
+
+        return counted
+
+    def _at_once(self, emit: Emit) -> Emit:
+        """Where nothing is awaited, and no other thread speaks."""
+        get, ways = self._tracked.get, self._ways
+
+        def counted(
+            values: Sequence[Any],
+            stream: str | None = None,
+            anchors: Sequence[Tuple | str] | None = None,
+            direct_task: int | None = None,
+            need_task_ids: bool = False,
+            on_task_ids: Callable[[list[int]], None] | None = None,
+        ) -> list[int] | None:
+            tasks: Any = emit(values, stream, anchors, direct_task, True, on_task_ids)
+            if stream in ways:
+                try:
+                    info = get(values[0])
+                except (LookupError, TypeError):
+                    info = None  # no such thing can be an id
+                if info is not None:
+                    counts = info.counts
+                    for task in tasks:
+                        counts[task] = counts.get(task, 0) + 1
+            return tasks if need_task_ids else None
 
         return counted
 

@@ -42,6 +42,7 @@ class LocalBoltCollector(BoltCollector):
     def __init__(self, plan: TaskPlan, links: Links, stats: TaskStats) -> None:
         self._plan = plan
         self._links = links
+        self.knows_tasks = links.at_once
         self._emitter = emitter = Emitter(plan, links, stats)
         self.emit = _bolt_emit(self, emitter, automatic=False)  # type: ignore[method-assign]
         self.emit_anchored = _bolt_emit(self, emitter, automatic=True)  # type: ignore[method-assign]
@@ -246,9 +247,9 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
                 )
         else:
             emitter.deliver(route, values, targets, None)
-        if need_task_ids or on_task_ids is not None:
+        if on_task_ids is not None:
             return emitter.answer(targets, need_task_ids, on_task_ids)
-        return None
+        return [*targets] if need_task_ids else None
 
     return emit
 

@@ -81,6 +81,7 @@ class InProcessTopology(ActorTopology):
             later=Later,
             named=self.named,
             acker=ackers[0] if n == 1 else None,
+            at_once=True,
             getrandbits=self._rng.getrandbits,
             now=self.clock.now,
             log=self._log,

@@ -21,12 +21,14 @@ class Links:
     ``out``: gets ``(receiver, tuple)`` for each delivery, which the host then makes; ``receivers``: by task id;
     ``init``, ``ack``, ``fail``: the acker's three messages, ``init`` None without ackers; ``acker``: the acker itself
     where it is the only one and can be called; ``later(call, task_ids)``: makes a
-    receiver of an ``on_task_ids`` callback; ``named``: tuples whose id somebody asked for, by id.
+    receiver of an ``on_task_ids`` callback; ``named``: tuples whose id somebody asked for, by id; ``at_once``: False
+    where task ids are to come late also for those who could have them at once.
     """
 
     __slots__ = (
         "ack",
         "acker",
+        "at_once",
         "fail",
         "getrandbits",
         "init",
@@ -51,6 +53,7 @@ class Links:
         later: Callable[[TaskPlan, OnTaskIds], Any],
         named: dict[str, LocalTuple],
         acker: Acker | None = None,
+        at_once: bool = False,
         getrandbits: Callable[[int], int],
         now: Callable[[], float],
         log: Callable[[TaskPlan, str, int], None],
@@ -62,6 +65,7 @@ class Links:
         self.init = init
         self.ack = ack
         self.acker = acker
+        self.at_once = at_once
         self.fail = fail
         self.later = later
         self.named = named

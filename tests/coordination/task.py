@@ -40,7 +40,7 @@ class Part(Bolt):
 class Task:
     """``emitted``: (stream, values, target task, roots of the anchors); ``acked``, ``failed``: the values of inputs."""
 
-    def __init__(self, delegate, sources=None, id_stream=None, conf=None, downstream_tasks=3):
+    def __init__(self, delegate, sources=None, id_stream=None, conf=None, downstream_tasks=3, at_once=False):
         builder = TopologyBuilder()
         builder.set_spout("source", Source)
         builder.set_bolt("up", Upstream, 2).shuffle_grouping("source")
@@ -68,6 +68,7 @@ class Task:
             fail=lambda root: self.failed.append(self.inputs[root]),
             later=lambda _, call: call,
             named={},
+            at_once=at_once,
             getrandbits=Random(1).getrandbits,
             now=monotonic,
             log=lambda _, message, level: self.logged.append(message),

@@ -38,6 +38,9 @@ class Keeping(Recording):
         self.kept.append(tup)
 
 
+BOTH = pytest.mark.parametrize("at_once", [False, True], ids=["asked for", "known at once"])
+
+
 def test_the_first_bolt_is_finished_by_its_one_tuple():
     task = Task(Recording())
     task.request("a", 4)
@@ -59,6 +62,15 @@ def test_reports_come_after_all_that_they_count_and_count_it_right():
     streams = [stream for stream, *_ in task.emitted]
     assert streams == ["default"] * 50 + [COORD_STREAM] * 3
     sent = [sum(target == each for stream, _, target, _ in task.emitted if stream == "default") for each in task.down]
+    assert task.reports["a"] == sent
+
+
+def test_task_ids_that_are_known_at_once_are_not_asked_for_and_counted_all_the_same():
+    task = Task(Recording(), at_once=True)
+    task.request("a", 50, answer=False)
+    assert not task.withheld
+    sent = [sum(target == each for stream, _, target, _ in task.emitted if stream == "default") for each in task.down]
+    assert sum(sent) == 50
     assert task.reports["a"] == sent
 
 
@@ -165,19 +177,21 @@ def test_reports_wait_for_task_ids_and_nothing_else_does():
     assert len(task.acked) == 4
 
 
-def test_what_is_emitted_in_finished_id_is_counted():
+@BOTH
+def test_what_is_emitted_in_finished_id_is_counted(at_once):
     class AtTheEnd(Recording):
         def finished_id(self, id):
             for n in range(5):
                 self.emit([id, n])
 
-    task = Task(AtTheEnd(), FROM_ONE)
+    task = Task(AtTheEnd(), FROM_ONE, at_once=at_once)
     task.data("a", 2)
     task.report("a", 1)
     assert sum(task.reports["a"]) == 7
 
 
-def test_direct_emits_are_counted():
+@BOTH
+def test_direct_emits_are_counted(at_once):
     class Choosing(Part):
         output_fields = None
         output_streams = {"direct": DIRECT}
@@ -188,7 +202,7 @@ def test_direct_emits_are_counted():
             self.emit(tup.values, "direct", [tup], direct_task=self.context.tasks("down")[0])
             self.ack(tup)
 
-    task = Task(Choosing())
+    task = Task(Choosing(), at_once=at_once)
     task.request("a")
     assert task.reports == {"a": [2, 1, 0]}
 
@@ -200,7 +214,8 @@ def test_one_task_downstream_needs_no_task_ids():
     assert not task.withheld
 
 
-def test_a_callers_own_callback_for_task_ids_is_called_too():
+@BOTH
+def test_a_callers_own_callback_for_task_ids_is_called_too(at_once):
     heard = []
 
     class Asking(Part):
@@ -208,20 +223,21 @@ def test_a_callers_own_callback_for_task_ids_is_called_too():
             self.emit(tup.values, on_task_ids=heard.append)
             self.ack(tup)
 
-    task = Task(Asking())
+    task = Task(Asking(), at_once=at_once)
     task.request("a")
     assert len(heard) == 1
     assert sum(task.reports["a"]) == 1
 
 
-def test_emit_many_is_counted():
+@BOTH
+def test_emit_many_is_counted(at_once):
     class Many(BasicBolt):
         output_fields = ["id", "n"]
 
         def process(self, tup):
             self.emit_many([[tup[0], n] for n in range(tup[1])])
 
-    task = Task(Many())
+    task = Task(Many(), at_once=at_once)
     task.request("a", 6)
     assert sum(task.reports["a"]) == 6
     assert all(anchors == [("source", "a", 6)] for stream, _, _, anchors in task.emitted if stream == "default")
