@@ -85,5 +85,11 @@ def state_home() -> str:
     return os.path.join(base, "storm-multilang")
 
 
+def state_file(name: str, *folders: str) -> str:
+    """The SQLite file there that belongs to ``name``."""
+    plain = "".join(letter if letter.isalnum() else "_" for letter in name)
+    return os.path.join(state_home(), *folders, f"{plain}.sqlite")
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from multilang.state import SqliteStateProvider, StateError, sqlite
+from multilang.state import SqliteStateProvider, StateError, sqlite_file
 
 
 def provider(path: Path) -> SqliteStateProvider:
@@ -62,7 +62,7 @@ def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path):
         connection.execute("CREATE TABLE data (key, value)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(StateError, match="none of state"):
+    with pytest.raises(StateError, match="no state file"):
         provider(path).new_state("count-0")
     assert path.read_bytes() == before
 
@@ -106,7 +106,7 @@ def test_tasks_that_start_and_write_at_once_wait_for_each_other(tmp_path, times)
 def test_a_file_that_another_task_makes_meanwhile_is_one_of_state(tmp_path, monkeypatch):
     """Its header has two numbers, and is asked for one after the other."""
     path = tmp_path / "state.sqlite"
-    header = sqlite._header
+    header = sqlite_file._header
     others: list[threading.Thread] = []
 
     class Between:
@@ -126,7 +126,7 @@ def test_a_file_that_another_task_makes_meanwhile_is_one_of_state(tmp_path, monk
     def slow_header(connection):
         return header(connection if others else Between(connection))
 
-    monkeypatch.setattr(sqlite, "_header", slow_header)
+    monkeypatch.setattr(sqlite_file, "_header", slow_header)
     state = provider(path).new_state("count-0")
     others[0].join(60)
     state.put("moon", 1)
