@@ -14,11 +14,10 @@ Needs the extra ``redis``.
 
 from __future__ import annotations
 
-import os
-
 from multilang.component.errors import ConfigError
 from multilang.state.api import StateProvider
 from multilang.state.errors import StateError
+from multilang.state.redis_client import connect, connect_cluster, explained, place
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
 from multilang.state.settings import CONFIG, cached_keys, check_members
 from multilang.state.stored import Store, StoredState
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-PATIENCE_SECS = 20.0  # for a Redis that is being started again
-PASSWORD = "MULTILANG_REDIS_PASSWORD"  # the environment's, so that it need not be in a conf
 _AT_ONCE = 1000  # fields in one command
 _POOL = ("host", "port", "timeout", "database", "password")
 _CLUSTER = ("nodes", "timeout", "maxRedirections", "password")
@@ -60,7 +57,7 @@ class RedisStateProvider(StateProvider):
 
     def namespaces(self) -> list[str]:
         found = set()
-        with _explained(self.describe()):
+        with explained(self.describe()):
             for key in self.client.scan_iter(match="*$txid", count=_AT_ONCE):
                 found.add(key.decode("utf-8", "replace").removesuffix("$txid"))
             for key in self.client.scan_iter(match="$checkpointspout-*", count=_AT_ONCE):
@@ -79,7 +76,7 @@ class RedisStateProvider(StateProvider):
                 "what a Redis cluster holds can't be replaced all at once; export it and import it elsewhere"
             )
         client = self.client
-        with _explained(self.describe()):
+        with explained(self.describe()):
             for namespace, content in states.items():
                 client.delete(f"{namespace}$new")
                 rows = [(self._keys.encode(key), self._values.encode(value)) for key, value in content.items()]
@@ -96,56 +93,16 @@ class RedisStateProvider(StateProvider):
     def describe(self) -> str:
         if self._cluster is not None and self._pool is None:
             return f"Redis cluster {', '.join(map(str, self._cluster.get('nodes') or ()))}"
-        pool = self._pool or {}
-        return f"Redis {pool.get('host', 'localhost')}:{pool.get('port', 6379)}, database {pool.get('database', 0)}"
+        return place(self._pool or {})
 
     def close(self) -> None:
         if self._found is not None:
             self._found.close()
 
     def _connect(self) -> Any:
-        try:
-            import redis
-            from redis.backoff import ExponentialBackoff
-            from redis.retry import Retry
-        except ImportError as problem:
-            raise StateError(
-                f"state in Redis needs the package redis ({problem}): pip install 'storm-multilang[redis]'; for a cluster's "
-                "workers put redis into the file that multilang submit --requirements names"
-            ) from problem
-        faults = (redis.exceptions.BusyLoadingError, redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
-        common: dict[str, Any] = {
-            # Every command here may be repeated: what a retry finds done already, it does again.
-            "retry": Retry(ExponentialBackoff(cap=0.5, base=0.01), int(PATIENCE_SECS / 0.5), supported_errors=faults),
-            "socket_keepalive": True,
-        }
-        settings = self._pool if self._pool is not None else self._cluster
-        settings = settings or {}
-        password = settings.get("password") or os.environ.get(PASSWORD)
-        timeout = settings.get("timeout") or 2000
-        common["password"] = password
-        common["socket_timeout"] = common["socket_connect_timeout"] = timeout / 1000
         if self._pool is None and self._cluster is not None:
-            from redis.cluster import ClusterNode, RedisCluster
-
-            nodes = [
-                ClusterNode(host, int(port)) for host, _, port in (_node(each).rpartition(":") for each in self._nodes)
-            ]
-            with _explained(self.describe()):
-                return RedisCluster(startup_nodes=nodes, **common)
-        return redis.Redis(
-            host=settings.get("host", "localhost"),
-            port=settings.get("port", 6379),
-            db=settings.get("database", 0),
-            **common,
-        )
-
-    @property
-    def _nodes(self) -> list[Any]:
-        nodes = (self._cluster or {}).get("nodes")
-        if not isinstance(nodes, list) or not nodes:
-            raise ConfigError(f'{CONFIG}: jedisClusterConfig has "nodes": ["host:port", ...], not {nodes!r}')
-        return nodes
+            return connect_cluster(self._cluster, "state in Redis")
+        return connect(self._pool or {}, "state in Redis")
 
 
 class RedisStore(Store):
@@ -157,7 +114,7 @@ class RedisStore(Store):
         self._prepare = f"{namespace}$prepare"
         self._txid = f"{namespace}$txid"
         self._where = where
-        with _explained(where):
+        with explained(where):
             found = client.hgetall(self._txid)
             self._prepared: dict[bytes, bytes | None] = {k: v or None for k, v in client.hgetall(self._prepare).items()}
         self._txids = (_number(found.get(b"commit")), _number(found.get(b"prepare")))
@@ -166,19 +123,19 @@ class RedisStore(Store):
         return self._txids
 
     def count(self) -> int:
-        with _explained(self._where):
+        with explained(self._where):
             return int(self._client.hlen(self._data)) + len(self._prepared)
 
     def load(self, key: bytes) -> bytes | None:
         if key in self._prepared:
             return self._prepared[key]
-        with _explained(self._where):
+        with explained(self._where):
             return self._client.hget(self._data, key)  # type: ignore[no-any-return]
 
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
         seen: set[bytes] = set(self._prepared)  # HSCAN may give a field twice
         yield from ((key, value) for key, value in self._prepared.items() if value is not None)
-        with _explained(self._where):
+        with explained(self._where):
             for key, value in self._client.hscan_iter(self._data, count=_AT_ONCE):
                 if key not in seen:
                     seen.add(key)
@@ -186,7 +143,7 @@ class RedisStore(Store):
 
     def prepare(self, txid: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
         self.trace("write")
-        with _explained(self._where):
+        with explained(self._where):
             for part in _parts(rows):
                 self._client.hset(self._prepare, mapping={key: value or b"" for key, value in part})
             self.trace("sync")
@@ -197,7 +154,7 @@ class RedisStore(Store):
 
     def commit(self, txid: int) -> None:
         self.trace("write")
-        with _explained(self._where):
+        with explained(self._where):
             self._put(list(self._prepared.items()))
             self.trace("sync")
             self._client.hset(self._txid, mapping={"commit": txid, "prepare": txid})
@@ -209,14 +166,14 @@ class RedisStore(Store):
 
     def write(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
         self.trace("write")
-        with _explained(self._where):
+        with explained(self._where):
             self._put(rows)
         self.trace("synced")
 
     def rollback(self) -> None:
         committed = self._txids[0]
         self.trace("write")
-        with _explained(self._where):
+        with explained(self._where):
             self._client.delete(self._prepare)
             self.trace("sync")
             if committed is None:
@@ -232,20 +189,6 @@ class RedisStore(Store):
             self._client.hset(self._data, mapping=dict(part))
         for gone in _parts([(key, value) for key, value in rows if value is None]):
             self._client.hdel(self._data, *(key for key, _ in gone))
-
-
-class _explained:  # noqa: N801  # read as a word
-    """Redis' own exceptions as StateError, with where it is."""
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is not None and type(error).__module__.startswith("redis."):
-            raise StateError(f"{self._where} can't be used: {error}") from error
 
 
 def _parts(rows: Sequence[tuple[bytes, bytes | None]]) -> Iterator[Sequence[tuple[bytes, Any]]]:
@@ -271,11 +214,3 @@ def _members(config: Mapping[str, Any], name: str, known: tuple[str, ...]) -> di
         if value is not None and (type(value) is not int or value < 0):
             raise ConfigError(f"{CONFIG}: {name}.{number} is {value!r}; use a number")
     return found
-
-
-def _node(node: Any) -> str:
-    """``"host:port"``, or Jedis' ``{"host": ..., "port": ...}``."""
-    text = f"{node.get('host')}:{node.get('port')}" if isinstance(node, dict) else str(node)
-    if not text.rpartition(":")[2].isdecimal():
-        raise ConfigError(f"{CONFIG}: a node of jedisClusterConfig is 'host:port', not {node!r}")
-    return text

@@ -71,7 +71,7 @@ def test_a_redis_that_is_killed_and_started_again_is_waited_for(tmp_path, redis_
 
 
 def test_a_redis_that_is_not_there_is_named_after_a_while(monkeypatch):
-    monkeypatch.setattr("multilang.state.redis.PATIENCE_SECS", 0.5)
+    monkeypatch.setattr("multilang.state.redis_client.PATIENCE_SECS", 0.5)
     found = RedisStateProvider({"jedisPoolConfig": {"host": "127.0.0.1", "port": 1, "timeout": 100}}, {})
     start = time.monotonic()
     with pytest.raises(StateError, match=r"Redis 127\.0\.0\.1:1, database 0 can't be used"):
