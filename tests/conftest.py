@@ -1,11 +1,18 @@
-"""What all tests have in common: how long and how hard hypothesis looks."""
+"""What all tests have in common: how long and how hard hypothesis looks, and a Redis."""
 
 from __future__ import annotations
 
 import os
 import signal
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.servers import RedisServer
 
 # Tests share a busy machine: how long one example takes says nothing. A failure prints what repeats it.
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
@@ -15,3 +22,21 @@ settings.load_profile("full" if os.environ.get("MULTILANG_SOAK") == "full" else 
 # What a shell starts in the background ignores SIGINT, and so would every process that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    from tests.servers import RedisServer, running
+
+    yield from running(RedisServer, tmp_path_factory.mktemp("redis"), "redis-server")
+
+
+@pytest.fixture
+def redis(redis_server: RedisServer) -> RedisServer:
+    """The same, empty."""
+    import redis
+
+    client = redis.Redis(port=redis_server.port)
+    client.flushall()
+    client.close()
+    return redis_server

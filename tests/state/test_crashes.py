@@ -19,7 +19,8 @@ import ujson
 
 from multilang.local import LocalCluster
 from multilang.state.providers import provider_of
-from tests.state.conftest import conf_of, wait_for
+from tests.servers import wait_for
+from tests.state.conftest import conf_of
 from tests.state.topologies import exact, stored, topology, words_of
 
 ROOT = Path(__file__).parents[2]

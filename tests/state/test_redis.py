@@ -9,7 +9,7 @@ import pytest
 
 from multilang.state import RedisStateProvider, StateError
 from multilang.state.providers import provider_of
-from tests.state.conftest import free_port, wait_for
+from tests.servers import free_port, wait_for
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from multilang.local import LocalCluster
 from multilang.state.providers import provider_of
 from multilang.topology import load_topology
 from tests.cli.command import ROOT
-from tests.state.conftest import RedisServer, running_redis
+from tests.servers import RedisServer, running
 from tests.state.topologies import stored
 from tests.storm.conftest import give, wait_for
 
@@ -37,7 +37,7 @@ KILLS = 3 if os.environ.get("MULTILANG_SOAK") == "full" else 1
 def redis(tmp_path: Path) -> Iterator[RedisServer]:
     folder = tmp_path / "redis"
     folder.mkdir()
-    yield from running_redis(folder)
+    yield from running(RedisServer, folder, "redis-server")
 
 
 def workers(storm: Cluster) -> list[int]:

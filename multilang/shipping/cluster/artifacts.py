@@ -18,13 +18,13 @@ _POM = """\
 <project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>local</groupId>
-  <artifactId>storm-on-this-machine</artifactId>
+  <artifactId>on-this-machine</artifactId>
   <version>1</version>
   <packaging>pom</packaging>
   <dependencies>
     <dependency>
-      <groupId>org.apache.storm</groupId>
-      <artifactId>storm-server</artifactId>
+      <groupId>@GROUP@</groupId>
+      <artifactId>@ARTIFACT@</artifactId>
       <version>@VERSION@</version>
     </dependency>
   </dependencies>
@@ -84,7 +84,7 @@ def storm_jars() -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}-") as name:
         part = Path(name, "storm")
-        _fetch(Path(name), part / "lib")
+        fetch_jars("org.apache.storm", "storm-server", STORM_VERSION, part / "lib")
         (part / "lib-worker").mkdir()
         for jar in sorted((part / "lib").iterdir()):
             if any(fnmatch.fnmatch(jar.name, pattern) for pattern in _WORKER_JARS):
@@ -105,22 +105,24 @@ def _complete(folder: Path) -> bool:
     return (folder / "lib-worker").is_dir()
 
 
-def _fetch(folder: Path, lib: Path) -> None:
-    pom = folder / "pom.xml"
-    pom.write_text(_POM.replace("@VERSION@", STORM_VERSION))
-    command = ["mvn", "--quiet", "--batch-mode", "--no-transfer-progress", "--file", str(pom), _GOAL]
-    try:
-        shown = subprocess.run(
-            [*command, "-DincludeScope=runtime", f"-DoutputDirectory={lib}"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=FETCH_LIMIT,
-        )
-    except subprocess.TimeoutExpired:
-        raise ClusterError(
-            f"Maven did not get Storm's jars in {FETCH_LIMIT} seconds; run it again, it goes on"
-        ) from None
+def fetch_jars(group: str, artifact: str, version: str, folder: Path) -> None:
+    """Maven's jars of an artifact and of all that it needs, into ``folder``. Raises ClusterError."""
+    with tempfile.TemporaryDirectory(prefix="multilang-pom-") as name:
+        pom = Path(name, "pom.xml")
+        pom.write_text(_POM.replace("@GROUP@", group).replace("@ARTIFACT@", artifact).replace("@VERSION@", version))
+        command = ["mvn", "--quiet", "--batch-mode", "--no-transfer-progress", "--file", str(pom), _GOAL]
+        try:
+            shown = subprocess.run(
+                [*command, "-DincludeScope=runtime", f"-DoutputDirectory={folder}"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=FETCH_LIMIT,
+            )
+        except subprocess.TimeoutExpired:
+            raise ClusterError(
+                f"Maven did not get the jars of {artifact} in {FETCH_LIMIT} seconds; run it again, it goes on"
+            ) from None
     if shown.returncode:
         said = "\n".join((shown.stdout + shown.stderr).strip().splitlines()[:12])
-        raise ClusterError(f"Maven could not get Storm {STORM_VERSION}'s jars:\n{said}")
+        raise ClusterError(f"Maven could not get the jars of {artifact} {version}:\n{said}")

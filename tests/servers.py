@@ -1,0 +1,203 @@
+"""Real servers that tests start on free ports of loopback, kill, start again, and never leave behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+from multilang.shipping.cluster.artifacts import cache_folder, fetch_jars, java, storm_jars
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+S = TypeVar("S", bound="Server")
+
+LIMIT = 90  # seconds for what takes a moment
+_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def wait_for(condition: Callable[[], object], what: str, limit: float = LIMIT) -> None:
+    deadline = time.monotonic() + limit
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"not within {limit} seconds: {what}")
+        time.sleep(0.01)
+
+
+class Server(ABC):
+    """A server whose data are in ``folder``, so that it has them again after it was killed."""
+
+    name: str
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """What starts it."""
+
+    @abstractmethod
+    def answers(self) -> bool:
+        """Whether it does its work."""
+
+    def start(self, *more: str) -> None:
+        log_file = self.folder / f"{self.name}.log"
+        with open(log_file, "ab") as log:
+            self.process = subprocess.Popen(
+                [*self.command(), *more], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder
+            )
+        process = self.process
+        wait_for(lambda: self.answers() or process.poll() is not None, f"{self.name} answers")
+        assert process.poll() is None, log_file.read_text()
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def says(self, question: bytes, answer: bytes) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 1) as connection:
+                connection.sendall(question)
+                return connection.recv(len(answer)) == answer
+        except OSError:
+            return False
+
+
+class RedisServer(Server):
+    """A redis-server that writes everything down at once."""
+
+    name = "redis"
+
+    def command(self) -> list[str]:
+        where = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--daemonize", "no"]
+        return ["redis-server", *where, "--appendonly", "yes", "--appendfsync", "always", "--save", ""]
+
+    def answers(self) -> bool:
+        return self.says(b"PING\r\n", b"+PONG")
+
+    @property
+    def conf(self) -> dict[str, object]:
+        """What a topology needs to keep its state here."""
+        return {
+            "topology.state.provider": "org.apache.storm.redis.state.RedisKeyValueStateProvider",
+            "topology.state.provider.config": f'{{"jedisPoolConfig": {{"host": "127.0.0.1", "port": {self.port}}}}}',
+        }
+
+
+class ZooKeeperServer(Server):
+    """The ZooKeeper in Storm's own jars."""
+
+    name = "zookeeper"
+
+    def command(self) -> list[str]:
+        settings = {
+            "dataDir": self.folder / "data",
+            "clientPort": self.port,
+            "clientPortAddress": "127.0.0.1",
+            "tickTime": 500,  # ms; a session lasts from 2 to 20 of them
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "ruok",
+        }
+        (self.folder / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        main = "org.apache.storm.shade.org.apache.zookeeper.server.ZooKeeperServerMain"
+        path = f"{storm_jars() / 'lib'}/*"
+        return [java() or "java", "-Xmx96m", *_JVM, "-cp", path, main, str(self.folder / "zoo.cfg")]
+
+    def answers(self) -> bool:
+        return self.says(b"ruok", b"imok")
+
+
+class KafkaServer(Server):
+    """One Kafka broker that is its own controller (KRaft)."""
+
+    name = "kafka"
+    version = "3.9.1"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        controller = free_port()
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "log.dirs": folder / "data",
+            "auto.create.topics.enable": "false",
+            "offsets.topic.replication.factor": 1,
+        }
+        self._settings = folder / "server.properties"
+        self._settings.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        format_data = [*self._java("kafka.tools.StorageTool"), "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c"]
+        subprocess.run([*format_data, str(self._settings)], check=True, capture_output=True, stdin=subprocess.DEVNULL)
+
+    def command(self) -> list[str]:
+        return [*self._java("kafka.Kafka"), str(self._settings)]
+
+    def answers(self) -> bool:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+
+        try:
+            return bool(AdminClient({"bootstrap.servers": self.address, "log_level": 0}).list_topics(timeout=1).brokers)
+        except KafkaException:
+            return False
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def _java(self, main: str) -> list[str]:
+        return [java() or "java", "-Xmx256m", *_JVM, "-cp", f"{self.jars()}/*", main]
+
+    @classmethod
+    def jars(cls) -> Path:
+        """They are fetched once, and are there whole or not at all."""
+        folder = cache_folder() / f"kafka-{cls.version}"
+        if not folder.is_dir():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{folder.name}-"))
+            fetch_jars("org.apache.kafka", "kafka_2.13", cls.version, part / "lib")
+            try:
+                (part / "lib").rename(folder)
+            except OSError:  # another process was quicker
+                assert folder.is_dir()
+            shutil.rmtree(part)
+        return folder
+
+
+def running(kind: type[S], folder: Path, *programs: str) -> Iterator[S]:
+    """What a fixture yields; skips, or in CI fails, where one of the programs is not here."""
+    missing = [each for each in programs if shutil.which(each) is None]
+    if missing:
+        reason = f"no {' and no '.join(missing)} here, which {kind.name} needs"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    server = kind(folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()

@@ -1,0 +1,109 @@
+"""What users get wrong is one clear error that says what to do."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from multilang.state import StateError
+from multilang.transactional import TransactionAttempt
+from multilang.transactional.maps import MemoryBacking, OpaqueMap, RedisBacking, SqliteBacking, TransactionalMap
+from tests.servers import free_port
+
+
+@pytest.fixture(params=[TransactionalMap, OpaqueMap])
+def found(request):
+    return request.param(MemoryBacking())
+
+
+def test_a_key_that_is_updated_twice_in_one_attempt_is_refused(found):
+    attempt = TransactionAttempt(1, 5)
+    found.update(attempt, {"moon": 1})
+    found.update(attempt, {"sun": 1})
+    with pytest.raises(StateError, match=r"'moon' was updated in this attempt of transaction 1 already.*finish_batch"):
+        found.update(attempt, {"moon": 1})
+    assert found.get("moon") == 1
+
+
+def test_a_transaction_that_is_older_than_what_is_stored_is_refused(found):
+    found.update(TransactionAttempt(1, 4), {"moon": 1})
+    found.update(TransactionAttempt(2, 5), {"moon": 1})
+    with pytest.raises(StateError, match=r"transaction 1 comes after .* transaction 2.*committer"):
+        found.update(TransactionAttempt(1, 6), {"moon": 1})
+    assert found.get("moon") == 2
+
+
+def test_a_map_of_the_other_kind_is_told():
+    for first, second in ((TransactionalMap, OpaqueMap), (OpaqueMap, TransactionalMap)):
+        backing = MemoryBacking()
+        first(backing).update(TransactionAttempt(1, 5), {"moon": 1})
+        with pytest.raises(StateError, match=f"'moon' was not stored by a {second.__name__}.*a name of its own"):
+            second(backing).get("moon")
+
+
+def test_an_opaque_map_that_was_not_told_of_a_transaction_says_so():
+    found = OpaqueMap(MemoryBacking())
+    found.update(TransactionAttempt(4, 5), {"moon": 1})
+    found.update(TransactionAttempt(5, 6), {})
+    with pytest.raises(StateError, match=r"transaction 7 follows transaction 5.*call update in every finish_batch"):
+        found.update(TransactionAttempt(7, 7), {"moon": 1})
+
+
+def test_an_opaque_map_refuses_an_attempt_that_was_replaced():
+    found = OpaqueMap(MemoryBacking())
+    found.update(TransactionAttempt(1, 5), {"moon": 1})
+    found.update(TransactionAttempt(1, 6), {"moon": 2})
+    with pytest.raises(StateError, match="this attempt at transaction 1 was replaced"):
+        found.update(TransactionAttempt(1, 5), {"sun": 1})
+
+
+@pytest.mark.parametrize("attempt", ["1:5", 7, None])
+def test_what_is_no_attempt_is_refused(found, attempt):
+    with pytest.raises(TypeError, match="TransactionAttempt"):
+        found.update(attempt, {"moon": 1})
+
+
+@pytest.mark.parametrize("change", ["one", True, None, [1]])
+def test_a_change_is_a_number_or_a_function(found, change):
+    with pytest.raises(TypeError, match="the change of 'moon'"):
+        found.update(TransactionAttempt(1, 5), {"moon": change})
+
+
+def test_a_value_that_json_does_not_have_is_refused_and_nothing_is_stored(found):
+    for value in (float("nan"), 2**64, object(), {1: 2}):
+        with pytest.raises(ValueError, match="the new value of 'moon' can't be stored"):
+            found.put(TransactionAttempt(1, 5), {"sun": 1, "moon": value})
+    assert found.get("sun") is None
+
+
+def test_a_key_is_a_string_an_integer_or_a_tuple_of_these(found):
+    with pytest.raises(TypeError, match="a key of a state"):
+        found.update(TransactionAttempt(1, 5), {1.5: 1})
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    path = tmp_path / "other"
+    path.write_text("no database at all, but long enough to be one")
+    with pytest.raises(StateError, match="other is damaged"):
+        TransactionalMap(SqliteBacking(path)).get("moon")
+
+
+def test_a_redis_that_is_not_there_is_named_after_a_while(monkeypatch):
+    monkeypatch.setattr("multilang.state.redis_client.PATIENCE_SECS", 0.5)
+    port = free_port()
+    with pytest.raises(StateError, match=f"map 'words' in Redis 127.0.0.1:{port}, database 0 can't be used"):
+        TransactionalMap(RedisBacking("words", "127.0.0.1", port, timeout=100)).get("moon")
+
+
+def test_a_map_is_copied_with_its_bolt_and_goes_to_other_processes_closed(tmp_path):
+    found = TransactionalMap(SqliteBacking(tmp_path / "counts"))
+    found.update(TransactionAttempt(1, 5), {"moon": 1})
+    assert copy.deepcopy(found) is found
+    sent = pickle.loads(pickle.dumps(found))
+    assert sent.get("moon") == 1
+    sent.close()
+    found.close()
+    assert found.get("moon") == 1
+    found.close()
