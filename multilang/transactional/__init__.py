@@ -19,32 +19,52 @@ if TYPE_CHECKING:
         TransactionalSpout,
     )
     from multilang.transactional.attempt import TransactionAttempt
+    from multilang.transactional.maps import (
+        Backing,
+        MemoryBacking,
+        OpaqueMap,
+        RedisBacking,
+        SqliteBacking,
+        TransactionalMap,
+    )
     from multilang.transactional.state import TransactionalState
 
 _HOME_OF = {
+    "Backing": "maps",
     "Coordinator": "api",
     "Emitter": "api",
+    "MemoryBacking": "maps",
     "OpaqueCoordinator": "api",
     "OpaqueEmitter": "api",
+    "OpaqueMap": "maps",
     "OpaquePartitionedTransactionalSpout": "api",
     "PartitionedCoordinator": "api",
     "PartitionedEmitter": "api",
     "PartitionedTransactionalSpout": "api",
+    "RedisBacking": "maps",
+    "SqliteBacking": "maps",
     "TransactionAttempt": "attempt",
+    "TransactionalMap": "maps",
     "TransactionalSpout": "api",
     "TransactionalState": "state",
 }
 
 __all__ = [
+    "Backing",
     "Coordinator",
     "Emitter",
+    "MemoryBacking",
     "OpaqueCoordinator",
     "OpaqueEmitter",
+    "OpaqueMap",
     "OpaquePartitionedTransactionalSpout",
     "PartitionedCoordinator",
     "PartitionedEmitter",
     "PartitionedTransactionalSpout",
+    "RedisBacking",
+    "SqliteBacking",
     "TransactionAttempt",
+    "TransactionalMap",
     "TransactionalSpout",
     "TransactionalState",
 ]

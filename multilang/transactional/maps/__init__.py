@@ -1,0 +1,12 @@
+"""Values that each transaction changes once, whatever is replayed: TransactionalMap and OpaqueMap, and where they are kept."""
+
+from __future__ import annotations
+
+from multilang.transactional.maps.backing import Backing
+from multilang.transactional.maps.memory import MemoryBacking
+from multilang.transactional.maps.opaque import OpaqueMap
+from multilang.transactional.maps.redis import RedisBacking
+from multilang.transactional.maps.sqlite import SqliteBacking
+from multilang.transactional.maps.transactional import TransactionalMap
+
+__all__ = ["Backing", "MemoryBacking", "OpaqueMap", "RedisBacking", "SqliteBacking", "TransactionalMap"]

@@ -1,0 +1,192 @@
+"""What the two maps have in common: a batch of keys is read, changed by the map's rule, and put if nobody else changed it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import partial
+
+from multilang.protocol.codec import dumps, loads, reason_against
+from multilang.state.errors import StateError
+from multilang.state.serializers import JsonKeySerializer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Mapping
+    from typing import Any, TypeAlias
+
+    from multilang.transactional.attempt import TransactionAttempt
+    from multilang.transactional.maps.backing import Backing, Row
+
+    Change: TypeAlias = int | float | Callable[[Any], Any]
+    Stored: TypeAlias = dict[str, Any]  # {"value": 3, "txid": 7, "attempt": 123}
+
+TRIES = 50  # at a batch whose keys others change between its read and its write
+
+_encode_key = JsonKeySerializer().encode
+
+
+class UpdateMap(ABC):
+    """Values by key, to which each transaction is applied once. See TransactionalMap and OpaqueMap.
+
+    Keys are strings, integers or tuples of these; values are what JSON has, None being the same as no value. Each is stored
+    as a JSON object, with the transaction and the attempt that wrote it.
+    """
+
+    _record: str | None = None
+    """What the map stores about itself has this name, which is no key's."""
+
+    def __init__(self, backing: Backing) -> None:
+        self.backing = backing
+
+    def get(self, key: Hashable, default: Any = None) -> Any:
+        """The value of ``key``, or ``default``."""
+        return self.multi_get([key]).get(key, default)
+
+    def multi_get(self, keys: Iterable[Hashable]) -> dict[Any, Any]:
+        """The values of those keys that have one, in one round trip."""
+        record, texts = self._read(_names(keys))
+        found = {
+            key: self._current(self._decoded(key, text), record) for key, text in texts.items() if text is not None
+        }
+        return {key: value for key, value in found.items() if value is not None}
+
+    def update(self, attempt: TransactionAttempt, changes: Mapping[Any, Change]) -> dict[Any, Any]:
+        """Apply what a batch changes, once whatever is replayed, and return the new values by key.
+
+        ``attempt`` is the batch's id, ``self.id`` in a batch bolt. A change is a number to be added (no value counts as 0), or
+        a function from the value so far (None: there is none) to the new one, which may be called more than once.
+
+        Call it in ``finish_batch`` of a committer, with all that the batch changes; one task updates a key, once for each
+        batch. StateError where a key turns out to be updated twice, or after a later transaction. Two round trips.
+        """
+        txid, number = _numbers(attempt)
+        functions = {key: _function(key, change) for key, change in changes.items()}
+        names = _names(changes)
+        tried: dict[Any, str] = {}  # it may be there although the answer was lost
+        for _ in range(TRIES):
+            record, texts = self._read(names)
+            rows = self._next_record(record, txid, number)
+            results: dict[Any, Any] = {}
+            for key, text in texts.items():
+                before = None
+                if text is not None:
+                    stored = self._decoded(key, text)
+                    if text != tried.get(key):
+                        self._check(key, stored, txid, number)
+                    if text == tried.get(key) or self._is_done(stored, txid):
+                        results[key] = stored["value"]
+                        continue
+                    before = self._before(stored, txid, record)
+                results[key] = functions[key](before)
+                tried[key] = _encoded(key, self._new(results[key], txid, number, before))
+                rows.append((names[key], text, tried[key]))
+            if not rows or self.backing.multi_put(rows):
+                return results
+        raise StateError(
+            f"{self.backing.describe()}: others changed the keys of transaction {txid} {TRIES} times between its read and its "
+            "write; give each key one task (fields or global grouping), and each topology a map of its own"
+        )
+
+    def put(self, attempt: TransactionAttempt, values: Mapping[Any, Any]) -> None:
+        """Set values: an update that doesn't ask what was there."""
+        self.update(attempt, {key: partial(_replaced, value) for key, value in values.items()})
+
+    def close(self) -> None:
+        """Let go of the backing's connection."""
+        self.backing.close()
+
+    def __deepcopy__(self, memo: object) -> UpdateMap:
+        """Itself: a batch bolt is copied for each batch, and writes to the same map."""
+        return self
+
+    @abstractmethod
+    def _current(self, stored: Stored, record: Any) -> Any:
+        """The value that counts."""
+
+    @abstractmethod
+    def _is_done(self, stored: Stored, txid: int) -> bool:
+        """Whether it has the changes of ``txid`` already."""
+
+    @abstractmethod
+    def _before(self, stored: Stored, txid: int, record: Any) -> Any:
+        """The value that the changes of ``txid`` are applied to."""
+
+    @abstractmethod
+    def _new(self, value: Any, txid: int, attempt: int, before: Any) -> Stored:
+        """What is to be stored."""
+
+    @abstractmethod
+    def _is_own(self, stored: Stored) -> bool:
+        """Whether it was stored by a map of this kind."""
+
+    def _next_record(self, record: Any, txid: int, attempt: int) -> list[Row]:
+        """What the map has to remember of this attempt."""
+        return []
+
+    def _read(self, names: Mapping[Any, str]) -> tuple[Any, dict[Any, str | None]]:
+        """The record, and the texts of the keys."""
+        if self._record is None:
+            return None, dict(zip(names, self.backing.multi_get(list(names.values())), strict=True))
+        record, *texts = self.backing.multi_get([self._record, *names.values()])
+        return record, dict(zip(names, texts, strict=True))
+
+    def _decoded(self, key: Any, text: str) -> Stored:
+        try:
+            stored = loads(text)
+        except ValueError:
+            stored = None
+        if isinstance(stored, dict) and {"value", "txid", "attempt"} <= stored.keys() and self._is_own(stored):
+            return stored
+        raise StateError(
+            f"{self.backing.describe()}: {key!r} was not stored by a {type(self).__name__}, it is {text[:100]}; "
+            "give this map a name of its own"
+        )
+
+    def _check(self, key: Any, stored: Stored, txid: int, attempt: int) -> None:
+        if stored["txid"] > txid:
+            raise self._too_late(repr(key), stored["txid"], txid)
+        if stored["txid"] == txid and stored["attempt"] == attempt:
+            raise StateError(
+                f"{self.backing.describe()}: {key!r} was updated in this attempt of transaction {txid} already, and only the "
+                "first update of a key counts: collect what a batch does to a key, and update it once, in finish_batch and "
+                "in one task (fields or global grouping)"
+            )
+
+    def _too_late(self, what: str, stored: int, txid: int) -> StateError:
+        return StateError(
+            f"{self.backing.describe()}: transaction {txid} comes after {what} was updated by transaction {stored}, but "
+            "updates are made in the order of transactions. Make the bolt a committer. If the topology began anew (its "
+            "transactions were removed, or have another id), or another one writes here, give this map a name of its own"
+        )
+
+
+def _names(keys: Iterable[Any]) -> dict[Any, str]:
+    return {key: _encode_key(key).decode() for key in keys}
+
+
+def _numbers(attempt: Any) -> tuple[int, int]:
+    try:
+        return attempt.txid, attempt.attempt
+    except AttributeError:
+        raise TypeError(
+            f"a map is updated for a TransactionAttempt (self.id of a batch bolt), not for {attempt!r}"
+        ) from None
+
+
+def _function(key: Any, change: Change) -> Callable[[Any], Any]:
+    if callable(change):
+        return change
+    if type(change) in (int, float):
+        return lambda before: change if before is None else before + change
+    raise TypeError(f"the change of {key!r} is {change!r}; use a number to be added, or a function of the value so far")
+
+
+def _replaced(value: Any, _: Any) -> Any:
+    return value
+
+
+def _encoded(key: Any, stored: Stored) -> str:
+    reason = reason_against(stored["value"])
+    if reason is not None:
+        raise ValueError(f"the new value of {key!r} can't be stored: {reason}")
+    return dumps(stored)

@@ -1,0 +1,78 @@
+"""The map for spouts that may replay a different batch."""
+
+from __future__ import annotations
+
+from multilang.protocol.codec import dumps, loads
+from multilang.state.errors import StateError
+from multilang.transactional.maps.base import UpdateMap
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from multilang.transactional.maps.backing import Row
+    from multilang.transactional.maps.base import Stored
+
+
+class OpaqueMap(UpdateMap):
+    """A transaction that comes again starts from the value before it: the page's rule for opaque spouts.
+
+    It is right for all spouts. Beyond the page it also undoes what a replaced attempt did to keys that its replay does not
+    have. For that it must know of every transaction: call ``update`` in each ``finish_batch``, with ``{}`` where there
+    is nothing to change. A bolt that leaves one out gets a StateError.
+
+    The record that this takes has the last transaction, its attempt, and the attempts that were replaced after they had
+    written (some 20 bytes for each crash in the midst of a commit).
+    """
+
+    _record = "$transaction"
+
+    def _current(self, stored: Stored, record: _Record) -> Any:
+        return stored["previous" if stored["attempt"] in record.replaced else "value"]
+
+    def _is_done(self, stored: Stored, txid: int) -> bool:
+        return False
+
+    def _before(self, stored: Stored, txid: int, record: _Record) -> Any:
+        return stored["previous"] if stored["txid"] == txid else self._current(stored, record)
+
+    def _new(self, value: Any, txid: int, attempt: int, before: Any) -> Stored:
+        return {"value": value, "txid": txid, "attempt": attempt, "previous": before}
+
+    def _is_own(self, stored: Stored) -> bool:
+        return "previous" in stored
+
+    def _read(self, names: Mapping[Any, str]) -> tuple[_Record, dict[Any, str | None]]:
+        text, texts = super()._read(names)
+        return _Record(text), texts
+
+    def _next_record(self, record: _Record, txid: int, attempt: int) -> list[Row]:
+        last = record.txid
+        if last is not None and txid < last:
+            raise self._too_late("the map", last, txid)
+        if last is not None and txid > last + 1:
+            raise StateError(
+                f"{self.backing.describe()}: transaction {txid} follows transaction {last}, and what lies between was not told "
+                "to the map: call update in every finish_batch, with {} where there is nothing to change"
+            )
+        if attempt in record.replaced:
+            raise StateError(
+                f"{self.backing.describe()}: this attempt at transaction {txid} was replaced by another one, which has "
+                "written already"
+            )
+        if (last, record.attempt) == (txid, attempt):
+            return []
+        replaced = [*record.replaced, record.attempt] if last == txid else record.replaced
+        return [(self._record, record.text, dumps({"txid": txid, "attempt": attempt, "replaced": replaced}))]
+
+
+class _Record:
+    """The last transaction, its attempt, and all attempts that were replaced by another after they had written."""
+
+    def __init__(self, text: str | None) -> None:
+        found = {"txid": None, "attempt": None, "replaced": []} if text is None else loads(text)
+        self.text = text
+        self.txid: int | None = found["txid"]
+        self.attempt: int | None = found["attempt"]
+        self.replaced: list[int] = found["replaced"]

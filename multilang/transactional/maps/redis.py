@@ -1,0 +1,60 @@
+"""A map's values in Redis. Needs the extra ``redis``."""
+
+from __future__ import annotations
+
+from multilang.state.redis_client import connect, explained, place
+from multilang.transactional.maps.backing import Backing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from multilang.transactional.maps.backing import Row
+
+# A script runs by itself: nobody writes between what it compares and what it sets. No value is the empty text.
+_PUT = """
+for i = 1, #ARGV, 3 do
+    if (redis.call('HGET', KEYS[1], ARGV[i]) or '') ~= ARGV[i + 1] then
+        return 0
+    end
+end
+for i = 1, #ARGV, 3 do
+    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 2])
+end
+return 1
+"""
+
+
+class RedisBacking(Backing):
+    """The map ``name``, a hash of that key. A Redis that is being started again is waited for, 20 seconds.
+
+    ``timeout``: milliseconds for an answer. A password is taken from the environment, ``MULTILANG_REDIS_PASSWORD``.
+    """
+
+    def __init__(
+        self, name: str, host: str = "localhost", port: int = 6379, database: int = 0, timeout: int = 2000
+    ) -> None:
+        self.name = name
+        self._settings = {"host": host, "port": port, "database": database, "timeout": timeout}
+
+    def multi_get(self, keys: Sequence[str]) -> list[str | None]:
+        if not keys:
+            return []
+        with explained(self.describe()):
+            found = self._client().hmget(self.name, keys)
+        return [None if text is None else text.decode() for text in found]
+
+    def multi_put(self, rows: Sequence[Row]) -> bool:
+        arguments = [text or "" for row in rows for text in row]
+        client = self._client()
+        with explained(self.describe()):
+            return bool(client.register_script(_PUT)(keys=[self.name], args=arguments))
+
+    def describe(self) -> str:
+        return f"map {self.name!r} in {place(self._settings)}"
+
+    def _client(self) -> Any:
+        if self._opened is None:
+            self._opened = connect(self._settings, "a map in Redis")
+        return self._opened

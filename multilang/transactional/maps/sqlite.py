@@ -1,0 +1,68 @@
+"""A map's values in an SQLite file: durable on one machine, with no server."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from multilang.protocol.codec import dumps
+from multilang.state.sqlite_file import SqliteFile
+from multilang.transactional.maps.backing import Backing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
+
+    from multilang.transactional.maps.backing import Row
+
+    R = TypeVar("R")
+
+_SCHEMA = "CREATE TABLE maps (map TEXT, key TEXT, value TEXT NOT NULL, PRIMARY KEY (map, key)) WITHOUT ROWID"
+_FILE = SqliteFile("file of maps", 0x4D4C544D, 1, _SCHEMA, "the SqliteBacking")  # "MLTM"
+
+
+class SqliteBacking(Backing):
+    """The map ``name`` of the file ``path``, which may have others. A batch is one transaction, on the disk when it is done.
+
+    To look into it: ``sqlite3 PATH "SELECT key, value ->> 'value' FROM maps WHERE map = 'NAME'"``.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], name: str = "map") -> None:
+        self.path = os.path.abspath(os.path.expanduser(path))
+        self.name = name
+
+    def multi_get(self, keys: Sequence[str]) -> list[str | None]:
+        statement = "SELECT key, value FROM maps WHERE map = ? AND key IN (SELECT value FROM json_each(?))"
+        found = dict(self._guarded(lambda db: db.execute(statement, (self.name, dumps(keys))).fetchall()))
+        return [found.get(key) for key in keys]
+
+    def multi_put(self, rows: Sequence[Row]) -> bool:
+        return self._guarded(lambda db: self._put(db, rows))
+
+    def describe(self) -> str:
+        return f"map {self.name!r} in {self.path}"
+
+    def _put(self, db: sqlite3.Connection, rows: Sequence[Row]) -> bool:
+        new = [(self.name, key, value) for key, before, value in rows if before is None]
+        changed = [(value, self.name, key, before) for key, before, value in rows if before is not None]
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            there = db.total_changes
+            db.executemany("INSERT INTO maps VALUES (?, ?, ?) ON CONFLICT DO NOTHING", new)
+            db.executemany("UPDATE maps SET value = ? WHERE map = ? AND key = ? AND value = ?", changed)
+            done = db.total_changes - there == len(rows)
+            db.execute("COMMIT" if done else "ROLLBACK")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+        return done
+
+    def _guarded(self, call: Callable[[sqlite3.Connection], R]) -> R:
+        if self._opened is None:
+            self._opened = _FILE.open(self.path)
+        try:
+            return call(self._opened)
+        except sqlite3.DatabaseError as problem:
+            raise _FILE.explained(problem, self.path) from problem

@@ -1,0 +1,34 @@
+"""The map for spouts that replay the same batch."""
+
+from __future__ import annotations
+
+from multilang.transactional.maps.base import UpdateMap
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.transactional.maps.base import Stored
+
+
+class TransactionalMap(UpdateMap):
+    """A transaction that a key has already is skipped: the rule of Storm's page on transactional topologies.
+
+    It is right for spouts that emit the very same batch for a transaction each time, and wrong for opaque ones: their second
+    batch would be skipped, however it differs from the first.
+    """
+
+    def _current(self, stored: Stored, record: Any) -> Any:
+        return stored["value"]
+
+    def _is_done(self, stored: Stored, txid: int) -> bool:
+        return bool(stored["txid"] == txid)
+
+    def _before(self, stored: Stored, txid: int, record: Any) -> Any:
+        return stored["value"]
+
+    def _new(self, value: Any, txid: int, attempt: int, before: Any) -> Stored:
+        return {"value": value, "txid": txid, "attempt": attempt}
+
+    def _is_own(self, stored: Stored) -> bool:
+        return "previous" not in stored
