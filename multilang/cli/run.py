@@ -192,8 +192,8 @@ class _Run:
 
 def _with_last_report(error: TaskStartError, run: LocalTopology | None) -> str:
     """The error, and what a component reported before it, which is what a person wants to know first."""
-    reported = [each.message for each in run.errors if not each.fatal] if run is not None else []
-    return f"{error}\n{reported[-1].rstrip()}" if reported else str(error)
+    reported = [each.message.rstrip() for each in run.errors if not each.fatal] if run is not None else []
+    return f"{error}\n{reported[-1]}" if reported and reported[-1] not in str(error) else str(error)
 
 
 def _check_mode(topology: Topology, mode: str, faults: bool) -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 from _thread import get_ident
 
+from multilang.component.errors import ConfigError
 from multilang.component.output import Output
 from multilang.component.stdio import Stdio
 from multilang.component.wire import EndOfInput, Wire
@@ -111,6 +112,8 @@ class Task:
                 status = self._exit_status(error)
             except BaseException as error:  # noqa: BLE001 - whatever it is, Storm's log gets to show it
                 status = 1 if isinstance(error, OSError | MemoryError) else self._failure
+                if isinstance(error, ConfigError) and not self._initialized:
+                    status = UNUSABLE
                 self._report(self._describe(error))
             self._stopping = True
         except EndOfInput:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from multilang.component.errors import ConfigError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.component.base import Component
@@ -11,7 +13,10 @@ _MAX_VALUES = 500  # characters of a tuple's values that are shown
 
 
 def describe(error: BaseException, component: Component, tup: Tuple | None, where: str = "") -> str:
-    """What happened, in which component and task, on which tuple, and the traceback."""
+    """What happened, in which component and task, on which tuple, and the traceback.
+
+    A ConfigError says all there is to know, unless another exception is behind it: it is shown without.
+    """
     from traceback import format_exception
 
     context = getattr(component, "context", None)
@@ -24,8 +29,10 @@ def describe(error: BaseException, component: Component, tup: Tuple | None, wher
         on = f" on tuple {tup.id} from {tup.component!r}, stream {tup.stream!r}, values {values}"
     if where:
         on = f" {where}{on}"
-    trace = "".join(format_exception(type(error), error, error.__traceback__))
-    return f"{type(error).__name__} in component {who}{on}: {_text(error)}\n{trace}"
+    said = f"{type(error).__name__} in component {who}{on}: {_text(error)}"
+    if isinstance(error, ConfigError) and error.__cause__ is None:
+        return said
+    return said + "\n" + "".join(format_exception(type(error), error, error.__traceback__))
 
 
 def _text(error: BaseException) -> str:

@@ -36,8 +36,8 @@ class DRPCSpout(Spout):
         servers = conf.get(SERVERS)
         if not isinstance(servers, list) or not servers or not all(isinstance(each, str) for each in servers):
             raise ConfigError(
-                f"the conf names no DRPC servers for function {self.function!r}: set {SERVERS} to a list of hosts, "
-                f'["localhost"] (it is {servers!r})'
+                f"the conf names no DRPC servers for the function {self.function!r}: set {SERVERS} to a list of hosts, "
+                f'["localhost"] (it is {servers!r}), or run the topology by `multilang drpc serve`, which is one'
             )
         tasks = len(context.tasks(context.component))
         if tasks >= len(servers):  # else each task asks all of them

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
+from multilang.component.errors import ConfigError
 from multilang.component.report import describe
 from multilang.component.runner import close, start_bolt, start_spout
 from multilang.local.collector import LocalBoltCollector, LocalSpoutCollector
@@ -143,7 +144,8 @@ class ActorTopology(LocalTopology):
                 self.out.clear()
                 message = describe(error, component, None, "in initialize")
                 self._error(actor.plan, message, fatal=True)
-                if attempt == START_ATTEMPTS or self.fail_fast:
+                wrong = isinstance(error, ConfigError)  # and stays so
+                if attempt == START_ATTEMPTS or self.fail_fast or wrong:
                     raise TaskStartError(f"{actor.plan} can't be started: {message}") from error
 
     def _start_spout(self, actor: SpoutActor, component: Any) -> None:

@@ -170,6 +170,15 @@ def test_one_fault_that_every_tuple_meets_is_shown_once_in_full_and_a_few_times_
     assert every.stderr.count("Traceback") > 5
 
 
+@pytest.mark.parametrize("mode", ["process", "inprocess"])
+def test_a_conf_that_a_component_refuses_is_said_once_and_not_tried_again(mode):
+    shown = multilang("run", "examples/exclamation.py", "--mode", mode, cwd=ROOT)
+    assert shown.returncode == 3
+    problem = "names no DRPC servers for the function 'exclamation': set drpc.servers to a list of hosts"
+    assert (shown.stdout.count(problem), shown.stderr.count(problem)) == (1, 1)
+    assert "Traceback" not in shown.stdout + shown.stderr
+
+
 @pytest.mark.parametrize(("output", "status"), [("/dev/full", 4), ("&-", 0)])
 def test_output_that_can_not_be_written_is_no_failed_tuple(output, status):
     command = f'"{COMMAND}" run "{topology("small")}" --mode inprocess >{output}'

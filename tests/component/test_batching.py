@@ -9,6 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.component.harness import Starter
 
+from multilang.component.process import UNUSABLE
 from multilang.protocol.messages import Emit
 
 TICKS = {"topology.tick.tuple.freq.secs": 1}
@@ -151,7 +152,7 @@ def test_settings_by_which_tuples_would_wait_for_ever_are_refused(
     start: Starter, settings: str, conf: dict[str, object], error: str
 ) -> None:
     child = start(sums(settings), conf)
-    child.ended(1)
+    child.ended(UNUSABLE)
     assert error in child.errors[0]
 
 

@@ -180,6 +180,6 @@ def test_a_middleware_that_is_none_is_one_clear_error(start: Starter) -> None:
             def process(self, tup):
                 pass
         """)
-    child.ended(1)
+    child.ended(UNUSABLE)
     (error,) = child.errors
     assert "middleware is a list of Middleware objects" in error

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from multilang.component.process import UNUSABLE
 from multilang.protocol.messages import Emit, Error, Log, Sync
 from tests.component.harness import context
 
@@ -406,5 +407,5 @@ def test_a_negative_delay_is_refused_at_the_start(start: Starter, name: str) -> 
         class Part(ReliableSpout):
             {name} = -1
         """, spout=True)  # fmt: skip
-    child.ended(1)
+    child.ended(UNUSABLE)
     assert f"Part.{name} is -1; use seconds from 0" in child.errors[0]
