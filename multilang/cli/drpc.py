@@ -14,7 +14,7 @@ from multilang.cli.arguments import conf_entries
 from multilang.cli.loading import load
 from multilang.drpc.client import DRPCClient
 from multilang.drpc.connection import CLIENT_PORT, HTTP_PORT, INVOCATIONS_PORT
-from multilang.drpc.errors import DRPCConnectionError, DRPCExecutionException
+from multilang.drpc.errors import DRPCConnectionError, DRPCExecutionException, DRPCTimeoutError
 from multilang.drpc.server import DRPCServer
 
 if TYPE_CHECKING:
@@ -107,15 +107,19 @@ def call(function: str, arguments: str, host: str, port: int, timeout: float | N
 
     \b
     Exit status: 0  there is a result
-                 1  the request failed, or its time was over
-                69  no DRPC server can be reached
+                 1  the request failed
+                69  no DRPC server can be reached, or it broke off
+               124  there was no result in time: within --timeout, or the server's own
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
     try:
         with DRPCClient(host, port, timeout) as client:
             click.echo(client.execute(function, arguments))
     except DRPCExecutionException as problem:
         click.echo(f"Error: {problem.kind or 'failed'}: {problem.message}", err=True)
-        return exits.FAILED_TUPLES
+        return exits.TIMED_OUT if problem.kind == "SERVER_TIMEOUT" else exits.FAILED_TUPLES
+    except DRPCTimeoutError as problem:
+        click.echo(f"Error: {problem}", err=True)
+        return exits.TIMED_OUT
     except DRPCConnectionError as problem:
         click.echo(f"Error: {problem}", err=True)
         return exits.UNAVAILABLE

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from multilang.drpc.aio import AsyncDRPCClient
     from multilang.drpc.builder import LinearDRPCTopologyBuilder
     from multilang.drpc.client import DRPCClient
-    from multilang.drpc.errors import DRPCConnectionError, DRPCError, DRPCExecutionException
+    from multilang.drpc.errors import DRPCConnectionError, DRPCError, DRPCExecutionException, DRPCTimeoutError
     from multilang.drpc.join import JoinResult
     from multilang.drpc.local import LocalDRPC
     from multilang.drpc.prepare import PrepareRequest
@@ -29,6 +29,7 @@ _HOMES = {
     "DRPCExecutionException": "errors",
     "DRPCServer": "server",
     "DRPCSpout": "spout",
+    "DRPCTimeoutError": "errors",
     "JoinResult": "join",
     "LinearDRPCTopologyBuilder": "builder",
     "LocalDRPC": "local",
@@ -44,6 +45,7 @@ __all__ = [
     "DRPCExecutionException",
     "DRPCServer",
     "DRPCSpout",
+    "DRPCTimeoutError",
     "JoinResult",
     "LinearDRPCTopologyBuilder",
     "LocalDRPC",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from multilang.drpc import thrift
 from multilang.drpc.connection import CLIENT_PORT, CONNECT_SECS
-from multilang.drpc.errors import DRPCConnectionError, DRPCExecutionException
+from multilang.drpc.errors import DRPCConnectionError, DRPCExecutionException, DRPCTimeoutError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -43,20 +43,20 @@ class AsyncDRPCClient:
     async def execute(self, function: str, arguments: str) -> str:
         """The result. Raises DRPCExecutionException when there is none, DRPCConnectionError when the server is not there."""
         async with self._places:
-            pipe = self._free.pop() if self._free else await self._open()
+            pipe = await self._pipe()
             try:
                 result = await asyncio.wait_for(self._call(pipe, function, arguments), self.timeout)
             except DRPCExecutionException:
                 self._free.append(pipe)
                 raise
-            except asyncio.TimeoutError:
+            except BaseException as error:
                 pipe[1].close()
-                raise DRPCConnectionError(f"no answer of {self} within {self.timeout:g} seconds") from None
-            except (OSError, asyncio.IncompleteReadError) as error:
-                pipe[1].close()
-                raise DRPCConnectionError(f"{self} closed the connection without an answer") from error
-            except BaseException:
-                pipe[1].close()
+                if isinstance(error, DRPCConnectionError):
+                    raise
+                if isinstance(error, asyncio.TimeoutError) and self.timeout is not None:
+                    raise DRPCTimeoutError(f"no answer of {self} within {self.timeout:g} seconds") from None
+                if isinstance(error, OSError | EOFError):
+                    raise DRPCConnectionError(f"{self} closed the connection without an answer") from error
                 raise
             self._free.append(pipe)
             return result
@@ -71,6 +71,14 @@ class AsyncDRPCClient:
             except OSError:
                 pass  # broken before
 
+    async def _pipe(self) -> Pipe:
+        while self._free:
+            reader, writer = self._free.pop()
+            if not reader.at_eof() and not writer.is_closing():
+                return reader, writer
+            writer.close()  # the server was started anew since
+        return await self._open()
+
     async def _open(self) -> Pipe:
         try:
             return await asyncio.wait_for(asyncio.open_connection(self.host, self.port), CONNECT_SECS)
@@ -81,7 +89,7 @@ class AsyncDRPCClient:
     async def _call(self, pipe: Pipe, function: str, arguments: str) -> str:
         reader, writer = pipe
         serial = next(self._serials) & 0x7FFFFFFF
-        writer.write(thrift.encode(thrift.CALL, "execute", serial, {1: function, 2: arguments}))
+        writer.write(thrift.encode(thrift.CALL, "execute", serial, thrift.request(function, arguments)))
         await writer.drain()
         size = thrift.frame_size(await reader.readexactly(4))
         message = thrift.decode(await reader.readexactly(size))

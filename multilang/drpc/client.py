@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from multilang.drpc import thrift
 from multilang.drpc.connection import CLIENT_PORT, Connection
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class DRPCClient:
     def execute(self, function: str, arguments: str) -> str:
         """The result. Raises DRPCExecutionException when there is none, DRPCConnectionError when the server is not there."""
         with self._lock:
-            return str(self._connection.call("execute", {1: function, 2: arguments}))
+            return str(self._connection.call("execute", thrift.request(function, arguments)))
 
     def close(self) -> None:
         """Close the connection; another call opens it again."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import select
 import socket
 from itertools import count
+from time import monotonic
 
 from multilang.drpc import thrift
-from multilang.drpc.errors import DRPCConnectionError
+from multilang.drpc.errors import DRPCConnectionError, DRPCTimeoutError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,15 +37,19 @@ class Connection:
         frame = thrift.encode(thrift.CALL, name, serial, fields)
         try:
             wire = self._open()
+            wire.settimeout(self.timeout)
             wire.sendall(frame)
-            message = thrift.decode(_exactly(wire, thrift.frame_size(_exactly(wire, 4))))
+            end = None if self.timeout is None else monotonic() + self.timeout
+            message = thrift.decode(_exactly(wire, thrift.frame_size(_exactly(wire, 4, end)), end))
             return thrift.answer_of(message, name, serial)
-        except TimeoutError:
-            self.close()
-            raise DRPCConnectionError(f"no answer of {self} within {self.timeout:g} seconds") from None
         except DRPCConnectionError:
             self.close()
             raise
+        except TimeoutError as error:
+            self.close()
+            if self.timeout is None:  # the system's own, for a host that is gone
+                raise DRPCConnectionError(f"{self}: {error}") from error
+            raise DRPCTimeoutError(f"no answer of {self} within {self.timeout:g} seconds") from None
         except OSError as error:
             self.close()
             raise DRPCConnectionError(f"{self}: {error.strerror or error}; does a DRPC server run there?") from error
@@ -59,10 +65,14 @@ class Connection:
             self._socket = None
 
     def _open(self) -> socket.socket:
+        if self._socket is not None and _ended(self._socket):
+            self.close()  # the server was started anew since the last call
         if self._socket is None:
-            wire = socket.create_connection((self.host, self.port), CONNECT_SECS)
+            try:
+                wire = socket.create_connection((self.host, self.port), CONNECT_SECS)
+            except TimeoutError as error:
+                raise DRPCConnectionError(f"{self}: no answer; does a DRPC server run there?") from error
             wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            wire.settimeout(self.timeout)
             self._socket = wire
         return self._socket
 
@@ -70,9 +80,18 @@ class Connection:
         return f"{self.host}:{self.port}"
 
 
-def _exactly(wire: socket.socket, size: int) -> bytes:
+def _ended(wire: socket.socket) -> bool:
+    """Whether something comes from a server that was asked nothing: the end of the connection."""
+    poll = select.poll()
+    poll.register(wire, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _exactly(wire: socket.socket, size: int, end: float | None) -> bytes:
     parts = []
     while size:
+        if end is not None:
+            wire.settimeout(max(end - monotonic(), 0.001))
         part = wire.recv(min(size, 1 << 20))
         if not part:
             raise DRPCConnectionError("the DRPC server closed the connection without an answer")

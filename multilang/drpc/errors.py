@@ -29,3 +29,7 @@ class DRPCExecutionException(DRPCError):
 
 class DRPCConnectionError(DRPCError, OSError):
     """The server can't be reached, breaks off, or says what is no answer."""
+
+
+class DRPCTimeoutError(DRPCConnectionError, TimeoutError):
+    """No answer within the time that the client gives it; the server is told, by the end of the connection."""

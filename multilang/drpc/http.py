@@ -48,6 +48,15 @@ async def answer_http(
     await writer.drain()
 
 
+async def until_end(reader: asyncio.StreamReader) -> None:
+    """Until the client hangs up; what else it says is thrown away."""
+    try:
+        while await reader.read(1 << 16):
+            pass
+    except OSError:
+        pass
+
+
 async def _read(reader: asyncio.StreamReader) -> tuple[str, str]:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     words = head[0].split(" ")

@@ -62,7 +62,7 @@ class Requests:
         self.max_waiting = max_waiting
         self._clock = clock
         self._lock = Lock()
-        self._ids = count(1)
+        self._ids = count(time.time_ns() // 1000)  # no request is mistaken for one of an earlier server's
         self._waiting: dict[str, deque[str]] = {}
         self._open: dict[str, Request] = {}  # by id, the oldest first
         self._closed = False

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from multilang.drpc import thrift
 from multilang.drpc.connection import CLIENT_PORT, HTTP_PORT, INVOCATIONS_PORT
-from multilang.drpc.errors import DRPCConnectionError, DRPCExecutionException
-from multilang.drpc.http import answer_http
+from multilang.drpc.errors import INTERNAL_ERROR, DRPCConnectionError, DRPCExecutionException
+from multilang.drpc.http import answer_http, until_end
 from multilang.drpc.requests import MAX_WAITING, TIMEOUT_SECS, Requests
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class DRPCServer:
         name, serial, fields = message.name, message.serial, message.fields
         result: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         try:
-            id = self.add(fields.get(1), fields.get(2), result)
+            id = self.add(_text(fields, 1), _text(fields, 2), result)
             await asyncio.wait((result, head), return_when=asyncio.FIRST_COMPLETED)
             if not result.done() and head.exception() is not None:
                 self.requests.forget(id)
@@ -184,10 +184,11 @@ class DRPCServer:
         except DRPCExecutionException as problem:
             return thrift.encode(thrift.REPLY, name, serial, {1: thrift.fields_of(problem)})
 
-    def add(self, function: Any, arguments: Any, result: asyncio.Future[str]) -> str:
+    def add(self, function: str, arguments: str, result: asyncio.Future[str]) -> str:
         """A request whose end the future gets. Raises DRPCExecutionException when it can't be taken."""
-        if not isinstance(function, str) or not function:
-            raise DRPCExecutionException("a request must name a function", 0)
+        if not function:
+            raise DRPCExecutionException("a request must name a function", INTERNAL_ERROR)
+        _check_size("the arguments", arguments)
         loop = asyncio.get_running_loop()
 
         def done(text: str | None, problem: DRPCExecutionException | None) -> None:
@@ -196,7 +197,7 @@ class DRPCServer:
             except RuntimeError:
                 pass  # the loop is closed: nobody waits any more
 
-        return self.requests.add(function, arguments if isinstance(arguments, str) else "", done)
+        return self.requests.add(function, arguments, done)
 
     async def _topology(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
@@ -208,25 +209,39 @@ class DRPCServer:
         name, fields = message.name, message.fields
         answer: dict[int, Any] = {}
         if name == "fetchRequest":
-            id, arguments = self.requests.fetch(fields.get(1, "")) or ("", "")
+            id, arguments = self.requests.fetch(_text(fields, 1)) or ("", "")
             answer = {0: {1: arguments, 2: id}}
         elif name == "result":
-            self.requests.result(fields.get(1, ""), fields.get(2, ""))
+            self._result(_text(fields, 1), _text(fields, 2))
         elif name == "failRequest":
-            self.requests.fail(fields.get(1, ""))
+            self.requests.fail(_text(fields, 1))
         elif name == "failRequestV2":
-            self.requests.fail(fields.get(1, ""), thrift.exception_of(fields.get(2, {})))
+            problem = fields.get(2)
+            self.requests.fail(_text(fields, 1), thrift.exception_of(problem) if isinstance(problem, dict) else None)
         else:
             return _unknown(message)
         return thrift.encode(thrift.REPLY, name, message.serial, answer)
+
+    def _result(self, id: str, text: str) -> None:
+        try:
+            _check_size("the result", text)
+        except DRPCExecutionException as problem:
+            self.requests.fail(id, problem)
+        else:
+            self.requests.result(id, text)
 
     async def _http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async def execute(function: str, arguments: str) -> str:
             result: asyncio.Future[str] = asyncio.get_running_loop().create_future()
             id = self.add(function, arguments, result)
+            gone = asyncio.ensure_future(until_end(reader))
             try:
+                await asyncio.wait((result, gone), return_when=asyncio.FIRST_COMPLETED)
+                if not result.done():
+                    raise EOFError("the client hung up")
                 return await result
             finally:
+                gone.cancel()
                 self.requests.forget(id)
 
         await answer_http(reader, writer, execute)
@@ -239,6 +254,19 @@ def _settle(future: asyncio.Future[str], text: str | None, problem: DRPCExecutio
         future.set_exception(problem)
     else:
         future.set_result(text or "")
+
+
+def _text(fields: dict[int, Any], number: int) -> str:
+    """A field that should be text; what is missing, or something else, is none."""
+    value = fields.get(number)
+    return value if isinstance(value, str) else ""
+
+
+def _check_size(what: str, text: str) -> None:
+    """Raise for what would fit into no message to the other side."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > thrift.MAX_TEXT:
+        raise DRPCExecutionException(f"{what} of {size} bytes: at most {thrift.MAX_TEXT} can be sent", INTERNAL_ERROR)
 
 
 def _unknown(message: thrift.Message) -> bytes:

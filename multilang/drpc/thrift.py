@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_FRAME = 16384000  # Thrift's own bound, bytes
+MAX_TEXT = MAX_FRAME - 4096  # of one text in it: there is room for the rest of any message
 CALL, REPLY, EXCEPTION = 1, 2, 3
 STOP, I32, STRING, STRUCT = 0, 8, 11, 12
 UNKNOWN_METHOD, ANSWER_MISSING = 1, 5
@@ -134,6 +135,14 @@ def _get(data: bytes, at: int, kind: int, deep: int) -> tuple[Any, int]:
 # ---- calls and answers, by what they mean ----
 
 
+def request(function: str, arguments: str) -> dict[int, Any]:
+    """The fields of a call of ``execute``. Raises TypeError for what is no text."""
+    for what, text in (("function is named by", function), ("arguments are", arguments)):
+        if not isinstance(text, str):
+            raise TypeError(f"a DRPC request's {what} text, not {type(text).__name__}; write json.dumps(...)")
+    return {1: function, 2: arguments}
+
+
 def answer_of(message: Message, name: str, serial: int) -> Any:
     """What a call gave: text, a dict, or None. Raises what the server raised."""
     if message.kind == EXCEPTION:
@@ -149,9 +158,11 @@ def answer_of(message: Message, name: str, serial: int) -> Any:
     return fields.get(0)
 
 
-def exception_of(fields: dict[int, Any]) -> DRPCExecutionException:
+def exception_of(struct: Any) -> DRPCExecutionException:
     """Storm's exception, of its struct."""
-    return DRPCExecutionException(str(fields.get(1, "")), fields.get(2))
+    fields = struct if isinstance(struct, dict) else {}
+    code = fields.get(2)
+    return DRPCExecutionException(str(fields.get(1, "")), code if isinstance(code, int) else None)
 
 
 def fields_of(problem: DRPCExecutionException) -> dict[int, Any]:

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import threading
 import time
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 import thriftpy2
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from thriftpy2.protocol import TBinaryProtocolFactory
 from thriftpy2.rpc import make_client
 from thriftpy2.transport import TFramedTransportFactory
 
-from multilang.drpc import AsyncDRPCClient, DRPCClient, DRPCConnectionError, DRPCExecutionException, DRPCServer
+from multilang.drpc import (
+    AsyncDRPCClient,
+    DRPCClient,
+    DRPCConnectionError,
+    DRPCExecutionException,
+    DRPCServer,
+    DRPCTimeoutError,
+)
 from multilang.drpc.places import Remote
+from multilang.drpc.thrift import CALL, MAX_TEXT, encode
 from tests.cli.command import ROOT, multilang
 
 LIMIT = 60.0
+SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 IDL = thriftpy2.load(str(Path(ROOT) / "multilang/drpc/drpc.thrift"), module_name="multilang_drpc_test_thrift")
 
 
@@ -194,16 +207,107 @@ def test_the_end_of_the_server_is_told():
 
 def test_a_client_that_is_gone_is_forgotten(server):
     client = DRPCClient(port=server.port, timeout=0.3)
-    with pytest.raises(DRPCConnectionError, match=r"0\.3 seconds"):
+    with pytest.raises(DRPCTimeoutError, match=r"0\.3 seconds"):
         client.execute("f", "a")
     fetched(lambda _: True if not len(server.requests) else None, "f")
     assert server.requests.waiting == {}
 
 
+def test_an_http_client_that_hangs_up_is_forgotten(server):
+    for fetched_before in (False, True):
+        with socket.create_connection(("127.0.0.1", server.http_port), LIMIT) as wire:
+            wire.sendall(b"GET /drpc/f/a HTTP/1.1\r\nHost: here\r\n\r\n")
+            fetched(lambda _: len(server.requests) or None, "f")
+            if fetched_before:
+                fetched(server.requests.fetch, "f")
+        fetched(lambda _: True if not len(server.requests) else None, "f")
+        assert server.requests.waiting == {}
+
+
+def test_a_client_that_reads_nothing_keeps_nobody_from_an_answer(server):
+    with answering(server, answer=lambda text: text * 1_000_000), ExitStack() as stack:
+        frame = encode(CALL, "execute", 1, {1: "double", 2: "abcdefgh"})
+        for _ in range(20):
+            wire = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), LIMIT))
+            wire.sendall(frame)
+        with DRPCClient(port=server.port) as client:
+            assert client.execute("double", "a") == "a" * 1_000_000
+        fetched(lambda _: True if not len(server.requests) else None, "double")
+
+
+def test_a_server_that_was_started_anew_is_found_by_the_next_call_and_mixes_nothing_up(server):
+    ports = {"port": server.port, "invocations_port": server.invocations_port, "http_port": None}
+
+    async def calls(client):
+        return await asyncio.gather(*(client.execute("double", str(n)) for n in range(5)))
+
+    async def over_a_restart():
+        async with AsyncDRPCClient(port=ports["port"]) as many:
+            with answering(server):
+                before = await calls(many)
+            await asyncio.to_thread(server.close)
+            with DRPCServer(**ports) as another, answering(another):
+                return before, await calls(many)
+
+    with DRPCClient(port=server.port) as client:
+        with answering(server):
+            assert client.execute("double", "a") == "aa"
+        stale = server.requests.add("late", "", lambda *_: None)
+        before, after = asyncio.run(over_a_restart())
+        assert before == after == [str(n) * 2 for n in range(5)]
+        with DRPCServer(**ports) as another, answering(another):
+            assert client.execute("double", "b") == "bb"
+            assert int(another.requests.add("later", "", lambda *_: None)) > int(stale)
+
+
+def test_what_is_too_long_for_thrift_is_refused_and_what_just_fits_is_not(server):
+    text = "x" * (MAX_TEXT + 1)
+    with answering(server, answer=lambda text: text), DRPCClient(port=server.port) as client:
+        assert client.execute("double", text[1:]) == text[1:]
+        with pytest.raises(DRPCExecutionException, match=f"{MAX_TEXT + 1} bytes") as caught:
+            client.execute("double", text)
+        assert caught.value.kind == "INTERNAL_ERROR"
+        assert http(server, "/drpc/double", text.encode())[0] == 500
+    with (
+        answering(server, answer=lambda _: text),
+        DRPCClient(port=server.port) as client,
+        pytest.raises(DRPCExecutionException, match=f"the result of {MAX_TEXT + 1} bytes"),
+    ):
+        client.execute("double", "a")
+
+
+def test_arguments_are_text(server):
+    with DRPCClient(port=server.port) as client, pytest.raises(TypeError, match="arguments are text, not int"):
+        client.execute("double", 5)
+    with pytest.raises(TypeError, match="named by text, not NoneType"):
+        asyncio.run(AsyncDRPCClient(port=server.port).execute(None, "a"))
+
+
+VALUES = st.recursive(
+    st.one_of(st.text(max_size=5), st.integers(-(2**31), 2**31 - 1)),
+    lambda inner: st.dictionaries(st.integers(0, 5), inner, max_size=4),
+    max_leaves=6,
+)
+CALLS = st.sampled_from(["execute", "fetchRequest", "result", "failRequest", "failRequestV2", "", "other"])
+
+
+@given(CALLS, st.dictionaries(st.integers(0, 4), VALUES, max_size=4), st.integers(0, 40), st.binary(max_size=3))
+@settings(max_examples=2000 if SOAK else 150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_fields_of_any_kind_are_an_answer_or_the_end_of_the_connection(server, caplog, name, fields, at, bytes):
+    frame = bytearray(encode(CALL, name, 7, fields))
+    frame[4 + at : 4 + at + len(bytes)] = bytes[: max(0, len(frame) - 4 - at)]
+    for port in (server.port, server.invocations_port):
+        with socket.create_connection(("127.0.0.1", port), LIMIT) as wire:
+            wire.sendall(frame)
+            wire.shutdown(socket.SHUT_WR)
+            while wire.recv(1 << 16):
+                pass
+    fetched(lambda _: True if not len(server.requests) else None, "nothing is left")
+    assert not caplog.records  # asyncio's, of an exception that nobody expected
+
+
 @pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, b"\0\0\0\x05hello", b"\0\0\0\x01"])
 def test_what_is_no_thrift_ends_its_connection_and_nothing_else(server, data):
-    import socket
-
     for port in (server.port, server.invocations_port):
         with socket.create_connection(("127.0.0.1", port), LIMIT) as wire:
             wire.sendall(data)
@@ -223,6 +327,15 @@ def test_nobody_there_is_said_in_one_line():
     shown = multilang("drpc", "call", "f", "a", "--port", port)
     assert shown.returncode == 69
     assert "Traceback" not in shown.stderr
+
+
+def test_no_result_in_time_is_a_status_of_its_own_by_whoevers_time():
+    with DRPCServer(port=0, invocations_port=0, http_port=None, timeout_secs=1) as server:
+        mine = multilang("drpc", "call", "f", "a", "--port", server.port, "--timeout", "0.2")
+        its = multilang("drpc", "call", "f", "a", "--port", server.port)
+    assert (mine.returncode, its.returncode) == (124, 124)
+    assert mine.stderr == f"Error: no answer of 127.0.0.1:{server.port} within 0.2 seconds\n"
+    assert its.stderr == "Error: SERVER_TIMEOUT: no result of 'f' within 1 seconds\n"
 
 
 def test_a_port_that_is_taken_is_named(server):
