@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from multilang.shipping.cluster.artifacts import cache_folder, fetch_jars, java, storm_jars
+from multilang.shipping.cluster.artifacts import cache_folder, fetch_jars, storm_jars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -117,14 +117,25 @@ class ZooKeeperServer(Server):
             "tickTime": 500,  # ms; a session lasts from 2 to 20 of them
             "admin.enableServer": "false",
             "4lw.commands.whitelist": "ruok",
+            "maxClientCnxns": 0,
         }
         (self.folder / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         main = "org.apache.storm.shade.org.apache.zookeeper.server.ZooKeeperServerMain"
         path = f"{storm_jars() / 'lib'}/*"
-        return [java() or "java", "-Xmx96m", *_JVM, "-cp", path, main, str(self.folder / "zoo.cfg")]
+        return ["java", "-Xmx96m", *_JVM, "-cp", path, main, str(self.folder / "zoo.cfg")]
 
     def answers(self) -> bool:
         return self.says(b"ruok", b"imok")
+
+    @property
+    def conf(self) -> dict[str, object]:
+        """What a topology needs to keep its transactions here."""
+        return {
+            "multilang.transactional.store": "zookeeper",
+            "transactional.zookeeper.servers": ["127.0.0.1"],
+            "transactional.zookeeper.port": self.port,
+            "storm.zookeeper.session.timeout": 2000,
+        }
 
 
 class KafkaServer(Server):
@@ -169,12 +180,20 @@ class KafkaServer(Server):
         return f"127.0.0.1:{self.port}"
 
     def _java(self, main: str) -> list[str]:
-        return [java() or "java", "-Xmx256m", *_JVM, "-cp", f"{self.jars()}/*", main]
+        return ["java", "-Xmx256m", *_JVM, "-cp", f"{self.jars()}/*", main]
+
+    @classmethod
+    def is_here(cls) -> bool:
+        return cls._folder().is_dir()
+
+    @classmethod
+    def _folder(cls) -> Path:
+        return cache_folder() / f"kafka-{cls.version}"
 
     @classmethod
     def jars(cls) -> Path:
         """They are fetched once, and are there whole or not at all."""
-        folder = cache_folder() / f"kafka-{cls.version}"
+        folder = cls._folder()
         if not folder.is_dir():
             folder.parent.mkdir(parents=True, exist_ok=True)
             part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{folder.name}-"))
@@ -191,7 +210,7 @@ def running(kind: type[S], folder: Path, *programs: str) -> Iterator[S]:
     """What a fixture yields; skips, or in CI fails, where one of the programs is not here."""
     missing = [each for each in programs if shutil.which(each) is None]
     if missing:
-        reason = f"no {' and no '.join(missing)} here, which {kind.name} needs"
+        reason = f"no {' and no '.join(missing)} here, which tests with {kind.name} need"
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
