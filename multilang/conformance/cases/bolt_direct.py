@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import MEASURED, PAGE, Section
-from multilang.conformance.world import DIRECT_TASKS
+from multilang.conformance.case import PAGE, Section
+from multilang.conformance.cases.direct import TO, one_that_asks_behind, two_tasks, watched
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
 
 section = Section("bolt/direct", "Direct emits", f"{PAGE}, Bolts: task")
-TO, TOO = DIRECT_TASKS
 
-
-@section.must("a direct emit", "task names the task, of which Storm takes the lower 32 bits.", steps="emit direct")
-def _(t: Talk) -> None:
-    [out] = t.perform(
-        [["emit", ["x"], {"stream": "direct", "task": TO}], ["emit", ["y"], {"stream": "direct", "task": TOO}]]
-    )
-    came = [[message.stream, message.task, message.values] for message in out.emits]
-    t.same(came, [["direct", TO, ["x"]], ["direct", TOO, ["y"]]], "task, stream or values are others")
+two_tasks(section)
 
 
 @section.must("no task ids come", "A direct emit has no answer: the bolt does not wait for one.", steps="emit direct")
@@ -31,15 +23,7 @@ def _(t: Talk) -> None:
     t.settle()
 
 
-@section.must(
-    "a direct emit before one that asks",
-    "The task ids that come are those of the emit without a task.",
-    steps="emit direct ids",
-)
-def _(t: Talk) -> None:
-    [out] = t.perform([["emit", ["a"], {"stream": "direct", "task": TO}], ["emit", ["b"], {"ids": True}]])
-    place = next(iter(t.answers))
-    t.same(out.values[-1], [["ids", t.answers[place]]], "the task ids went astray")
+one_that_asks_behind(section)
 
 
 @section.must("an anchored direct emit", "A direct emit is anchored as any other.", steps="emit direct")
@@ -53,38 +37,4 @@ def _(t: Talk) -> None:
     t.same([message.anchors for message in t.received.emits], [[id], []], "the anchors are others")
 
 
-section.watch(
-    "MUST",
-    "direct.type",
-    "task is an integer",
-    "Storm casts it: a string or 9.0 halts the worker.",
-    "Storm's JsonSerializer",
-)
-section.watch(
-    "MUST",
-    "direct.grouping",
-    "a direct emit goes to a direct grouping",
-    "To a task whose grouping is another it halts the worker.",
-    f"{MEASURED} (task_not_direct)",
-)
-section.watch(
-    "MUST",
-    "direct.regular",
-    "a direct stream has direct emits",
-    "An emit without a task to a stream with a direct grouping halts the worker.",
-    f"{MEASURED} (direct_without_task)",
-)
-section.watch(
-    "SHOULD",
-    "direct.nobody",
-    "the task exists",
-    "Storm drops a tuple to a task that is not there, in silence.",
-    f"{MEASURED} (task_nobody)",
-)
-section.watch(
-    "SHOULD",
-    "direct.plain",
-    "a form of the task that every Storm reads",
-    "Storm 2.6.0 to 2.8.8 parses a small task id to an Integer, casts it to a Long, and halts; task + 2**32 is narrowed to the task.",
-    f"{MEASURED} (task_int)",
-)
+watched(section, plain="task_int")
