@@ -25,6 +25,29 @@ def asking(t: Talk, count: int) -> list[Message]:
     return t.wait(lambda: t.owed if len(t.owed) >= count else None, f"{count} emits that want task ids")
 
 
+def reach_the_emit(t: Talk, answer: bytes, ids: list[int]) -> None:
+    """One emit that asks, and these bytes as its answer: user code is given these task ids."""
+    t.handshake()
+    t.holds_ids = True
+    id = t.steps(["emit", ["x"], IDS])
+    asking(t, 1)
+    t.say(answer)
+    del t.owed[:]
+    t.holds_ids = False
+    t.finished(id)
+    t.same(said(t), [ids], "user code got other task ids")
+
+
+def wants_none(t: Talk) -> None:
+    """An emit whose task ids nobody reads says so."""
+    [out] = t.perform([["emit", ["x"]]])
+    t.same(
+        [message.value.get("need_task_ids") for message in out.emits],
+        [False],
+        "task ids are asked for that nobody reads",
+    )
+
+
 @section.must(
     "task ids are no tuple",
     "An array is the task ids of an emit: it is taken, and the next tuple is worked on.",
@@ -40,28 +63,12 @@ def _(t: Talk) -> None:
     "task ids reach the emit", "Whoever emits and asks for the task ids gets those of that emit.", steps="emit ids"
 )
 def _(t: Talk) -> None:
-    t.handshake()
-    t.holds_ids = True
-    id = t.steps(["emit", ["x"], IDS])
-    asking(t, 1)
-    t.say(framed("[7]"))
-    del t.owed[:]
-    t.holds_ids = False
-    t.finished(id)
-    t.same(said(t), [[7]], "user code got other task ids")
+    reach_the_emit(t, framed("[7]"), [7])
 
 
 @section.must("several tasks", "A tuple may go to many tasks: all are in the array.", steps="emit ids")
 def _(t: Talk) -> None:
-    t.handshake()
-    t.holds_ids = True
-    id = t.steps(["emit", ["x"], IDS])
-    asking(t, 1)
-    t.say(framed("[7,5,6]"))
-    del t.owed[:]
-    t.holds_ids = False
-    t.finished(id)
-    t.same(said(t), [[7, 5, 6]], "user code got other task ids")
+    reach_the_emit(t, framed("[7,5,6]"), [7, 5, 6])
 
 
 @section.must("no task", "A stream that nobody subscribes to answers with an empty array.", steps="emit ids")
@@ -150,15 +157,7 @@ def _(t: Talk) -> None:
 
 @section.must("task ids over several lines", "An array is JSON as every message: it may span lines.", steps="emit ids")
 def _(t: Talk) -> None:
-    t.handshake()
-    t.holds_ids = True
-    id = t.steps(["emit", ["x"], IDS])
-    asking(t, 1)
-    t.say(b"[\n 5 ,\n 6\n]\nend\n")
-    del t.owed[:]
-    t.holds_ids = False
-    t.finished(id)
-    t.same(said(t), [[5, 6]], "user code got other task ids")
+    reach_the_emit(t, b"[\n 5 ,\n 6\n]\nend\n", [5, 6])
 
 
 @section.must(
@@ -173,16 +172,9 @@ def _(t: Talk) -> None:
     t.settle()
 
 
-@section.should(
+section.should(
     "it says when it wants none",
     "need_task_ids: false saves Storm and the bolt a message for each emit whose task ids nobody reads.",
     steps="emit",
     source="Storm's ShellBolt since 0.9.3",
-)
-def _(t: Talk) -> None:
-    [out] = t.perform([["emit", ["x"]]])
-    t.same(
-        [message.value.get("need_task_ids") for message in out.emits],
-        [False],
-        "task ids are asked for that nobody reads",
-    )
+)(wants_none)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.conformance.case import MEASURED, PAGE, Section
-from multilang.conformance.cases.bolt_task_ids import said
+from multilang.conformance.cases.bolt_task_ids import said, wants_none
 from multilang.conformance.world import framed
 
 if TYPE_CHECKING:
@@ -108,16 +108,9 @@ def _(t: Talk) -> None:
     t.emitted(t.received, [[1], [2]], "the emits are others")
 
 
-@section.should(
+section.should(
     "it says when it wants none",
     "need_task_ids: false saves Storm and the spout a message for each emit whose task ids nobody reads.",
     steps="emit",
     source="Storm's ShellSpout since 0.9.3",
-)
-def _(t: Talk) -> None:
-    [out] = t.perform([["emit", ["x"]]])
-    t.same(
-        [message.value.get("need_task_ids") for message in out.emits],
-        [False],
-        "task ids are asked for that nobody reads",
-    )
+)(wants_none)
