@@ -24,18 +24,8 @@ def components(library):
     class Bolt(Common, BoltSteps, library.Bolt):
         auto_anchor = auto_ack = auto_fail = False
 
-        def initialize(self, conf, context):
-            self.conf, self.context, self.kept = conf, context, {}
-
-        def process(self, tup):
-            self.work_on(tup)
-
         def process_tick(self, tup):
             self.ack(tup)
-
-        def do_emit(self, values, options=None):
-            options = options or {}
-            self.send(values, options, anchors=[self.named(name) for name in options.get("anchors", ["this"])])
 
         def do_ack(self, name="this"):
             self.finish(self.ack, name)
@@ -44,27 +34,9 @@ def components(library):
             self.finish(self.fail, name)
 
     class Spout(Common, SpoutSteps, library.Spout):
-        def initialize(self, conf, context):
-            self.conf, self.context = conf, context
-            self.prepare(conf)
+        id_word = "tup_id"
 
         def next_tuple(self):
             self.obey_next()
-
-        def ack(self, tup_id):
-            self.obey(self.on.get("ack", []), "ack", tup_id)
-
-        def fail(self, tup_id):
-            self.obey(self.on.get("fail", []), "fail", tup_id)
-
-        def activate(self):
-            self.obey(self.on.get("activate", []), "activate", "")
-
-        def deactivate(self):
-            self.obey(self.on.get("deactivate", []), "deactivate", "")
-
-        def do_emit(self, values, options=None):
-            options = options or {}
-            self.send(values, options, **({"tup_id": options["id"]} if "id" in options else {}))
 
     return {"bolt": Bolt, "spout": Spout}

@@ -34,6 +34,12 @@ class BoltSteps(Steps):
 
     knows = [*Steps.knows, "ack", "fail", "keep", "tuple"]
 
+    def initialize(self, conf, context):
+        self.conf, self.context, self.kept = conf, context, {}
+
+    def process(self, tup):
+        self.work_on(tup)
+
     def work_on(self, tup):
         self.this, self.open = tup, True
         values = list(tup.values)
@@ -43,6 +49,10 @@ class BoltSteps(Steps):
 
     def named(self, name):
         return self.this if name == "this" else self.kept[name]
+
+    def do_emit(self, values, options=None):
+        options = options or {}
+        self.send(values, options, anchors=[self.named(name) for name in options.get("anchors", ["this"])])
 
     def finish(self, how, name):
         if name == "this":
@@ -59,9 +69,13 @@ class BoltSteps(Steps):
 
 
 class SpoutSteps(Steps):
-    knows = [*Steps.knows, "heard"]
+    """The libraries call ``ack`` and its like; ``id_word`` is what an emit's message id is called."""
 
-    def prepare(self, conf):
+    knows = [*Steps.knows, "heard"]
+    id_word = "id"
+
+    def initialize(self, conf, context):
+        self.conf, self.context = conf, context
         self.script = iter(conf.get("conformance.script", []))
         self.on = conf.get("conformance.on", {})
 
@@ -71,6 +85,22 @@ class SpoutSteps(Steps):
 
     def obey_next(self):
         self.obey(next(self.script, [["sleep", 0.002]]), "next", "")
+
+    def ack(self, id):
+        self.obey(self.on.get("ack", []), "ack", id)
+
+    def fail(self, id):
+        self.obey(self.on.get("fail", []), "fail", id)
+
+    def activate(self):
+        self.obey(self.on.get("activate", []), "activate", "")
+
+    def deactivate(self):
+        self.obey(self.on.get("deactivate", []), "deactivate", "")
+
+    def do_emit(self, values, options=None):
+        options = options or {}
+        self.send(values, options, **({self.id_word: options["id"]} if "id" in options else {}))
 
     def do_heard(self):
         self.do_emit([self.heard])

@@ -30,16 +30,6 @@ class Common:
 class Bolt(Common, BoltSteps, storm.Bolt):
     knows = [*BoltSteps.knows, "error"]
 
-    def initialize(self, conf, context):
-        self.conf, self.context, self.kept = conf, context, {}
-
-    def process(self, tup):
-        self.work_on(tup)
-
-    def do_emit(self, values, options=None):
-        options = options or {}
-        self.send(values, options, anchors=[self.named(name) for name in options.get("anchors", ["this"])])
-
     def do_ack(self, name="this"):
         self.finish(storm.ack, name)
 
@@ -50,28 +40,8 @@ class Bolt(Common, BoltSteps, storm.Bolt):
 class Spout(Common, SpoutSteps, storm.Spout):
     knows = [*SpoutSteps.knows, "error"]
 
-    def initialize(self, conf, context):
-        self.conf, self.context = conf, context
-        self.prepare(conf)
-
     def nextTuple(self):  # noqa: N802 - storm.py's spelling
         self.obey_next()
-
-    def ack(self, id):
-        self.obey(self.on.get("ack", []), "ack", id)
-
-    def fail(self, id):
-        self.obey(self.on.get("fail", []), "fail", id)
-
-    def activate(self):
-        self.obey(self.on.get("activate", []), "activate", "")
-
-    def deactivate(self):
-        self.obey(self.on.get("deactivate", []), "deactivate", "")
-
-    def do_emit(self, values, options=None):
-        options = options or {}
-        self.send(values, options, **({"id": options["id"]} if "id" in options else {}))
 
 
 if __name__ == "__main__":
