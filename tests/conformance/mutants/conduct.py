@@ -1,0 +1,97 @@
+"""Faults with logs, errors, metrics, input and output, and the end."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from .registry import Bolt, Spout, mutant
+
+
+@mutant("bolt", "common/log/6")
+class LogsObjects(Bolt):
+    def do_log(self, text, level=2):
+        self.send({"command": "log", "msg": {"text": text}, "level": level})
+
+
+@mutant("bolt", "common/log/8")
+class LevelsAsWords(Bolt):
+    def do_log(self, text, level=2):
+        self.send({"command": "log", "msg": text, "level": ["trace", "debug", "info", "warn", "error"][level]})
+
+
+@mutant("bolt", "common/log/2")
+class CutsLogsAtTheLine(Bolt):
+    def do_log(self, text, level=2):
+        super().do_log(text.partition("\n")[0], level)
+
+
+@mutant("spout", "common/error/3")
+class EndsOnAnError(Spout):
+    def do_error(self, text):
+        super().do_error(text)
+        sys.exit(1)
+
+
+@mutant("bolt", "common/error/6")
+class SwallowsExceptions(Bolt):
+    def do_throw(self, text):
+        self.is_open = False
+
+
+@mutant("bolt", "common/metrics/3")
+class UnknownMetric(Bolt):
+    def do_metric(self, name, params):
+        super().do_metric("nosuch", params)
+
+
+@mutant("bolt", "common/io/9")
+class HoldsOutputBack(Bolt):
+    """Its output is written when the next input is there."""
+
+    held = b""
+
+    def write(self, data):
+        self.held += data
+        if b'"pid"' in data or b'"sync"' in data:
+            self.write_held()
+
+    def write_held(self):
+        data, self.held = self.held, b""
+        super().write(data)
+
+    def read_message(self):
+        message = super().read_message()
+        self.write_held()
+        return message
+
+
+@mutant("bolt", "common/io/13")
+class PrintsWhatUsersPrint(Bolt):
+    def do_print(self, text):
+        self.write(text.encode() + b"\n")
+
+
+@mutant("bolt", "common/end/1")
+class LivesOnWithoutInput(Bolt):
+    def read_message(self):
+        try:
+            return super().read_message()
+        except SystemExit:
+            time.sleep(3600)
+
+
+@mutant("spout", "common/end/4")
+class IgnoresSigterm(Spout):
+    def run(self):
+        import signal
+
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        super().run()
+
+
+@mutant("bolt", "common/unknown/2")
+class MessageWithoutCommand(Bolt):
+    def do_ack(self, name="this"):
+        super().do_ack(name)
+        self.send({"done": True})

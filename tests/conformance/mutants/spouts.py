@@ -1,0 +1,112 @@
+"""Faults of spouts."""
+
+from __future__ import annotations
+
+from .registry import Spout, mutant
+
+
+@mutant("spout", "spout/direct/2")
+class DirectEmitsAreUnreliable(Spout):
+    def emit(self, values, options, message):
+        super().emit(values, options, {} if "task" in options else message)
+
+
+@mutant("spout", "spout/commands/1")
+class SpoutWithoutSync(Spout):
+    def send(self, message):
+        if message.get("command") != "sync":
+            super().send(message)
+
+
+@mutant("spout", "spout/sync/2")
+class SyncTwice(Spout):
+    def send(self, message):
+        super().send(message)
+        if message.get("command") == "sync":
+            super().send(message)
+
+
+@mutant("spout", "spout/sync/1")
+class SyncFirst(Spout):
+    def obey(self, message):
+        self.early = True
+        self.send({"command": "sync"})
+        self.early = False
+        super().obey(message)
+
+    def send(self, message):
+        if message.get("command") != "sync" or self.early:
+            super().send(message)
+
+
+@mutant("spout", "spout/sync/6")
+class EmitsAfterTheSync(Spout):
+    def obey(self, message):
+        super().obey(message)
+        if message["command"] == "deactivate":
+            self.send({"command": "emit", "tuple": ["late"], "need_task_ids": False})
+
+
+@mutant("spout", "spout/commands/4")
+class DoesNotKnowActivate(Spout):
+    def obey(self, message):
+        if message["command"] in ("next", "ack", "fail"):
+            super().obey(message)
+
+
+@mutant("spout", "spout/commands/20")
+class SpoutThatAcks(Spout):
+    def obey(self, message):
+        if message["command"] == "ack":
+            self.send({"command": "ack", "id": message["id"]})
+        super().obey(message)
+
+
+@mutant("spout", "spout/commands/14")
+class MessageIdsAreTexts(Spout):
+    def obey(self, message):
+        if "id" in message:
+            message["id"] = str(message["id"])
+        super().obey(message)
+
+
+@mutant("spout", "spout/commands/15")
+class AckIsFail(Spout):
+    def obey(self, message):
+        if message["command"] == "fail":
+            message["command"] = "ack"
+        super().obey(message)
+
+
+@mutant("spout", "spout/emit/1")
+class AlwaysReliable(Spout):
+    def emit(self, values, options, message):
+        super().emit(values, options, {"id": "0", **message})
+
+
+@mutant("spout", "spout/emit/2")
+class NeverReliable(Spout):
+    def emit(self, values, options, message):
+        super().emit(values, options, {})
+
+
+@mutant("spout", "spout/emit/3")
+class IdsBecomeTexts(Spout):
+    def emit(self, values, options, message):
+        if "id" in message:
+            message["id"] = str(message["id"])
+        super().emit(values, options, message)
+
+
+@mutant("spout", "spout/task_ids/5")
+class BlocksForTaskIds(Spout):
+    """As storm.py: an ack that comes before the task ids waits for them, and Storm for the ack's sync."""
+
+    def came_meanwhile(self, message):
+        self.waiting.append(message)
+
+
+@mutant("spout", "spout/sync/7")
+class NeverSleeps(Spout):
+    def do_sleep(self, seconds):
+        pass
