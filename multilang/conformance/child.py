@@ -2,7 +2,7 @@
 
 A program that is tested may do anything: never read, never stop writing, close its output and live on, ignore SIGTERM,
 leave processes behind. So both pipes are moved by one poll loop with bounded buffers, and the end is SIGKILL to its
-whole process group.
+whole process group, and to whatever left that.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import termios
 from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING
+
+from multilang.conformance.descendants import kill_marked, new_mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +37,7 @@ class Child:
     """A started program in a process group of its own."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str] | None = None, cwd: str | None = None) -> None:
+        self._mark = new_mark()
         try:
             self._process = subprocess.Popen(
                 list(command),
@@ -44,7 +47,7 @@ class Child:
                 bufsize=0,
                 start_new_session=True,
                 cwd=cwd,
-                env=None if not env else {**os.environ, **env},
+                env={**os.environ, **(env or {}), self._mark: "1"},
             )
         except (OSError, ValueError) as error:
             raise CannotStart(f"{command[0]}: {getattr(error, 'strerror', None) or error}") from None
@@ -60,6 +63,7 @@ class Child:
         self._outgoing: deque[tuple[bytes, bool]] = deque()
         self.unread = bytearray()  # what it wrote and nobody took yet
         self.reading = True  # False: its output is left in the pipe
+        self.reading_error = True  # the same for its standard error
         self.output_ended = False
         self.flooded = False
         self.broken_pipe = False  # it closed its input, or is gone
@@ -111,7 +115,7 @@ class Child:
         reading = self.reading and not self.output_ended and not self.flooded
         if reading and self._stdout is not None:
             poll.register(self._stdout, select.POLLIN)
-        if self._stderr is not None:
+        if self._stderr is not None and self.reading_error:
             poll.register(self._stderr, select.POLLIN)
         left = max(0.0, until - monotonic())
         if waiting_for_reader:
@@ -192,7 +196,7 @@ class Child:
             os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """The end of it and of all processes of its group, at once."""
+        """The end of it and of all processes that it started, at once."""
         if self._gone:
             return
         self.status()
@@ -201,6 +205,7 @@ class Child:
         except (ProcessLookupError, PermissionError):
             pass  # PermissionError: macOS, where nothing but an ended leader is left
         self._process.wait()
+        kill_marked(self._mark)
         self._gone = True
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:

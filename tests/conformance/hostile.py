@@ -96,6 +96,16 @@ def leaves_children() -> None:
     time.sleep(3600)
 
 
+def leaves_daemons() -> None:
+    """Each in a session of its own, one of them without a parent: as a program does that makes itself a daemon."""
+    for parent in ("", "import os; os.fork() and os._exit(0); "):
+        code = f"import os; os.setsid(); {parent}os.execv({sys.executable!r}, {[sys.executable, *sys.argv]!r})"
+        code = code.replace("'leaves_daemons'", "'never_reads'")
+        subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    answer()
+    time.sleep(3600)
+
+
 def speaks_binary() -> None:
     os.write(1, bytes(range(256)) * 100 + b"\nend\n" * 50)
     time.sleep(3600)

@@ -18,6 +18,7 @@ LIMIT = 2.0  # seconds: these programs never answer, and only that limit ends th
 NAMES = [
     *("never_reads", "ignores_sigterm", "floods", "floods_with_messages", "a_hundred_megabytes_without_a_line"),
     *("floods_stderr", "closes_stdout", "closes_stdin", "exits_at_once", "kills_itself", "leaves_children"),
+    "leaves_daemons",
     *("speaks_binary", "strange_shapes", "nests_deep", "takes_the_folder_away"),
 ]
 
