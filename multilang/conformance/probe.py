@@ -16,6 +16,7 @@ _ANSWER = re.compile(r'\["conformance",\s*\d+,\s*\[[^\[\]]*\]\]')
 # many times as long as all took until then, since a busy machine is slow with this, too.
 _AFTER = 1.0
 _TIMES = 3
+_NEXTS = 5  # answered, make a spout of what is silent as a bolt; a bolt that syncs by a timer has shown it by then
 
 
 class Undecided(Exception):
@@ -23,28 +24,30 @@ class Undecided(Exception):
 
 
 def kind_of(programs: Programs) -> str:
-    """Who answers a next with a sync is a "spout", who answers so a heartbeat alone is a "bolt"."""
+    """Who answers each next with a sync is a "spout", who answers a heartbeat so, or syncs unasked, is a "bolt"."""
     timeout = programs.target.timeout
     with (
         programs.talk(timeout, kind="spout", contract=False) as spout,
         programs.talk(timeout, kind="bolt", contract=False) as bolt,
     ):
         start = monotonic()
-        said = dict.fromkeys(("spout", "bolt"), False)
-        for talk in (spout, bolt):
-            if not _pid(talk):
-                said[talk.kind] = True
-        spout.begin("next")
+        over = {talk.kind: not _pid(talk) for talk in (spout, bolt)}
+        nexts = 0
+        beat_after = 0.0  # seconds that the bolt took for its first sync
         bolt.heartbeat()
-        while monotonic() < start + timeout and not all(said.values()):
+        while monotonic() < start + timeout and not all(over.values()):
+            if not over["spout"] and nexts <= spout.syncs:
+                spout.begin("next")
+                nexts += 1
             for talk in (spout, bolt):
-                if not said[talk.kind]:
-                    said[talk.kind] = _look(talk)
-            if spout.syncs:
+                over[talk.kind] = over[talk.kind] or _look(talk)
+            if bolt.syncs > 1:
+                return "bolt"  # one of them was not asked for, which is a bolt's right alone
+            if spout.syncs >= (1 if over["bolt"] else _NEXTS):
                 return "spout"
-            if bolt.syncs:
-                bolt.timeout = bolt.timeout if bolt.timeout < timeout else monotonic() - start
-                if said["spout"] or monotonic() - start > 1 + 3 * bolt.timeout:
+            if bolt.syncs and not spout.syncs:
+                beat_after = beat_after or monotonic() - start
+                if over["spout"] or monotonic() - start > 1 + 3 * beat_after:
                     return "bolt"
         if spout.syncs or bolt.syncs:
             return "spout" if spout.syncs else "bolt"
@@ -64,14 +67,14 @@ def _pid(talk: Talk) -> bool:
 
 
 def _look(talk: Talk) -> bool:
-    """Whether there is no more to wait for."""
+    """Whether no more will come of it."""
     try:
         talk.take()
         talk.child.pump(monotonic() + 0.005)
         talk.take()
     except (Failed, Halted):
         return True
-    return talk.syncs > 0 or talk.child.output_ended
+    return talk.child.output_ended
 
 
 def contract_of(programs: Programs, insist: bool = False) -> tuple[str, ...] | None:

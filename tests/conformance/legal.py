@@ -57,6 +57,21 @@ class SignsOfLifeBolt(plain.Bolt):
         super().process(tup)
 
 
+class SignsOfLifeAloneBolt(SignsOfLifeBolt):
+    """Its timer is all the answer that heartbeats get."""
+
+    def handle(self, message):
+        if message.get("stream") != "__heartbeat":
+            super().handle(message)
+
+
+class SyncsToAnythingSpout(plain.Spout):
+    """Whatever comes is answered by a sync."""
+
+    def obey(self, message):
+        super().obey({"command": "unknown", **message})
+
+
 class SlowBehindAHeartbeatBolt(plain.Bolt):
     """Slow to start; answers heartbeats at once, and works on tuples when it gets to it."""
 

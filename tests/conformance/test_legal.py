@@ -9,7 +9,7 @@ import pytest
 
 from multilang.conformance import Run, Target, all_cases
 from multilang.conformance.case import selected
-from multilang.conformance.probe import contract_of
+from multilang.conformance.probe import contract_of, kind_of
 from multilang.conformance.reading import Reader
 from multilang.conformance.target import Programs
 
@@ -47,6 +47,21 @@ def test_a_slow_program_that_answers_a_heartbeat_first_still_keeps_the_contract(
         steps = contract_of(programs)
     assert steps is not None
     assert "keep" in steps
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("SignsOfLifeBolt", "bolt"),
+        ("SignsOfLifeAloneBolt", "bolt"),
+        ("ThreadsBolt", "bolt"),
+        ("SyncsToAnythingSpout", "spout"),
+        ("NullsSpout", "spout"),
+    ],
+)
+def test_it_is_found_out_what_a_program_is(name: str, kind: str) -> None:
+    with Programs(Target(command(name), timeout=LIMIT)) as programs:
+        assert kind_of(programs) == kind
 
 
 def test_an_end_that_does_not_come_in_time_is_waited_for_again() -> None:
