@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import PAGE, Failed, Section
+from multilang.conformance.case import Failed, Section
 from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
@@ -64,20 +64,6 @@ def _(t: Talk) -> None:
     t.monitor.leaving = True
     t.child.terminate()
     ends(t, "it was sent SIGTERM, and lives on")
-
-
-@section.must(
-    "it goes on until then",
-    "Nothing but the end of input or a signal ends it: after many messages it is there.",
-    source=f"{PAGE}, Spouts and Bolts: a loop",
-)
-def _(t: Talk) -> None:
-    t.handshake()
-    for _ in range(100):
-        if t.kind == "spout":
-            t.next()
-        else:
-            t.beat()
 
 
 @section.should(

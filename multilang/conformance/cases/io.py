@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import PAGE, Section
+from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.cases.json_text import ping, ping_text
 from multilang.conformance.world import framed, storm_text
 
@@ -117,9 +117,22 @@ def _(t: Talk) -> None:
     t.emitted(out, [["flushed"]], "the emit did not come")
 
 
-@section.must("the pid is flushed", "The answer to the handshake comes without further input.")
+@section.must(
+    "standard error that nobody reads",
+    "Storm reads standard error when it has sent something: not before the pid, nor while a spout is at work. A program that "
+    "writes more there than a pipe holds, 64 KB, waits for ever.",
+    source=f"{MEASURED} (pre_stderr, spout_stderr)",
+)
 def _(t: Talk) -> None:
+    t.child.reading_error = False
     t.handshake()
+    if t.kind == "spout":
+        for _ in range(3):
+            t.child.reading_error = True
+            t.child.pump(monotonic())
+            t.child.reading_error = False
+            t.next()
+    t.child.reading_error = True
 
 
 @section.must(

@@ -66,6 +66,20 @@ class HoldsOutputBack(Bolt):
         return message
 
 
+@mutant("bolt", "common/io/10")
+class TalksOnStandardErrorAtItsStart(Bolt):
+    def shake_hands(self):
+        sys.stderr.write("loading ...\n" * 20_000)
+        super().shake_hands()
+
+
+@mutant("spout", "common/io/10")
+class TalksOnStandardErrorAtWork(Spout):
+    def obey(self, message):
+        sys.stderr.write("asked for the next one\n" * 5_000)
+        super().obey(message)
+
+
 @mutant("bolt", "common/io/13")
 class PrintsWhatUsersPrint(Bolt):
     def do_print(self, text):
