@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from multilang.conformance.reading import Finding, Message
+from multilang.conformance.reading import Finding, Message, cut
 from multilang.conformance.world import DIRECT_TASKS, METRIC, World
 
 _BOLT = ("ack", "fail", "emit", "log", "error", "metrics", "sync")
 _SPOUT = ("emit", "log", "error", "metrics", "sync")
+_MAX_DETAIL = 600  # characters of what a finding says
 _LARGEST_PLAIN = 2**31 - 1  # a JSON integer up to here is an Integer in Storm 2.6 and newer
 
 
@@ -47,7 +48,7 @@ class Monitor:
         return self._found
 
     def _flag(self, code: str, detail: str, halts: bool = True) -> None:
-        self._found.append(Finding(code, detail, halts))
+        self._found.append(Finding(code, cut(detail, _MAX_DETAIL), halts))
 
     def _pid(self, message: Message) -> None:
         if "pid" not in message.value:
@@ -204,5 +205,4 @@ class Monitor:
 
 
 def _shown(message: Message) -> str:
-    text = message.raw.decode("utf-8", "backslashreplace").removesuffix("\nend\n")
-    return text if len(text) <= 160 else f"{text[:110]}…{text[-40:]}"
+    return cut(message.raw.decode("utf-8", "backslashreplace").removesuffix("\nend\n"), 160)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from multilang.conformance.child import MAX_OUTPUT
 
 MAX_DEPTH = 400  # Storm's parser refuses more
+_MAX_DIGITS = 4300  # Python reads no longer integer from text; JSON sets no limit, nor does Storm
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -86,6 +88,18 @@ class Reader:
                 return _message(raw, raw[:start], line)
 
 
+def cut(text: str, most: int) -> str:
+    """The text for a report: of a long one its beginning, its length and its end."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most * 2 // 3]}… ({len(text)} characters) …{text[-most // 4 :]}"
+
+
+def integer(digits: str) -> int | Decimal:
+    """A JSON integer; one that is too long for Python is a Decimal."""
+    return int(digits) if len(digits) <= _MAX_DIGITS else Decimal(digits)
+
+
 def leftover(unread: bytearray) -> Finding | None:
     """What an output that has ended leaves behind."""
     text = bytes(unread)
@@ -153,7 +167,7 @@ def _not_json(text: str, error: ValueError) -> Finding:
     for number in range(1, len(lines)):
         if lines[number].lstrip().startswith("{"):
             try:
-                value, _ = json.JSONDecoder().raw_decode("\n".join(lines[number:]).lstrip())
+                value, _ = json.JSONDecoder(parse_int=integer).raw_decode("\n".join(lines[number:]).lstrip())
             except ValueError:
                 continue
             if isinstance(value, dict):
@@ -169,7 +183,11 @@ class _Notes:
         self.findings: list[Finding] = []
 
     def decode(self, text: str) -> tuple[Any, int]:
-        hooks: dict[str, Any] = {"object_pairs_hook": self._pairs, "parse_constant": self._constant}
+        hooks: dict[str, Any] = {
+            "object_pairs_hook": self._pairs,
+            "parse_constant": self._constant,
+            "parse_int": integer,
+        }
         try:
             return json.JSONDecoder(**hooks).raw_decode(text)
         except json.JSONDecodeError as error:
@@ -186,7 +204,9 @@ class _Notes:
         if len(found) < len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for key in keys if keys.count(key) > 1)
-            self.findings.append(Finding("framing.duplicate", f"an object has the key {twice!r} twice", halts=False))
+            self.findings.append(
+                Finding("framing.duplicate", f"an object has the key {cut(twice, 100)!r} twice", halts=False)
+            )
         return found
 
     def _constant(self, name: str) -> float:

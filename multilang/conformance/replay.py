@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any
 
 from multilang.conformance.case import Failed, Halted
+from multilang.conformance.reading import Message, integer
 from multilang.conformance.talk import Talk, same
 from multilang.conformance.target import Programs, Target
 
@@ -92,10 +93,8 @@ class _Player:
                 if expected.get("command") in self.ignore:
                     continue
                 received = next(heard)
-                if not same(meaning(expected), meaning(received)):
-                    return self._difference(
-                        "the program said something else", text, json.dumps(received, ensure_ascii=False)
-                    )
+                if not same(meaning(expected), meaning(received.value)):
+                    return self._difference("the program said something else", text, _written(received))
             return self._too_much(recording)
         except Failed as failed:
             return self._difference(failed.why, text, failed.received or "nothing")
@@ -124,7 +123,7 @@ class _Player:
             talk.monitor.commands += 1
         talk.say(text.encode("utf-8", "surrogatepass"))
 
-    def _heard(self) -> Iterator[dict[str, Any]]:
+    def _heard(self) -> Iterator[Message]:
         """What the program says, message by message, waited for."""
         place = 0
         while True:
@@ -133,7 +132,7 @@ class _Player:
             message = self.talk.received[place]
             place += 1
             if message.command not in self.ignore:
-                yield message.value
+                yield message
 
     def _too_much(self, recording: Recording) -> Difference | None:
         talk = self.talk
@@ -148,15 +147,19 @@ class _Player:
         more = [each for each in talk.received if each.command not in self.ignore][due:]
         for message in more:
             if message.command not in ending:
-                return self._difference("the program says more than the recording has", "nothing", message.raw.decode())
+                return self._difference("the program says more than the recording has", "nothing", _written(message))
         return None
 
     def _difference(self, why: str, expected: str, received: str) -> Difference:
         return Difference(self.line, why, expected.removesuffix("\nend\n"), received, self.sent.removesuffix("\nend\n"))
 
 
+def _written(message: Message) -> str:
+    return message.raw.decode("utf-8", "backslashreplace").removesuffix("\nend\n")
+
+
 def _decoded(text: str) -> dict[str, Any]:
-    found = json.loads(text.removesuffix("end\n"))
+    found = json.loads(text.removesuffix("end\n"), parse_int=integer)
     return found if isinstance(found, dict) else {}
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from multilang.conformance.case import Failed, Halted
 from multilang.conformance.child import Child
 from multilang.conformance.monitor import Monitor
-from multilang.conformance.reading import Finding, Message, Reader, leftover
+from multilang.conformance.reading import Finding, Message, Reader, cut, leftover
 from multilang.conformance.world import SINK_TASKS, SOURCE, SOURCE_TASK, World, framed, storm_text
 
 Found = TypeVar("Found")
@@ -363,9 +363,9 @@ def shown(value: Any) -> str:
             text = json.dumps(value, ensure_ascii=True)
         except (TypeError, ValueError):
             text = repr(value)
-    return text if len(text) <= 400 else f"{text[:250]}… ({len(text)} characters) …{text[-100:]}"
+    return cut(text, 400)
 
 
 def _listed(messages: Sequence[Message]) -> str:
     texts = [each.raw.decode("utf-8", "backslashreplace").replace("\nend\n", "") for each in messages]
-    return "  |  ".join(text if len(text) <= 200 else f"{text[:150]}…" for text in texts)
+    return "  |  ".join(cut(text, 200) for text in texts)

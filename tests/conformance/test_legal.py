@@ -9,9 +9,11 @@ import pytest
 
 from multilang.conformance import Run, Target, all_cases
 from multilang.conformance.case import selected
+from multilang.conformance.monitor import Monitor
 from multilang.conformance.probe import contract_of, kind_of
 from multilang.conformance.reading import Reader
 from multilang.conformance.target import Programs
+from multilang.conformance.world import World
 
 LEGAL = Path(__file__).parent / "legal.py"
 MUTANT = Path(__file__).parent / "mutant.py"
@@ -92,3 +94,20 @@ def test_a_message_of_any_depth_is_read(depth: int) -> None:
     assert message is not None
     codes = {finding.code for finding in message.findings}
     assert codes == {"unicode.surrogate"} if depth < 400 else "framing.depth" in codes
+
+
+def test_an_integer_of_any_length_is_read() -> None:
+    message = Reader().take(bytearray(b'{"command":"emit","tuple":[-%s]}\nend\n' % (b"7" * 5000)))
+    assert message is not None
+    assert message.findings == []
+    assert str(message.values[0]) == "-" + "7" * 5000
+
+
+def test_what_is_found_in_a_long_message_is_told_in_short() -> None:
+    monitor = Monitor(World())
+    monitor.pid = 1
+    message = Reader().take(bytearray(b'{"command":"emit","tuple":"%s"}\nend\n' % (b"x" * 1_000_000)))
+    assert message is not None
+    [finding] = monitor.check(message)
+    assert finding.code == "emit.tuple"
+    assert len(finding.detail) < 1000
