@@ -168,7 +168,7 @@ for each in KINDS:
 
 def run_cases(kind: str, command: tuple[str, ...], patterns: tuple[str, ...], only_list: bool, **options: Any) -> int:
     """The run, its reports and its exit status."""
-    from multilang.cli.conformance_view import listed
+    from multilang.cli.conformance_view import listed, printable
     from multilang.conformance import CannotStart, Target, Undecided, all_cases
     from multilang.conformance.case import selected
 
@@ -213,7 +213,7 @@ def run_cases(kind: str, command: tuple[str, ...], patterns: tuple[str, ...], on
         click.echo(f"Error: the program can't be started: {error}", err=True)
         return exits.NEVER_STARTED
     except Undecided as error:
-        raise click.UsageError(str(error)) from None
+        raise click.UsageError(printable(str(error))) from None
 
 
 def _of(kind: str) -> str:

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from multilang.conformance.reading import cut
 from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from multilang.conformance.result import CaseResult, Result
 
 _STYLES = {PASSED: "green", FAILED: "bold red", BLOCKED: "dim", SKIPPED: "dim"}
+_CONTROLS = {code: ascii(chr(code))[1:-1] for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 _LAST_SENT = 3  # messages before a failure that are shown
 
 
@@ -92,17 +94,23 @@ def _failure(case: CaseResult, verbose: bool) -> RenderableType:
     sent = [(direction, text) for direction, text in case.transcript if verbose or direction == "sent"]
     for direction, text in sent if verbose else sent[-_LAST_SENT:]:
         pair.add_row(direction, _visible(text))
-    pair.add_row("expected", Text(case.expected or "", style="green"))
-    pair.add_row("received", Text(case.received or "", style="red"))
+    pair.add_row("expected", Text(printable(case.expected or ""), style="green"))
+    pair.add_row("received", Text(printable(case.received or ""), style="red"))
     return Group(
         head,
-        Padding(Group(Text(case.requirement), Text(case.source, style="dim"), Text(case.why), pair), (0, 0, 0, 2)),
+        Padding(
+            Group(Text(case.requirement), Text(case.source, style="dim"), Text(printable(case.why)), pair), (0, 0, 0, 2)
+        ),
     )
 
 
 def _visible(text: str) -> Text:
-    text = text.replace("\r", "\\r").replace("\n", "\\n")
-    return Text(text if len(text) <= 400 else f"{text[:250]}…{text[-120:]}")
+    return Text(cut(printable(text).replace("\n", "\\n"), 400))
+
+
+def printable(text: str) -> str:
+    """What a program wrote, without power over the terminal."""
+    return text.translate(_CONTROLS)
 
 
 def summary(result: Result, strict: bool) -> Text:
@@ -133,6 +141,6 @@ def difference_shown(difference: Difference, recording: str) -> RenderableType:
     pair.add_column(style="dim", no_wrap=True)
     pair.add_column(overflow="fold")
     pair.add_row("sent", _visible(difference.sent))
-    pair.add_row("recorded", Text(difference.expected, style="green"))
-    pair.add_row("received", Text(difference.received, style="red"))
+    pair.add_row("recorded", Text(printable(difference.expected), style="green"))
+    pair.add_row("received", Text(printable(difference.received), style="red"))
     return Group(Text(f"{recording}, line {difference.line}: {difference.why}", style="bold red"), pair)

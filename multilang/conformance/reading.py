@@ -15,6 +15,7 @@ from typing import Any
 from multilang.conformance.child import MAX_OUTPUT
 
 MAX_DEPTH = 400  # Storm's parser refuses more
+_MAX_END = 64  # bytes of a closing line with white space around the word
 _MAX_DIGITS = 4300  # Python reads no longer integer from text; JSON sets no limit, nor does Storm
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -71,21 +72,25 @@ class Reader:
     """Cuts a byte stream into messages."""
 
     def __init__(self) -> None:
-        self._at = 0  # up to here the unread bytes hold no end of a message
+        self._at = 0  # before here the unread bytes hold no end of a message
 
     def take(self, unread: bytearray) -> Message | None:
         """The next whole message, taken out of ``unread``; None while there is none."""
-        while True:
-            stop = unread.find(b"\n", self._at)
+        while (at := unread.find(b"end", self._at)) >= 0:
+            stop = unread.find(b"\n", at)
             if stop < 0:
+                self._at = at
                 return None
-            line = bytes(unread[self._at : stop])
-            start, self._at = self._at, stop + 1
-            if line[:1] in b" \te" and line.strip(b" \t\r") == b"end" and len(line) < 64:
+            start = unread.rfind(b"\n", 0, at) + 1
+            line = bytes(unread[start : min(stop, start + _MAX_END)])
+            if line.strip(b" \t\r") == b"end" and len(line) < _MAX_END:
                 raw = bytes(unread[: stop + 1])
                 del unread[: stop + 1]
                 self._at = 0
                 return _message(raw, raw[:start], line)
+            self._at = stop
+        self._at = max(self._at, len(unread) - len(b"en"))
+        return None
 
 
 def cut(text: str, most: int) -> str:

@@ -100,8 +100,7 @@ class ThreadsBolt(SignsOfLifeBolt):
     def work(self, tup):
         time.sleep(SLOW / 3)
         self.send({"command": "emit", "tuple": tup["tuple"], "anchors": [tup["id"]]})
-        for _ in range(self.times):
-            self.send({"command": "ack", "id": tup["id"]})
+        self.write(b'{"command": "ack", "id": "%s"}\nend\n' % tup["id"].encode() * self.times)
 
 
 class ThreadsThatAckTwiceBolt(ThreadsBolt):

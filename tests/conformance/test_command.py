@@ -84,6 +84,14 @@ def test_a_stray_text_is_one_failure_and_blocks_the_others() -> None:
     assert ran.stdout.count("blocked by common/framing/2") >= 3
 
 
+@pytest.mark.parametrize("kind", ["auto", "bolt"])
+def test_what_a_program_writes_has_no_power_over_the_terminal(kind: str) -> None:
+    ran = conformance(kind, "--timeout", 60, "--", "sh", "-c", r"printf 'a\033[31mred\007b' >&2; exit 3")
+    assert "\x1b" not in ran.stdout + ran.stderr
+    assert "\x07" not in ran.stdout + ran.stderr
+    assert r"a\x1b[31mred\x07b" in ran.stdout + ran.stderr
+
+
 def test_what_it_knows_is_listed() -> None:
     ran = conformance("--list")
     assert len(ran.stdout.splitlines()) >= 180

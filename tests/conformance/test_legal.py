@@ -87,6 +87,27 @@ def test_an_end_that_does_not_come_in_time_is_waited_for_again() -> None:
     assert limits == [("common/end/4", 3.0)]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+def test_messages_end_at_the_same_lines_in_whatever_pieces_they_come(size: int) -> None:
+    bodies = [
+        b'{"x": "end"}',
+        b'{\n"end"\n:\n1}',
+        b'{"a":\n"the end"\n}\nendless\nend.\n-end',
+        b"",
+        b"x" * 99 + b"end",
+        b" " * 70 + b"end",
+    ]
+    ends = [b"end", b" end", b"end\t", b"end\r", b"  end  ", b"end"]
+    text = b"".join(body + b"\n" + end + b"\n" for body, end in zip(bodies, ends, strict=True)) + b"\nen"
+    reader, unread, found = Reader(), bytearray(), []
+    for start in range(0, len(text), size):
+        unread += text[start : start + size]
+        while (message := reader.take(unread)) is not None:
+            found.append(message.raw)
+    assert found == [body + b"\n" + end + b"\n" for body, end in zip(bodies, ends, strict=True)]
+    assert unread == b"\nen"
+
+
 @pytest.mark.parametrize("depth", [390, 600, 990, 100_000])
 def test_a_message_of_any_depth_is_read(depth: int) -> None:
     text = b'{"command":"log","msg":"\\u0041","x":' + b"[" * depth + b'"\\ud800"' + b"]" * depth + b"}\nend\n"
