@@ -187,6 +187,8 @@ def run_cases(kind: str, command: tuple[str, ...], patterns: tuple[str, ...], on
         raise click.UsageError(
             "no program is given; write for example: multilang conformance bolt -- python3 mybolt.py"
         )
+    if kind == "auto" and command[0] in KINDS and "--" in command:
+        raise click.UsageError(f"the kind comes before its options: multilang conformance {command[0]} [OPTIONS] -- …")
     target = Target(
         list(command),
         kind,

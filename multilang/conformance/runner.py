@@ -138,7 +138,8 @@ class Run:
             self.report(results[case.path])
         for result in results.values():
             if result.status == BLOCKED and results.get(result.why.split(" ")[2].rstrip(":"), result).status != FAILED:
-                result.status = FAILED  # what blocks it is not among the chosen cases
+                # What blocks it is not among the chosen cases, or is no fault anywhere but here.
+                result.status, result.why = FAILED, result.why.partition(": ")[2]
         return list(results.values())
 
     def _play_again(self, programs: Programs, played: Sequence[Case], results: dict[str, CaseResult]) -> None:
@@ -173,7 +174,7 @@ class Run:
             result = self._converse(case, talk, settle)
             result.seconds = round(monotonic() - start, 3)
             result.transcript = _transcript(talk)
-            self._note(talk, case.path, case.watch)
+            self._note(talk, case.path, case)
         return result
 
     def _converse(self, case: Case, talk: Talk, settle: bool) -> CaseResult:
@@ -209,7 +210,7 @@ class Run:
     def _halted(self, case: Case, finding: Finding) -> CaseResult:
         if finding.code in case.watch:
             return self._result(case, FAILED, finding.detail, case.title, finding.detail)
-        watch = next((each for each in all_cases(self.target.kind) if finding.code in each.watch), None)
+        watch = self._watch_of(finding)
         path = watch.path if watch else finding.code
         return self._result(case, BLOCKED, f"blocked by {path}: {finding.detail}", case.requirement, finding.detail)
 
@@ -231,7 +232,8 @@ class Run:
                 pass  # the finding is noted below; what else went wrong there, the cases find
             self._note(talk, "an ordinary day's work")
 
-    def _note(self, talk: Talk, where: str, provoked: tuple[str, ...] = ()) -> None:
+    def _note(self, talk: Talk, where: str, case: Case | None = None) -> None:
+        """Keep what the watched requirements are judged by."""
         with self._lock:
             self._seen += len(talk.received)
             for message in talk.received:
@@ -241,9 +243,22 @@ class Run:
                 if message.command == "emit" and message.anchors:
                     self._kinds.add("anchors")
             for finding in talk.findings:
-                if finding.code in provoked:
-                    continue
-                self._found.setdefault(finding.code, (finding, where))
+                if case is None or self._counts(finding, case):
+                    self._found.setdefault(finding.code, (finding, where))
+
+    def _counts(self, finding: Finding, case: Case) -> bool:
+        """Whether what this case found breaks a watched requirement.
+
+        It does not where the case provokes it, nor where a SHOULD would become a MUST by it: such a case may send what
+        Storm never does, and a program that takes that for a tuple, say, fails this case and no other.
+        """
+        if finding.code in case.watch:
+            return False
+        watch = self._watch_of(finding)
+        return case.level == "MUST" or watch is None or watch.level == "SHOULD"
+
+    def _watch_of(self, finding: Finding) -> Case | None:
+        return next((each for each in all_cases(self.target.kind) if finding.code in each.watch), None)
 
     def _judge(self, case: Case) -> CaseResult:
         for code in case.watch:

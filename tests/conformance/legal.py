@@ -65,6 +65,13 @@ class SignsOfLifeAloneBolt(SignsOfLifeBolt):
             super().handle(message)
 
 
+class AllElseIsATupleBolt(plain.Bolt):
+    """What is no heartbeat and no task ids is a tuple: of Storm's messages that is true."""
+
+    def handle(self, message):
+        super().handle({"stream": "default", "tuple": [], **message})
+
+
 class SyncsToAnythingSpout(plain.Spout):
     """Whatever comes is answered by a sync."""
 

@@ -105,6 +105,7 @@ def test_what_it_knows_is_listed() -> None:
     [
         (["bolt"], 2, "no program is given"),
         (["bolt", "--case", "bolt/nosuch", "--", "true"], 2, "no case 'bolt/nosuch' for a bolt"),
+        (["--strict", "bolt", "--", "true"], 2, "the kind comes before its options"),
         (["bolt", "--", "no-such-program"], 3, "can't be started: no-such-program"),
         (["--timeout", "3", "--", "true"], 2, "it can't be told whether the program is a bolt or a spout"),
         (["bolt", "--tuple", "word", "--", "true"], 2, "is no JSON array of values"),

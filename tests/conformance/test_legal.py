@@ -37,6 +37,22 @@ def test_no_case_fails(name: str, kind: str, cases: tuple[str, ...]) -> None:
     assert [f"{case.path}: {case.why}" for case in result.cases if case.status != "passed"] == []
 
 
+@pytest.mark.parametrize(
+    ("program", "should"),
+    [
+        ([LEGAL, "AllElseIsATupleBolt"], "common/unknown/3"),
+        ([MUTANT, "IdsAreNumbers"], "bolt/tuple/5"),
+    ],
+)
+def test_what_only_a_should_brings_about_breaks_no_must(program: list[object], should: str) -> None:
+    target = Target([sys.executable, *map(str, program)], "bolt", timeout=LIMIT)
+    watched = ("bolt/ack", "bolt/anchors", "common/framing")
+    result = Run(target).run(selected(all_cases("bolt"), (should, *watched)))
+    assert [case.path for case in result.cases if case.status != "passed"] == [should]
+    assert not result.bad()
+    assert result.bad(strict=True)
+
+
 @pytest.mark.parametrize(("name", "status"), [("ThreadsBolt", "passed"), ("ThreadsThatAckTwiceBolt", "failed")])
 def test_what_a_bolt_does_later_is_seen(name: str, status: str) -> None:
     target = Target(command(name), "bolt", timeout=LIMIT, contract=False)
