@@ -38,6 +38,7 @@ class Wrapper(Bolt):
     def __init__(self, wrapped: Component, factory: type[Component] | None = None) -> None:
         self.wrapped = wrapped
         self._factory = factory
+        self.component_conf = wrapped.component_conf  # type: ignore[misc]
 
     def new_wrapped(self) -> Any:
         """The wrapped component afresh, as the topology declares it; asked before it is started."""

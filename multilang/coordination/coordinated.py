@@ -57,6 +57,9 @@ class CoordinatedBolt(Wrapper):
 
     own_streams = {COORD_STREAM: COORD}
 
+    as_id: Callable[[Any], Hashable] | None = None
+    """What the bolt sees as an id, made of what came; equal to that, and with the same hash."""
+
     def __init__(
         self,
         wrapped: Bolt,
@@ -95,6 +98,7 @@ class CoordinatedBolt(Wrapper):
     def _executor(self, wants_ticks: bool) -> Execute:
         get, inner, fail, new = self.tracked.get, self._inner, self._fail, self._new
         others = self._others(wants_ticks)
+        converts = self.as_id is not None
 
         def execute(tup: Tuple) -> None:
             other = others.get(tup.stream)
@@ -107,6 +111,8 @@ class CoordinatedBolt(Wrapper):
             if info.failed:
                 fail(tup)
             else:
+                if converts:
+                    tup.values[0] = info.id
                 inner(tup)
 
         return execute
@@ -143,6 +149,8 @@ class CoordinatedBolt(Wrapper):
         with self._lock:
             info = self.tracked.get(id)
             if info is None:
+                if self.as_id is not None:
+                    id = self.as_id(id)
                 info = Tracking(id, self.id_stream is None, self.tracked.generation, self._report, self._lock)
                 self.tracked[id] = info
             return info

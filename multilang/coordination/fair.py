@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
     from typing import Any
 
-    from multilang.component.bolt import Bolt
     from multilang.component.collector import BoltCollector
     from multilang.component.context import Context
     from multilang.component.wrapper import Execute
@@ -63,10 +62,6 @@ class KeyedFairBolt(Wrapper):
     """
 
     _SIGTERM = 15  # of the module signal, which costs an import
-
-    def __init__(self, wrapped: Bolt, factory: type[Bolt] | None = None) -> None:
-        super().__init__(wrapped, factory)
-        self.component_conf = wrapped.component_conf  # type: ignore[misc]
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         self._attach(collector, conf, context)

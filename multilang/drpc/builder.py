@@ -5,16 +5,9 @@ from __future__ import annotations
 import sys
 
 from multilang.component.bolt import Bolt
-from multilang.coordination import (
-    ALL,
-    COORD_STREAM,
-    SINGLE,
-    BatchBolt,
-    BatchBoltExecutor,
-    CoordinatedBolt,
-    KeyedFairBolt,
-)
+from multilang.coordination import ALL, COORD_STREAM, SINGLE, BatchBolt, CoordinatedBolt
 from multilang.coordination.coordinated import TICKS
+from multilang.coordination.delegate import delegate_of
 from multilang.drpc.join import JoinResult
 from multilang.drpc.prepare import ID_STREAM, RETURN_STREAM, PrepareRequest
 from multilang.drpc.returns import ReturnResults
@@ -158,7 +151,7 @@ class LinearDRPCTopologyBuilder:
         self, builder: TopologyBuilder, number: int, step: _Step, conf: dict[str, Any], is_last: bool
     ) -> None:
         before = f"bolt{number - 1}" if number else PREPARE
-        delegate = _delegate(self.function, number, step.bolt)
+        delegate, factory = delegate_of(step.bolt, f"step {number} of {self.function!r}")
         finishes = hasattr(delegate, "finished_id")
         sources: dict[str, str] = {}
         if number == 1:
@@ -167,9 +160,6 @@ class LinearDRPCTopologyBuilder:
         elif number:
             sources = {before: ALL}
         id_stream = (PREPARE, ID_STREAM) if is_last and finishes else None
-        factory: Any = step.bolt if isinstance(step.bolt, type) else None
-        if isinstance(delegate, BatchBoltExecutor):
-            factory = None  # it makes a new one for each request anyway
         bolt = CoordinatedBolt(delegate, sources, id_stream, factory, ticks=TICKS not in conf)
         declarer = builder.set_bolt(f"bolt{number}", bolt, step.parallelism, step.tasks, step.conf)
         calls = step.declarer.calls
@@ -222,19 +212,3 @@ class LinearDRPCTopologyBuilder:
                 f"{list(stream.fields)}{' directly' if stream.direct else ''}: write output_fields = ['id', 'result']"
             )
         return stream.fields
-
-
-def _delegate(function: str, number: int, bolt: Step) -> Bolt:
-    """What coordination stands around: the bolt itself, or what makes one of a batch bolt."""
-    factory = bolt if isinstance(bolt, type) else None
-    try:
-        made: Any = bolt() if isinstance(bolt, type) else bolt
-    except TypeError as problem:
-        raise TopologyError(
-            f"step {number} of {function!r}: {bolt.__name__}() failed: {problem}; give an instance"  # type: ignore[union-attr]
-        ) from problem
-    if isinstance(made, KeyedFairBolt) and isinstance(made.wrapped, BatchBolt):
-        made.wrapped = BatchBoltExecutor(made.wrapped)
-    if isinstance(made, BatchBolt):
-        return BatchBoltExecutor(made, factory)
-    return made  # type: ignore[no-any-return]
