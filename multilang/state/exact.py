@@ -90,6 +90,7 @@ class Aligned(Fresh):
         super().checkpoint(tup)
 
     def completed(self) -> None:
+        super().completed()  # what came before the state was there goes first
         if self._blocked:
             self._blocked.clear()
             held, self._held[:] = self._held[:], []
@@ -144,6 +145,8 @@ class ExactExecutor(Aligned, StatefulBoltExecutor):
         self._inner = start_bolt(self.wrapped, collector, conf, context)
 
     def handle(self, txid: int, action: str) -> bool:
+        if action == PREPARE and not self._initialized:
+            return False  # what is open waits for the state, which is not the bolt's doing
         done = super().handle(txid, action)
         if action == ROLLBACK:
             self._pending.clear()  # failed as open ones

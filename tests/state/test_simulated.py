@@ -48,6 +48,16 @@ def test_exact_alignment_counts_each_word_once(conf, seed):
 
 
 @each_seed
+def test_ticks_that_come_before_the_state_hold_no_checkpoint_up(conf, seed):
+    own = {**conf, "topology.tick.tuple.freq.secs": 0.05}
+    with LocalCluster(mode="simulated", conf=own, seed=seed, faults=Faults(crash=0.002, limit=10)) as cluster:
+        run = cluster.submit(exact)
+        run.wait(timeout=24 * 3600)
+        assert [str(error) for error in run.errors if "over a checkpoint" in str(error)] == []
+    assert stored(provider_of(conf), "count", 2) == words_of(SENTENCES)
+
+
+@each_seed
 def test_at_least_once_counts_no_word_less_and_no_emission_twice(conf, seed):
     """Duplicates are bounded by what the spout emitted again: a replay is counted at most once more."""
     faults = Faults(crash=0.002, acker_crash=0.0003, late=0.0005, limit=30)
