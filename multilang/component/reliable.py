@@ -110,7 +110,7 @@ class ReliableSpout(Spout):
             del self._sent[key]
             self.gave_up(tup_id, sent.values, sent.failures)
             return
-        delay = min(self.replay_delay_secs * 2 ** (sent.failures - 1), self.max_replay_delay_secs)
+        delay = min(self.replay_delay_secs * 2.0 ** min(sent.failures - 1, 1000), self.max_replay_delay_secs)
         self._due[key] = self.clock() + delay
 
     def replay(self) -> bool:
