@@ -17,6 +17,9 @@ class Barrier:
     arrivals and acks each at once. Here it is known of which task each is, so that a checkpoint that is repeated after a
     failure is not taken for complete one tuple too early; and none is acked before all are there: else a task that dies
     between two arrivals would have answered for both, and the checkpoint would be taken for saved.
+
+    What has arrived of a checkpoint that failed counts for its repetition, whose own tuple then comes too late. That is why
+    a task acks at once what repeats a checkpoint that it has passed on: held, each repetition would wait for the next one.
     """
 
     def __init__(self, context: Context) -> None:

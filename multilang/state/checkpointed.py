@@ -37,6 +37,7 @@ class Checkpointed(Wrapper):
         settings.check(conf)
         self._attach(collector, conf, context)
         self._last = _BEFORE_ALL
+        self._done: list[Any] = []  # the checkpoint that was passed on last
         self._barrier = Barrier(context)
         self.namespace = namespace(context.component, context.task_index)
         self.steps = Steps(conf, self.namespace)
@@ -68,9 +69,11 @@ class Checkpointed(Wrapper):
     def checkpoint(self, tup: Tuple) -> None:
         """A checkpoint tuple came."""
         obsolete, whole = self._barrier.arrive(tup)
-        if obsolete is not None:
+        if obsolete is not None and obsolete.unfinished:
             self._fail(obsolete)  # of a checkpoint that failed before
         if not whole:
+            if tup.values == self._done:
+                self._ack(tup)  # repeated, and nothing is left to do here: the last to arrive goes on as all of them
             return
         txid, action = tup.values
         if txid < self._last:
@@ -82,9 +85,11 @@ class Checkpointed(Wrapper):
             self._emit([txid, action], STREAM, [tup])
             self.steps("forwarded")
             self._last = txid - 1 if action == ROLLBACK else txid
+            self._done = tup.values
             end = self._ack
         for each in whole:
-            end(each)
+            if each.unfinished:
+                end(each)
         self.steps("acked")
         self.completed()
 
