@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from multilang.component.errors import ConfigError
 from multilang.component.find import find_object
 from multilang.state.admin import StoredStates
 from multilang.state.errors import StateError
+from multilang.state.serializers import as_key, check_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,15 +76,18 @@ def list_states(topology: str, conf: dict[str, Any], as_json: bool) -> int:
 @click.argument("key")
 @CONF
 def get(topology: str, component: str, key: str, conf: dict[str, Any]) -> int:
-    """Show the value of a key, as JSON. KEY is JSON (a list for a tuple), or text where it is none.
+    """Show the value of a key, as JSON. KEY is the text as it is, a number, or a JSON list for a tuple: '["a", 1]'.
 
     Exit status 1 when no task has that key.
     """
     with _opened(topology, conf) as stored:
         stored.topology[component]
-        value = stored.get(component, _key(key))
+        values = (stored.get(component, each) for each in _meanings(key))
+        value = next((each for each in values if each is not None), None)
+        there = [] if value is not None else stored.some_keys(component, 5)
     if value is None:
-        click.echo(f"no task of {component!r} has the key {_key(key)!r}", err=True)
+        others = f"it has {', '.join(map(_typed, there))} ..." if there else "nothing of it is stored"
+        click.echo(f"no task of {component!r} has the key {key!r}; {others}", err=True)
         return 1
     click.echo(json.dumps(value, ensure_ascii=False))
     return exits.OK
@@ -177,9 +182,16 @@ def _lines(file: IO[str]) -> Iterator[dict[str, Any]]:
         yield line
 
 
-def _key(text: str) -> Any:
+def _meanings(text: str) -> list[Any]:
+    """The keys that may be meant: what it is as JSON, and the text itself."""
     try:
-        key = json.loads(text)
-    except ValueError:
-        return text
-    return tuple(key) if isinstance(key, list) else key if isinstance(key, str | int) else text
+        key = as_key(json.loads(text))
+        check_key(key)
+    except (ValueError, TypeError):
+        return [text]
+    return [key, text]
+
+
+def _typed(key: Any) -> str:
+    """A key as it is written in a shell."""
+    return shlex.quote(key if isinstance(key, str) else json.dumps(key, ensure_ascii=False))

@@ -49,6 +49,11 @@ class Component:
         """All output streams by name. Raises ConfigError for a declaration that is wrong."""
         return declared_streams(self.output_fields, self.output_streams)
 
+    def check_start(self, conf: dict[str, Any]) -> None:
+        """Called where the embedded cluster is about to start the topology, once and not in each task: what it raises is
+        told in place of the start.
+        """
+
     if TYPE_CHECKING:  # spouts and bolts take two arguments, batch bolts four
 
         def initialize(self, *args: Any, **kwargs: Any) -> None: ...

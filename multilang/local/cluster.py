@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from random import Random
 from typing import TYPE_CHECKING
 
-from multilang.component import find
+from multilang.component import Component, find
 from multilang.local.clock import SystemClock
-from multilang.local.errors import LocalClusterError
+from multilang.local.errors import LocalClusterError, TaskStartError
 from multilang.local.plan import Plan
 from multilang.topology.errors import did_you_mean
 
@@ -92,6 +92,7 @@ class LocalCluster:
         self, topology: Topology, name: str, conf: dict[str, Any], capture: Capture, rng: Random
     ) -> LocalTopology:
         plan = Plan(topology, name, conf, rng)
+        _check_start(plan)
         if self.mode == "process":
             from multilang.local.process.topology import ProcessTopology
 
@@ -124,3 +125,17 @@ class LocalCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _check_start(plan: Plan) -> None:
+    """Ask each component once what all of its tasks would find out, one after the other."""
+    asked = set()
+    for task in plan.tasks.values():
+        component = task.spec.component
+        if task.component in asked or not isinstance(component, Component):
+            continue
+        asked.add(task.component)
+        try:
+            component.check_start(task.conf)
+        except Exception as error:
+            raise TaskStartError(f"{task.spec.kind} {task.component!r} can't be started: {error}") from error

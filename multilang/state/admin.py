@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from multilang.state.api import KeyValueState
@@ -16,6 +17,7 @@ from multilang.state.names import (
     split_namespace,
 )
 from multilang.state.providers import provider_of
+from multilang.state.serializers import as_key
 from multilang.topology.javahash import task_index
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ class StoredStates:
         self.provider = provider_of(self.conf)
         if not self.provider.durable:
             raise StateError(f"nothing is stored in {self.provider.describe()}; name another topology.state.provider")
+        self.provider.check()
 
     def close(self) -> None:
         """Close the connections."""
@@ -68,6 +71,10 @@ class StoredStates:
             if value is not None:
                 return value
         return None
+
+    def some_keys(self, component: str, most: int) -> list[Any]:
+        """A few keys that tasks of the component have."""
+        return list(islice(chain.from_iterable(map(self._content, self._of(component))), most))
 
     def settle(self) -> None:
         """Bring all tasks to one state, as the start of the topology would: commit what was prepared, or roll it back."""
@@ -119,7 +126,7 @@ class StoredStates:
         count = 0
         for line in lines:
             try:
-                name, key, value = line["namespace"], _key(line["key"]), line["value"]
+                name, key, value = line["namespace"], as_key(line["key"]), line["value"]
             except (KeyError, TypeError) as problem:
                 raise StateError(f"line {count + 2} is not a key with its value: {line!r}") from problem
             contents.setdefault(name, {})[key] = value
@@ -189,7 +196,3 @@ class StoredStates:
             return dict(state.items())
         finally:
             state.close()
-
-
-def _key(key: Any) -> Any:
-    return tuple(_key(part) for part in key) if isinstance(key, list) else key

@@ -116,6 +116,9 @@ class StateProvider(ABC):
     def claim(self) -> None:  # noqa: B027  # not every provider can tell
         """Make sure that nobody else uses what is stored, until the process ends; StateError when somebody does."""
 
+    def check(self) -> None:  # noqa: B027  # not every provider can tell
+        """Called once where a topology is about to start, or a command: StateError when nothing can be stored now."""
+
     def describe(self) -> str:
         """Where it stores, for people."""
         return type(self).__name__

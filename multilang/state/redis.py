@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
+START_SECS = 3.0  # that it is waited for before anything is started
 _AT_ONCE = 1000  # fields in one command
 _POOL = ("host", "port", "timeout", "database", "password")
 _CLUSTER = ("nodes", "timeout", "maxRedirections", "password")
@@ -90,6 +91,15 @@ class RedisStateProvider(StateProvider):
                         pipeline.hset(f"{namespace}$txid", "commit", -1)
                 pipeline.execute()
 
+    def check(self) -> None:
+        """Ask it once, with the patience of somebody who waits for the answer."""
+        client = self._connect(START_SECS)
+        try:
+            with explained(self.describe(), CONFIG):
+                client.ping()
+        finally:
+            client.close()
+
     def describe(self) -> str:
         if self._cluster is not None and self._pool is None:
             return f"Redis cluster {', '.join(map(str, self._cluster.get('nodes') or ()))}"
@@ -99,10 +109,10 @@ class RedisStateProvider(StateProvider):
         if self._found is not None:
             self._found.close()
 
-    def _connect(self) -> Any:
+    def _connect(self, patience: float | None = None) -> Any:
         if self._pool is None and self._cluster is not None:
-            return connect_cluster(self._cluster, "state in Redis")
-        return connect(self._pool or {}, "state in Redis")
+            return connect_cluster(self._cluster, "state in Redis", patience)
+        return connect(self._pool or {}, "state in Redis", patience)
 
 
 class RedisStore(Store):

@@ -51,7 +51,7 @@ class JsonKeySerializer(JsonSerializer):
         return super().encode(value)
 
     def decode(self, data: bytes) -> Any:
-        return _as_key(super().decode(data))
+        return as_key(super().decode(data))
 
 
 def check_key(key: Any) -> None:
@@ -79,8 +79,9 @@ def serializer(config: Mapping[str, Any], member: str, default: type[Serializer]
     return found()
 
 
-def _as_key(value: Any) -> Any:
-    return tuple(_as_key(part) for part in value) if isinstance(value, list) else value
+def as_key(value: Any) -> Any:
+    """A key that was read from JSON: its lists are tuples."""
+    return tuple(as_key(part) for part in value) if isinstance(value, list) else value
 
 
 def _shown(value: Any) -> str:

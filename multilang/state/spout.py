@@ -52,6 +52,9 @@ class CheckpointSpout(Spout):
         self.stateful = list(stateful)
         self.alignment = alignment
 
+    def check_start(self, conf: dict[str, Any]) -> None:
+        provider_of(conf).check()
+
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         settings.check(conf)
         check_alignment(self.alignment, conf)

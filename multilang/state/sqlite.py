@@ -88,6 +88,11 @@ class SqliteStateProvider(StateProvider):
         finally:
             connection.close()
 
+    def check(self) -> None:
+        """Read the file once, if there is one."""
+        if os.path.exists(self.path):
+            FILE.open(self.path).close()
+
     def claim(self) -> None:
         """A lock on a file beside it, which the system takes back when the process dies."""
         FILE.claim(self.path, self)

@@ -46,7 +46,36 @@ def test_what_is_stored_is_listed_and_got(counted):
     assert multilang("state", "get", WHERE, "lengths", "4", *options(counted)).stdout == f"{fours}\n"
     missing = multilang("state", "get", WHERE, "count", "nobody", *options(counted))
     assert missing.returncode == 1
-    assert "no task of 'count' has the key 'nobody'" in missing.stderr
+    assert "no task of 'count' has the key 'nobody'; it has " in missing.stderr
+    assert "no task of 'split'" in (none := multilang("state", "get", WHERE, "split", "moon", *options(counted))).stderr
+    assert "nothing of it is stored" in none.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "key"),
+    [
+        ("moon", "moon"),
+        ('"moon"', "moon"),
+        ('"', '"'),
+        ("7", 7),
+        ("8", "8"),
+        ("true", "true"),
+        ("{}", "{}"),
+        ('["a", [1, "b"]]', ("a", (1, "b"))),
+        ("[1.5]", "[1.5]"),
+        ("", ""),
+    ],
+)
+def test_a_key_is_typed_as_it_is(tmp_path, typed, key):
+    conf = conf_of("sqlite", None, tmp_path)
+    found = provider_of(conf)
+    state = found.new_state("count-1")
+    state.put(key, "found")
+    state.commit()
+    state.close()
+    found.close()
+    shown = multilang("state", "get", *options(conf), WHERE, "count", typed)
+    assert (shown.stdout, shown.stderr) == ('"found"\n', "")
 
 
 def test_what_is_exported_is_imported_elsewhere(counted, tmp_path):

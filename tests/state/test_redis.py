@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 
 import pytest
 
+from multilang.local import LocalCluster, TaskStartError
 from multilang.state import RedisStateProvider, StateError
+from multilang.state.admin import StoredStates
 from multilang.state.providers import provider_of
 from tests.servers import free_port, wait_for
+from tests.state.topologies import topology
 
 
 @pytest.fixture
@@ -77,6 +81,56 @@ def test_a_redis_that_is_not_there_is_named_after_a_while(monkeypatch):
     with pytest.raises(StateError, match=r"Redis 127\.0\.0\.1:1, database 0 can't be used"):
         found.new_state("count-0")
     assert time.monotonic() - start < 60
+
+
+@pytest.mark.parametrize("mode", ["process", "inprocess", "simulated"])
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"jedisPoolConfig": {"host": "127.0.0.1", "port": 1}},
+        {"jedisClusterConfig": {"nodes": ["127.0.0.1:1"]}},
+    ],
+)
+def test_a_redis_that_is_not_there_at_the_start_is_told_once_and_soon(mode, config, monkeypatch):
+    # Whoever waits for as long as what runs would not come to an end.
+    monkeypatch.setattr("multilang.state.redis_client.PATIENCE_SECS", 24 * 3600)
+    conf = {"topology.state.provider": "redis", "topology.state.provider.config": config}
+    with (
+        LocalCluster(mode=mode, conf=conf) as cluster,
+        pytest.raises(
+            TaskStartError,
+            match=r"Redis .*127\.0\.0\.1:1.*; start it, or name another in topology\.state\.provider\.config",
+        ),
+    ):
+        cluster.submit(topology)
+    with pytest.raises(StateError, match="start it"):
+        StoredStates(topology, conf)
+
+
+def test_a_redis_that_answers_nothing_is_left_when_patience_is_at_its_end(monkeypatch):
+    monkeypatch.setattr("multilang.state.redis.START_SECS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        pool = {"host": "127.0.0.1", "port": silent.getsockname()[1], "timeout": 1000}
+        start = time.monotonic()
+        with pytest.raises(StateError, match="Timeout"):
+            RedisStateProvider({"jedisPoolConfig": pool}, {}).check()
+        assert 1 <= time.monotonic() - start < 60
+
+
+def test_a_redis_that_wants_a_password_says_where_it_belongs(tmp_path, redis_server, monkeypatch):
+    import redis as module
+
+    server = type(redis_server)(tmp_path)
+    server.start()
+    try:
+        with module.Redis(port=server.port) as client:
+            client.config_set("requirepass", "secret")
+        with pytest.raises(StateError, match="MULTILANG_REDIS_PASSWORD"):
+            provider_of(server.conf).check()
+        monkeypatch.setenv("MULTILANG_REDIS_PASSWORD", "secret")
+        provider_of(server.conf).check()
+    finally:
+        server.kill()
 
 
 def test_a_redis_cluster_is_named_by_its_nodes(tmp_path, redis_server):

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from multilang.local import LocalCluster, TaskStartError
 from multilang.state import SqliteStateProvider, StateError, sqlite_file
+from tests.state.topologies import topology
 
 
 def provider(path: Path) -> SqliteStateProvider:
@@ -54,6 +56,13 @@ def test_a_torn_file_is_refused_and_left_as_it_is(path, how, seed):
     with pytest.raises(StateError, match=r"state\.sqlite is damaged .*put back a copy"):
         provider(path).new_state("count-0")
     assert path.read_bytes() == data
+
+
+def test_a_torn_file_is_told_before_any_task_is_started(path):
+    path.write_bytes(path.read_bytes()[:-5000])
+    conf = {"topology.state.provider": "sqlite", "topology.state.provider.config": {"path": str(path)}}
+    with LocalCluster(conf=conf) as cluster, pytest.raises(TaskStartError, match="is damaged"):
+        cluster.submit(topology)
 
 
 def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path):
