@@ -335,11 +335,15 @@ class ChildConnection:
             if token is None and self._ask:
                 self.write(head + self._ask + '"tuple":' + text + "}\nend\n")
             else:
-                with self._in_order:
-                    self._awaited.append(token)
-                    self.write(head + '"tuple":' + text + "}\nend\n")
+                self.write_asking(head + '"tuple":' + text + "}\nend\n", token)
         else:
             self.write(f'{head}"task":{direct_task + self._task_offset},"tuple":{text}}}\nend\n')
+
+    def write_asking(self, message: str, token: Any) -> None:
+        """Write an emit whose task ids come with this token."""
+        with self._in_order:
+            self._awaited.append(token)
+            self.write(message)
 
     def emit_many(
         self,
@@ -362,9 +366,7 @@ class ChildConnection:
             if self._ask:
                 self.write(head + self._ask + '"tuple":' + text + "}\nend\n")
             else:
-                with self._in_order:
-                    self._awaited.append(None)
-                    self.write(head + '"tuple":' + text + "}\nend\n")
+                self.write_asking(head + '"tuple":' + text + "}\nend\n", None)
 
     def _write_rows(self, out: OutStream, start: str, rows: list[Sequence[Any]]) -> bool:
         """Encode all rows at once when they are plain; False when that can't be done."""
@@ -411,9 +413,7 @@ class ChildConnection:
         elif token is None and self._ask:
             head += self._ask
         else:
-            with self._in_order:
-                self._awaited.append(token)
-                self.write(head + '"tuple":' + text + "}\nend\n")
+            self.write_asking(head + '"tuple":' + text + "}\nend\n", token)
             return
         self.write(head + '"tuple":' + text + "}\nend\n")
 

@@ -1,7 +1,7 @@
 """The common emit of a bolt as one function.
 
-Nearly all of what a bolt says is: plain values, a declared stream that is not direct, one anchor, no task ids wanted.
-For that the message is the values between two texts that are made once per stream and per anchor. Whatever else is
+Nearly all of what a bolt says is: plain values, a declared stream that is not direct, one anchor, task ids unwanted or
+not waited for. For that the message is the values between two texts that are made once per stream. Whatever else is
 asked for, and every error, is the slow path's (``otherwise``), which checks everything and says what is wrong.
 """
 
@@ -71,13 +71,7 @@ def fast_emit(
     ) -> Any:
         if anchors is None:
             anchors = default.anchors
-        if (
-            not need_task_ids
-            and direct_task is None
-            and on_task_ids is None
-            and type(values) is list
-            and len(anchors) == 1
-        ):
+        if not need_task_ids and direct_task is None and type(values) is list and len(anchors) == 1:
             try:
                 arity, text = plain[stream]
             except (KeyError, TypeError):
@@ -98,7 +92,10 @@ def fast_emit(
                 try:
                     tup: Any = anchors[0]
                     if tup.unfinished:
-                        if kind is None:
+                        if on_task_ids is not None:
+                            row = f"[{row[:-1]}]" if kind is None else encode(values)
+                            connection.write_asking(f'{text}{tup.id}"],"tuple":{row}}}\nend\n', on_task_ids)
+                        elif kind is None:
                             connection.write(f'{text}{tup.id}"],"need_task_ids":false,"tuple":[{row[:-1]}]}}\nend\n')
                         else:
                             row = encode(values)

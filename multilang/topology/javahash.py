@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _WORD = 0xFFFFFFFF
+_MIN_LONG, _MAX_LONG = -0x8000_0000_0000_0000, 0x7FFF_FFFF_FFFF_FFFF
 _LONGEST_DOUBLE = 18  # json-smart: a longer text is parsed to a BigDecimal, so that no digit is lost
 
 
@@ -64,7 +65,11 @@ def list_hash(values: Iterable[Any]) -> int:
     """The hash of a list, ``java.util.List.hashCode``: from 1, times 31 plus each item's hash."""
     total = 1
     for value in values:
-        total = (31 * total + java_hash(value)) & _WORD
+        if type(value) is int and _MIN_LONG <= value <= _MAX_LONG:  # ids are, and a call costs more than all of this
+            small = -0x8000_0000 <= value <= 0x7FFF_FFFF
+            total = (31 * total + (value if small else value ^ value >> 32)) & _WORD
+        else:
+            total = (31 * total + java_hash(value)) & _WORD
     return _signed(total)
 
 
@@ -92,7 +97,7 @@ def _string_hash(text: str) -> int:
 def _int_hash(value: int) -> int:
     if -0x8000_0000 <= value <= 0x7FFF_FFFF:
         return int(value)
-    if -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
+    if _MIN_LONG <= value <= _MAX_LONG:
         return _long_hash(value)
     return _big_hash(value)
 

@@ -181,7 +181,7 @@ class BoltConversation(Conversation):
         self.fast = fast_emit(self.child, self.slow)
 
     def slow(self, values: Any, stream: Any, anchors: Any, direct_task: Any, need: bool, callback: Any) -> None:
-        self.child.emit(values, stream, anchors, direct_task)
+        self.child.emit(values, stream, anchors, direct_task, callback)
 
     @rule(target=sent, id=IDS | ODD_IDS, component=TEXT, values=st.lists(VALUES, max_size=3))
     def send_a_tuple(self, id: str, component: str, values: list[Any]) -> Any:
@@ -224,14 +224,14 @@ class BoltConversation(Conversation):
             with pytest.raises(LocalProtocolError):
                 self.child.emit(values, stream, anchors, task, token)
 
-    @rule(id=sent, rows=st.lists(st.tuples(TEXT, VALUES), max_size=4))
-    def emit_quickly(self, id: str, rows: list[tuple[str, Any]]) -> None:
+    @rule(id=sent, rows=st.lists(st.tuples(TEXT, VALUES), max_size=4), token=st.none() | st.integers())
+    def emit_quickly(self, id: str, rows: list[tuple[str, Any]], token: Any) -> None:
         self.handle()
         anchors: list[Any] = [self.arrived.get(id, id)]
         for row in rows:
             if id in self.child.unfinished:
-                self.fast(list(row), None, anchors)
-                self.meant(list(row), None, None, None, anchors=[id])
+                self.fast(list(row), None, anchors, on_task_ids=token)
+                self.meant(list(row), None, None, token, anchors=[id])
             else:
                 with pytest.raises(LocalProtocolError):
                     self.fast(list(row), None, anchors)

@@ -35,12 +35,14 @@ def fast(child: ChildConnection, slow: list[Any] | None = None, default: Any = N
     ],
 )
 @pytest.mark.parametrize("stream", [None, "default"])
-def test_it_says_the_same(values: Any, stream: str | None) -> None:
+@pytest.mark.parametrize("token", [None, "asked"])
+def test_it_says_the_same(values: Any, stream: str | None, token: Any) -> None:
     quick, long = shaken_child(), shaken_child()
     for _ in range(2):
-        fast(quick)(values, stream, [quick.unfinished.get("11") or received(quick)])
-        long.emit(values, stream, [long.unfinished.get("11") or received(long)])
+        fast(quick)(values, stream, [quick.unfinished.get("11") or received(quick)], on_task_ids=token)
+        long.emit(values, stream, [long.unfinished.get("11") or received(long)], None, token)
     assert said(quick) == said(long)
+    assert quick.receive_data(b"[1]" + END) == long.receive_data(b"[1]" + END)
 
 
 def test_the_common_emit_is_not_handed_over() -> None:
@@ -49,8 +51,9 @@ def test_the_common_emit_is_not_handed_over() -> None:
     tup = received(child)
     for anchors in ([tup], (tup,)):
         fast(child, slow)(["a", 1], None, anchors)
+        fast(child, slow)(["a", 1], None, anchors, on_task_ids=print)
     assert slow == []
-    assert len(said(child)) == 2
+    assert len(said(child)) == 4
 
 
 def test_without_anchors_it_takes_those_of_its_owner() -> None:

@@ -69,6 +69,7 @@ def test_every_value_that_storms_own_classes_hashed_hashes_the_same_here():
 )
 def test_an_integer_hashes_as_the_java_class_that_its_size_gives(value, expected, java):
     assert java_hash(value) == expected, java
+    assert list_hash([value, "a"]) % 2**32 == ((31 + expected) * 31 + 97) % 2**32
 
 
 @pytest.mark.parametrize(

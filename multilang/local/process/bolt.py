@@ -130,7 +130,7 @@ class BoltTask(ProcessTask):
         if not anchors:
             self.deliver(emit, route, targets, None)
             return
-        if len(anchors) == 1 and len(targets) == 1 and route.captured is None and not emit.need_task_ids:
+        if len(anchors) == 1 and len(targets) == 1 and route.captured is None:
             anchor = unfinished[anchors[0]]
             root = anchor.root
             if type(root) is int:  # by far the most frequent case: one anchor, of one spout tuple, to one task
@@ -142,6 +142,8 @@ class BoltTask(ProcessTask):
                 stats.emitted += 1
                 stats.transferred += 1
                 self.host.bolts[targets[0]].put(route.origin, dumps(emit.values), root, edge)
+                if emit.need_task_ids:
+                    self.answer(targets)
                 return
         roots = edges([unfinished[id] for id in anchors], self.host.getrandbits)
         self.deliver(emit, route, targets, roots)

@@ -310,5 +310,9 @@ class ProcessTask(ABC):
                 root, edge = (0, 0) if roots is None else roots()
                 bolts[task].put(route.origin, text, root, edge)
         if emit.need_task_ids:
-            self.conn.task_ids(targets)
-            self.host.dirty.add(self)
+            self.answer(targets)
+
+    def answer(self, targets: Sequence[int]) -> None:
+        """An emit's task ids."""
+        self.conn.task_ids(targets)
+        self.host.dirty.add(self)
