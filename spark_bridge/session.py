@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from contextlib import contextmanager
@@ -24,22 +25,36 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 """
+# What pyspark can be the driver of, as Spark reads it; what is behind :// is judged by whoever is asked there.
+_MASTER = re.compile(
+    r"local(\[([1-9]\d*|\*)(\s*,\s*[1-9]\d*)?\])?|local-cluster\[\s*\d+\s*(,\s*\d+\s*){2}\]|yarn|(spark|k8s)://.+"
+)
 
 
 class SessionError(RuntimeError):
     """Spark can't be started; the text says why, and what to install."""
 
 
+class MasterError(ValueError):
+    """What was given as Spark's master is none."""
+
+
 @contextmanager
 def session(
     master: str = "local[*]", name: str = "multilang", conf: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """A session, stopped at the end. Its executors run this very Python; ``conf`` has Spark's properties.
+    """A session, warmed up, and stopped at the end. Its executors run this very Python; ``conf`` has Spark's properties.
 
-    Without a UI, and without Spark's own log: what a task raises is in the exception. Raises SessionError.
+    Without a UI, and without Spark's own log: what a task raises is in the exception. Raises SessionError, and
+    MasterError for a ``master`` that Spark does not know.
     """
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise SessionError("Spark needs Java, 17 or newer: install it, or say where it is in JAVA_HOME")
+    if not _MASTER.fullmatch(master):
+        raise MasterError(
+            f"{master!r} is no master of Spark's: use local[2] (two cores of this machine), local[*] (all of them), "
+            "spark://HOST:PORT, yarn or k8s://https://HOST:PORT"
+        )
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -63,6 +78,26 @@ def session(
             said = "\n".join(str(error).strip().splitlines()[:3])
             raise SessionError(f"Spark can't be started on {master!r}: {said}") from error
         try:
+            warm_up(made)
             yield made
         finally:
             made.stop()
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Have the executors start their Python, a process for each core, with all that sources and topologies need.
+
+    The first job of a session does so else, and takes a second or two for it.
+    """
+    from spark_bridge.sources.live import RDDSource
+
+    sc = spark.sparkContext
+    cores = sc.defaultParallelism
+    source = RDDSource(sc.range(cores, numSlices=cores), block_rows=1)
+    try:
+        for core in range(cores):
+            source.soon(core, 0)
+        for core in range(cores):
+            source.read(core, 0, 1)
+    finally:
+        source.close()

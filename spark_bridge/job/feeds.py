@@ -90,7 +90,7 @@ class EmittedFeed:
         self.size = size
         self.acked = 0
         self.failures = 0
-        self.lost: dict[Any, list[Any]] = {}  # (task, message id) -> values of what failed and was not acked since
+        self.lost: dict[Any, tuple[Any, list[Any]]] = {}  # message id and values of what failed and was not acked since
         self._batch: list[Any] = []
         self._fruitless = 0
         self._max_fruitless = max_replays + 1
@@ -120,9 +120,9 @@ class EmittedFeed:
         for place, (task, (tup_id, values, *_)) in enumerate(self._batch):
             if tup_id is None:
                 continue
-            key = (task.plan.id, tup_id)
+            key = (task.plan.id, repr(tup_id))  # which may be a list or an object
             if place in places:
-                self.lost[key] = values
+                self.lost[key] = (tup_id, values)
             else:
                 acked += 1
                 self.lost.pop(key, None)

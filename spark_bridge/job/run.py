@@ -23,7 +23,7 @@ from spark_bridge.job.spouts import SpoutFeed, check_bound
 from spark_bridge.job.watch import SPARK_ERRORS, Progress, collected, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from pyspark import RDD
@@ -131,25 +131,25 @@ class _Run:
         """All rounds."""
         start = time.perf_counter()
         with by_value(self._topology):
-            feeds = self._feeds()
-            spouts = [feed.spout for feed in feeds if isinstance(feed, EmittedFeed)]
+            feeds: list[RowFeed | EmittedFeed] = []
             try:
+                feeds.extend(self._feeds())  # one by one: those that were made are closed when the next can't be
                 self._rounds(feeds)
                 self._conclude(feeds)
             except SPARK_ERRORS as error:
                 raise readable(error) from error
             finally:
-                for spout in spouts:
-                    spout.close()
+                for feed in feeds:
+                    if isinstance(feed, EmittedFeed):
+                        feed.spout.close()
         self._result.seconds = time.perf_counter() - start
         return self._result
 
-    def _feeds(self) -> list[RowFeed | EmittedFeed]:
+    def _feeds(self) -> Iterator[RowFeed | EmittedFeed]:
         topology = self._topology
-        feeds: list[RowFeed | EmittedFeed] = []
         for (component, stream), (rows, kinds) in self._rows.items():
             fields = topology.components[component].streams[stream].fields
-            feeds.append(RowFeed(component, stream, fields, rows, kinds, self._max_replays))
+            yield RowFeed(component, stream, fields, rows, kinds, self._max_replays)
         for id, spec in topology.spouts.items():
             if id not in self._sourced:
                 spout = SpoutFeed(
@@ -161,8 +161,7 @@ class _Run:
                     batch=self._batch,
                     report=self._reported,
                 )
-                feeds.append(EmittedFeed(spout, self._spark.sparkContext.defaultParallelism, self._max_replays))
-        return feeds
+                yield EmittedFeed(spout, self._spark.sparkContext.defaultParallelism, self._max_replays)
 
     def _rounds(self, feeds: list[RowFeed | EmittedFeed]) -> None:
         sc = self._spark.sparkContext
@@ -248,7 +247,7 @@ class _Run:
             else:
                 result.lost += len(feed.lost)
                 room = MAX_NAMED - len(result.failed)
-                for (_, tup_id), values in list(feed.lost.items())[:room]:
+                for tup_id, values in list(feed.lost.values())[:room]:
                     result.failed.append(FailedTuple(feed.component, tup_id, values))
         result.counters = self._counters(feeds)
 

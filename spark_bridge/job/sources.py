@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import marshal
 from array import array
+from itertools import islice
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 from multilang.protocol.codec import MAX_INT, MIN_INT, normalize
-from multilang.protocol.errors import UnserializableValue
+from multilang.protocol.errors import UnserializableValue, shown
 from multilang.topology.errors import did_you_mean
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.sources.errors import SourceError
@@ -50,67 +51,53 @@ class Reader:
         self.picks = picks
         self.kinds = list(kinds)
         self.known = known or {}
-        self.sums = array("I")  # of what was read, if it was all: a checksum of every so many rows, and of the rest
+        self.sums = array("I")  # of what was read, if it was all: a checksum of every so many rows
 
     def read(self, partition: int, rows: Iterable[Any]) -> Iterator[Row]:
         """Offset and values of the rows that are wanted; the rest is not even looked at."""
-        values = self._values
         self._converters = [(index, convert) for index, kind in enumerate(self.kinds) if (convert := converter(kind))]
-        if self.picks is None:
-            self.sums = sums = array("I")
-            sum, left, text_of = 0, _SUMMED, marshal.dumps
-            for offset, row in enumerate(rows):
-                found = values(partition, offset, row)
-                sum = crc32(text_of(found, 0), sum)  # now: a bolt in this process may change them
-                left -= 1
-                if not left:
-                    sums.append(sum)
-                    sum, left = 0, _SUMMED
-                yield offset, found, None, None
-            sums.append(sum)
+        rows = iter(rows)
+        if self.picks is not None:
+            wanted = self.picks.get(partition, ())
+            if wanted:
+                yield from self._again(partition, rows, wanted)
             return
-        wanted = self.picks.get(partition, ())
-        if wanted:
-            yield from self._again(partition, rows, wanted)
+        self.sums = sums = array("I")
+        offset = 0
+        while block := list(islice(rows, _SUMMED)):
+            found = self._block(partition, offset, block)
+            sums.append(_sum(found))  # now: a bolt in this process may change them
+            for values in found:
+                yield offset, values, None, None
+                offset += 1
 
-    def _again(self, partition: int, rows: Iterable[Any], wanted: Sequence[int]) -> Iterator[Row]:
+    def _again(self, partition: int, rows: Iterator[Any], wanted: Sequence[int]) -> Iterator[Row]:
         """The rows that are wanted, if they and those around them are what they were."""
         known = self.known.get(partition)
-        groups = {offset // _SUMMED for offset in wanted}
-        last = max(groups)
-        offsets = iter(wanted)
-        next_one: int | None = next(offsets)
-        sum = 0
-        count = 0
-        for offset, row in enumerate(rows):
-            group, place = divmod(offset, _SUMMED)
-            if group > last:
-                break
-            count = offset + 1
-            if group not in groups:
+        places: dict[int, list[int]] = {}
+        for offset in wanted:
+            places.setdefault(offset // _SUMMED, []).append(offset)
+        for number in range(max(places) + 1):
+            block = list(islice(rows, _SUMMED))
+            if number not in places:
                 continue
-            found = self._values(partition, offset, row)
-            sum = crc32(marshal.dumps(found, 0), sum)
-            if offset == next_one:
-                next_one = next(offsets, None)
-                yield offset, found, None, None
-            if place == _SUMMED - 1:
-                self._compare(partition, known, group, sum)
-                sum = 0
-        if next_one is not None:
-            self._refuse(partition, "fewer rows than when it was read first")
-        if count <= last * _SUMMED + _SUMMED - 1:
-            self._compare(partition, known, last, sum)
-
-    def _compare(self, partition: int, known: Sequence[int] | None, group: int, sum: int) -> None:
-        if known is not None and (group >= len(known) or known[group] != sum):
-            self._refuse(partition, f"other rows, from offset {group * _SUMMED} on, than when it was read first")
+            start = number * _SUMMED
+            found = self._block(partition, start, block)
+            if places[number][-1] - start >= len(found):
+                self._refuse(partition, "fewer rows than when it was read first")
+            if known is not None and (number >= len(known) or known[number] != _sum(found)):
+                self._refuse(partition, f"other rows, from offset {start} on, than when it was read first")
+            for offset in places[number]:
+                yield offset, found[offset - start], None, None
 
     def _refuse(self, partition: int, what: str) -> None:
         raise SparkJobError(
             f"partition {partition} of the source of {self.name!r} has {what}: "
             "an RDD must give the same rows each time that it is computed; persist() it"
         )
+
+    def _block(self, partition: int, start: int, rows: Sequence[Any]) -> list[list[Any]]:
+        return [self._values(partition, offset, row) for offset, row in enumerate(rows, start)]
 
     def _values(self, partition: int, offset: int, row: Any) -> list[Any]:
         """A row as a tuple's values: what a component in a process of its own would get."""
@@ -119,7 +106,7 @@ class Reader:
         if len(values) != width:
             raise SparkJobError(
                 f"row {offset} of partition {partition} of the source of {self.name!r} has {len(values)} values, "
-                f"{_shown(row)}; its stream has {width} fields: {', '.join(self.fields)}"
+                f"{shown(row, _MAX_SHOWN)}; its stream has {width} fields: {', '.join(self.fields)}"
             )
         for index, convert in self._converters:
             values[index] = convert(values[index])
@@ -134,14 +121,13 @@ class Reader:
                     return normalize([plain(each) for each in values])
             except UnserializableValue as error:
                 raise SparkJobError(
-                    f"row {offset} of partition {partition} of the source of {self.name!r}, {_shown(row)}: {error}"
+                    f"row {offset} of partition {partition} of the source of {self.name!r}, {shown(row, _MAX_SHOWN)}: {error}"
                 ) from None
         return values
 
 
-def _shown(row: object) -> str:
-    text = repr(row)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+def _sum(rows: list[list[Any]]) -> int:
+    return crc32(marshal.dumps(rows, 0))
 
 
 def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) -> tuple[RDD[Any], list[Kind]]:
@@ -156,7 +142,7 @@ def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) 
     schema = getattr(given, "schema", None)
     if schema is None or not hasattr(given, "rdd"):
         raise NotOnSparkError(
-            f"the source of {component!r} is an RDD or a DataFrame, not {_shown(given)}; "
+            f"the source of {component!r} is an RDD or a DataFrame, not {shown(given, _MAX_SHOWN)}; "
             "make one of a list with sc.parallelize(...)"
         )
     missing = [field for field in fields if field not in given.columns]

@@ -20,23 +20,22 @@ from multilang.local.tuples import Origin
 from multilang.protocol.codec import encode_id, loads, normalize
 from multilang.topology.shell import ShellComponent
 from spark_bridge.job.errors import ComponentStartError, NotOnSparkError, SparkJobError
+from spark_bridge.job.shell_spout import ShellSpoutTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any
+    from typing import Any, TypeAlias
 
     from multilang.topology.model import ComponentSpec, Topology
 
     Emitted = tuple[Any, list[Any], str | None, int | None]  # message id, values, stream, direct task
+    SpoutTask: TypeAlias = "_Task | ShellSpoutTask"
 
 
 def check_bound(spec: ComponentSpec, limit: int | None) -> None:
-    """Raise NotOnSparkError for a spout that has no end, or whose end can't be known."""
+    """Raise NotOnSparkError for a spout that has no end."""
     if isinstance(spec.component, ShellComponent):
-        raise NotOnSparkError(
-            f"spout {spec.id!r} is the program {spec.component.command[0]!r}, which can't say when it is exhausted: "
-            f"give it a source, {{{spec.id!r}: rdd}}"
-        )
+        return  # whether it can say when it is exhausted, the answer to its first next tells
     if getattr(type(spec.component), "exhausted", None) is Spout.exhausted and limit is None:
         raise NotOnSparkError(
             f"spout {spec.id!r} has no end that Spark could wait for: give it a source, {{{spec.id!r}: rdd}}, define "
@@ -92,7 +91,7 @@ class _Collector(SpoutCollector):
 
 
 class _Task:
-    """One task of the spout. ``left``: how many more tuples it may emit."""
+    """One task of a spout in Python. ``left``: how many more tuples it may emit."""
 
     def __init__(self, plan: TaskPlan, links: Links, left: float) -> None:
         self.plan = plan
@@ -101,6 +100,7 @@ class _Task:
         component: Any = plan.spec.new()
         self.component = component
         self.collector = _Collector(plan, links)
+        self.links = links
         try:
             self.runner = start_spout(component, self.collector, plan.conf, plan.context)
             self.runner.activate()
@@ -109,24 +109,54 @@ class _Task:
             raise ComponentStartError(f"{plan} can't be started: {said}") from error
 
     @property
+    def emitted(self) -> list[Emitted]:
+        """What it emitted since that was taken."""
+        return self.collector.emitted
+
+    @property
     def exhausted(self) -> bool:
+        """Whether nothing more will come, replays included."""
         if self.left <= 0:
             return not getattr(self.component, "waiting_for_replay", 0)
         said = self.runner.exhausted()
         return self.idle >= IDLE_ROUNDS if said is None else said
 
+    @property
+    def waits(self) -> bool:
+        """Whether it is better asked again later, after it emitted nothing."""
+        return bool(self.emitted) or self.runner.exhausted() is not None
+
     def ask(self) -> bool:
-        """Ask once; whether it emitted."""
-        emitted = self.collector.emitted
+        """Ask once; whether it emitted. Raises SparkJobError for its own exception."""
+        emitted = self.emitted
         before = len(emitted)
-        if self.left > 0:
-            self.runner.next()
-        else:
-            self.component.replay()
+        try:
+            if self.left > 0:
+                self.runner.next()
+            else:
+                self.component.replay()
+        except Exception as error:
+            raise SparkJobError(describe(error, self.component, None, "in next_tuple")) from error
         new = len(emitted) - before
         self.left -= new
         self.idle = 0 if new else self.idle + 1
         return bool(new)
+
+    def tell(self, tup_id: Any, acked: bool) -> None:
+        """What came of a tuple."""
+        try:
+            (self.runner.ack if acked else self.runner.fail)(tup_id)
+        except Exception as error:  # noqa: BLE001  # user code
+            what = "ack" if acked else "fail"
+            self.links.report(self.plan, describe(error, self.component, None, f"in {what} of {tup_id!r}"))
+
+    def close(self) -> None:
+        """Tell it that it is over."""
+        try:
+            self.runner.deactivate()
+            close(self.component)
+        except Exception as error:  # noqa: BLE001  # user code
+            self.links.report(self.plan, describe(error, self.component, None, "in close"))
 
 
 class SpoutFeed:
@@ -148,61 +178,51 @@ class SpoutFeed:
         self._batch = batch
         self._report = report
         links = _links(self._said)
-        self.tasks = []
+        self.tasks: list[SpoutTask] = []
         tasks = sorted(id for id, name in assignment.items() if name == spec.id)
-        for index, task in enumerate(tasks):
-            context = topology.context_for(task, assignment)
-            routes = {
-                name: Route(
-                    Origin(spec.id, name, task, stream.fields), stream.fields, [], _direct(topology, spec, name)
-                )
-                for name, stream in spec.streams.items()
-            }
-            plan = TaskPlan(task, spec, {**conf, **spec.conf}, context, routes)
-            share = float("inf") if limit is None else (limit + len(tasks) - 1 - index) // len(tasks)
-            self.tasks.append(_Task(plan, links, share))
+        make = ShellSpoutTask if isinstance(spec.component, ShellComponent) else _Task
+        try:
+            for index, task in enumerate(tasks):
+                context = topology.context_for(task, assignment)
+                routes = {
+                    name: Route(
+                        Origin(spec.id, name, task, stream.fields), stream.fields, [], _direct(topology, spec, name)
+                    )
+                    for name, stream in spec.streams.items()
+                }
+                plan = TaskPlan(task, spec, {**conf, **spec.conf}, context, routes)
+                share = float("inf") if limit is None else (limit + len(tasks) - 1 - index) // len(tasks)
+                self.tasks.append(make(plan, links, share))
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def exhausted(self) -> bool:
         """Whether nothing more will come, replays included."""
         return all(task.exhausted for task in self.tasks)
 
-    def emit(self) -> list[tuple[_Task, Emitted]]:
+    def emit(self) -> list[tuple[SpoutTask, Emitted]]:
         """What its tasks emit for the next round: replays first, as each spout has it."""
-        emitted: list[tuple[_Task, Emitted]] = []
+        emitted: list[tuple[SpoutTask, Emitted]] = []
         for task in self.tasks:
-            while len(task.collector.emitted) < self._batch and not task.exhausted:
-                try:
-                    if not task.ask() and self._is_waiting(task):
-                        break
-                except Exception as error:
-                    raise SparkJobError(describe(error, task.component, None, "in next_tuple")) from error
-            emitted += [(task, each) for each in task.collector.emitted]
-            task.collector.emitted = []
+            while len(task.emitted) < self._batch and not task.exhausted:
+                if not task.ask() and task.waits:
+                    break
+            emitted += [(task, each) for each in task.emitted]
+            task.emitted.clear()
         return emitted
 
-    def settle(self, emitted: Sequence[tuple[_Task, Emitted]], failed: set[int]) -> None:
+    def settle(self, emitted: Sequence[tuple[SpoutTask, Emitted]], failed: set[int]) -> None:
         """Tell the spouts what came of their tuples. ``failed``: places in ``emitted``."""
         for place, (task, (tup_id, *_)) in enumerate(emitted):
-            if tup_id is None:
-                continue
-            try:
-                (task.runner.fail if place in failed else task.runner.ack)(tup_id)
-            except Exception as error:  # noqa: BLE001  # user code
-                what = "fail" if place in failed else "ack"
-                self._said(task.plan, describe(error, task.component, None, f"in {what} of {tup_id!r}"))
+            if tup_id is not None:
+                task.tell(tup_id, place not in failed)
 
     def close(self) -> None:
         """Tell them that it is over."""
         for task in self.tasks:
-            try:
-                task.runner.deactivate()
-                close(task.component)
-            except Exception as error:  # noqa: BLE001  # user code
-                self._said(task.plan, describe(error, task.component, None, "in close"))
-
-    def _is_waiting(self, task: _Task) -> bool:
-        return bool(task.collector.emitted) or task.runner.exhausted() is not None
+            task.close()
 
     def _said(self, plan: TaskPlan, message: str) -> None:
         self.errors += 1

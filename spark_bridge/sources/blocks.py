@@ -9,6 +9,7 @@ from __future__ import annotations
 from hashlib import blake2b
 
 from multilang.protocol.codec import loads
+from multilang.protocol.errors import shown
 from spark_bridge.sources.errors import ChangedRowsError, SourceError
 from spark_bridge.sources.values import converter, encoded
 
@@ -82,7 +83,7 @@ class RowText:
         elif width == 1:
             return [row]
         raise SourceError(
-            f"the row {ascii(row)[:200]} is no {width} values for the fields {list(self.fields)!r}; map the RDD to tuples "
+            f"the row {shown(row, 200)} is no {width} values for the fields {list(self.fields)!r}; map the RDD to tuples "
             "of that length, or name its fields with fields="
         )
 

@@ -20,7 +20,7 @@ from base64 import b64encode
 from datetime import date, datetime, time, timezone
 from decimal import Decimal
 
-from multilang.protocol.codec import encode_values, reason_against
+from multilang.protocol.codec import MAX_DEPTH, encode_values, reason_against
 from multilang.protocol.errors import UnserializableValue
 from spark_bridge.sources.errors import SourceError
 
@@ -153,7 +153,17 @@ _CONVERTERS: dict[str, Convert] = {
 
 
 def plain(value: Any) -> Any:
-    """``value`` with the types that JSON lacks in their stated form, nested ones included; anything else as it is."""
+    """``value`` with the types that JSON lacks in their stated form, nested ones included; anything else as it is.
+
+    Raises UnserializableValue for a value that is nested deeper than Python can follow.
+    """
+    try:
+        return _plain(value)
+    except RecursionError:
+        raise UnserializableValue(f"nested deeper than {MAX_DEPTH} levels, which Storm's parser refuses") from None
+
+
+def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
@@ -169,11 +179,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, bytes | bytearray | memoryview):
         return _base64(value)
     if hasattr(value, "__fields__"):  # pyspark's Row, which is a tuple otherwise
-        return {name: plain(each) for name, each in zip(value.__fields__, value, strict=True)}
+        return {name: _plain(each) for name, each in zip(value.__fields__, value, strict=True)}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [_plain(each) for each in value]
     if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
+        return {key: _plain(each) for key, each in value.items()}
     return value
 
 
@@ -182,9 +192,14 @@ def encoded(row: Sequence[Any], fields: Sequence[str]) -> str:
     try:
         return encode_values(row)
     except UnserializableValue:
-        row = [plain(value) for value in row]
+        pass
+    values = []
     for name, value in zip(fields, row, strict=True):
-        reason = reason_against(value)
+        try:
+            values.append(plain(value))
+            reason = reason_against(values[-1])
+        except UnserializableValue as error:
+            reason = error.reason
         if reason is not None:
             raise SourceError(f"field {name!r}: {reason}")
-    return encode_values(row)
+    return encode_values(values)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_bridge.session import MasterError, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,3 +27,25 @@ def test_it_listens_on_loopback_alone(spark: SparkSession) -> None:
     conf = spark.sparkContext.getConf()
     assert conf.get("spark.driver.host") == conf.get("spark.driver.bindAddress") == "127.0.0.1"
     assert spark.sparkContext.uiWebUrl is None
+
+
+@pytest.mark.parametrize("master", ["local[x]", "locl[2]", "local[0]", "local[2", "spark://", "sc://there", ""])
+def test_a_master_that_spark_does_not_know_is_refused_before_anything_starts(master: str) -> None:
+    with pytest.raises(MasterError, match=r"is no master of Spark's: use local\[2\]"), session(master):
+        pass
+
+
+def test_a_session_of_ours_has_its_python_workers_when_it_is_up(spark_programs: None) -> None:
+    code = """
+import os
+from spark_bridge.session import session
+from tests.spark.sources.test_chaos import python_workers
+
+with session("local[2]"):
+    print(len(python_workers(os.getpid())))
+"""
+    shown = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert int(shown.stdout) >= 2  # the process that forks them, and one at least

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from pathlib import Path
 from typing import Any
 
 from multilang import BasicBolt, BatchingBolt, Bolt, CustomGrouping, ReliableSpout, Spout, Stream
@@ -180,6 +182,42 @@ class DiesOnce(BasicBolt):
             else:
                 os.kill(os.getpid(), signal.SIGKILL)
         self.emit([tup["key"], tup["n"]])
+
+
+class Troubled(BasicBolt):
+    """Passes its tuples on; at one of them something happens, to the first process that comes to it."""
+
+    output_fields = ["key", "n"]
+
+    def process(self, tup):
+        if tup[1] == 300:
+            self.mark = os.path.join(self.conf["test.folder"], "attempt-")
+            try:
+                os.close(os.open(f"{self.mark}1", os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                Path(f"{self.mark}2").touch()
+            else:
+                self.first_attempt()
+        self.emit(tup.values[:2])
+
+
+class SlowOnce(Troubled):
+    """Its first attempt is so slow that Spark begins another elsewhere; both then hurry to the end."""
+
+    def first_attempt(self):
+        end = time.monotonic() + 240
+        while not os.path.exists(f"{self.mark}2") and time.monotonic() < end:
+            time.sleep(0.01)
+
+
+class LosesItsMachine(Troubled):
+    """Its first attempt ends the executor's JVM, and with it all that this machine had done so far."""
+
+    def first_attempt(self):
+        daemon = os.getppid()
+        executor = int(Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(executor, signal.SIGKILL)
+        os._exit(1)
 
 
 class CantStart(BasicBolt):

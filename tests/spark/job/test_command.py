@@ -87,6 +87,8 @@ def test_what_failed_is_named_and_the_status_says_so(tmp_path: Path) -> None:
         (["--source", "sentences"], "'sentences' is not SPOUT=FILE"),
         (["--source", "sentence={text}"], "'sentence' is no component of topology 'word-count'"),
         (["--source", "sentences={text}", "--limit", "sentences=many"], "'many' is no number of tuples"),
+        (["--source", "sentences={text}", "--master", "local[x]"], "'local[x]' is no master of Spark's: use local[2]"),
+        (["--source", "sentences={text}", "--master", "locl[2]"], "'locl[2]' is no master of Spark's: use local[2]"),
         (["--source", "sentences={text}", "--keep", "cuont"], "there is no stream 'cuont'; did you mean 'count'?"),
     ],
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from spark_bridge import RDDSource, SourceError, publish
-from spark_bridge.sources.values import plain
+from spark_bridge.sources.values import encoded, plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,3 +141,13 @@ def test_a_row_that_fits_no_tuple_is_named_with_its_place(
 def test_what_json_has_stays_as_it_is() -> None:
     value = [None, True, 1, 1.5, "x", {"a": [1, {"b": None}]}]
     assert plain(value) == value
+
+
+@pytest.mark.parametrize("end", [1, decimal.Decimal("1.5")])
+@pytest.mark.parametrize("depth", [301, 100_000])
+def test_a_value_nested_too_deeply_is_named(end: object, depth: int) -> None:
+    value = end
+    for _ in range(depth):
+        value = [value]
+    with pytest.raises(SourceError, match=r"field 'y': nested deeper than 300 levels"):
+        encoded([1, value], ["x", "y"])

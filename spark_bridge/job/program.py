@@ -1,0 +1,187 @@
+"""A component in another language, seen from Spark: its process, and the wire to it, as Storm's shell components have them."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from select import select
+from typing import TYPE_CHECKING
+
+from multilang.local.actors import START_ATTEMPTS
+from multilang.local.process.child import Child, how_it_ended
+from multilang.local.process.command import environment
+from multilang.protocol import Error, Log, Metrics, Pid, RemoteProtocolError
+from multilang.protocol.parent import ParentConnection
+from spark_bridge.job.errors import ComponentStartError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Literal
+
+    from multilang.local.links import Links
+    from multilang.local.plan import Route, TaskPlan
+    from multilang.protocol import Emit
+
+_END_SECS = 5.0  # for a child to end by itself when its input has ended
+
+
+class DiedError(Exception):
+    """The child ended, or broke the protocol, or is silent for too long; the text has the component's name."""
+
+
+class Program(ABC):
+    """One child after the other. Subclasses say things to ``conn``, and call ``pump`` for them to be heard."""
+
+    kind: Literal["bolt", "spout"]
+
+    def __init__(self, plan: TaskPlan, links: Links) -> None:
+        self.plan = plan
+        self.links = links
+        self.child: Child
+        self.conn: ParentConnection
+        self._command_line: list[str] = plan.spec.command or []
+        self._deaths = 0
+        self._heard_at = 0.0
+        self._folder = tempfile.mkdtemp(prefix="multilang-pids-")
+
+    @abstractmethod
+    def handle(self, message: Any) -> None:
+        """A message that not every component sends. Raises RemoteProtocolError for what ends the child."""
+
+    def launch(self, conf: Mapping[str, Any]) -> None:
+        """Start a child and shake hands. Raises ComponentStartError when that goes wrong a few times in a row."""
+        try:
+            self._launch(conf)
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+
+    def _launch(self, conf: Mapping[str, Any]) -> None:
+        while True:
+            try:
+                self.child = Child(self._command_line, environment())
+                self.conn = ParentConnection(self.kind)
+                self.conn.setup(dict(conf), self._folder, self.plan.context)
+                self._heard_at = time.monotonic()
+                while self.conn.pid is None:
+                    self.pump(None)
+                self._deaths = 0
+                return
+            except OSError as error:
+                raise ComponentStartError(
+                    f"{self.plan}: the command {self._command_line!r} can't be started: {error}"
+                ) from None
+            except DiedError as death:
+                self._deaths += 1
+                self.end()
+                if self._deaths >= START_ATTEMPTS:
+                    raise ComponentStartError(f"{self.plan} can't be started: {death}") from None
+
+    def pump(self, wait: float | None) -> None:
+        """Write all that was said, and read what is there; ``wait``: for at least one message (None), or not (0).
+
+        Raises DiedError.
+        """
+        child = self.child
+        limit = self.plan.settings.subprocess_timeout_secs
+        data = self.conn.data_to_send()
+        if data:
+            self._heard_at = time.monotonic()  # before, nothing was asked of it
+        try:
+            written = child.write(data)
+            while True:
+                readable, writable, _ = select(
+                    [fd for fd in (child.output, child.error) if fd >= 0],
+                    [] if written else [child.input],
+                    [],
+                    wait if written and wait is not None else 0.2,
+                )
+                if child.error in readable:
+                    for line in child.read_error() or ():
+                        self.links.log(self.plan, f"stderr: {line}", 3)
+                heard = child.output in readable and self._read()
+                if writable or not written:
+                    written = child.write(self.conn.data_to_send())
+                if written and (heard or wait is not None):
+                    return
+                if not heard and time.monotonic() - self._heard_at > limit:
+                    child.kill()
+                    raise DiedError(f"{self.plan}: it said nothing for {limit:g} s (topology.subprocess.timeout.secs)")
+        except OSError as error:
+            raise DiedError(f"{self.plan}: {self._how(error)}") from None
+
+    def end(self) -> None:
+        """Let the child see the end of its input, and wait for its end."""
+        child = self.child
+        child.close_input()
+        deadline = time.monotonic() + _END_SECS
+        while child.poll() is None and time.monotonic() < deadline:
+            if select([child.output], [], [], 0.05)[0] and not child.read():
+                time.sleep(0.01)
+        child.kill()
+        child.wait()
+        child.close()
+
+    def close(self) -> None:
+        """All is over."""
+        self.end()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def route(self, emit: Emit) -> Route:
+        """The stream of an emit. Raises RemoteProtocolError for one that Storm halts the worker on."""
+        route = self.plan.routes.get(emit.stream)
+        if route is None or len(emit.values) != len(route.fields):
+            known = ", ".join(f"{name!r} of {len(each.fields)} fields" for name, each in self.plan.routes.items())
+            raise RemoteProtocolError(
+                f"an emit of {len(emit.values)} values on stream {emit.stream!r}; {self.plan} declares {known or 'no stream'}"
+            )
+        if emit.task is None and route.direct is not None:
+            raise RemoteProtocolError(
+                f"an emit without a task on stream {emit.stream!r}, which is subscribed by direct grouping"
+            )
+        return route
+
+    def answer(self, targets: Sequence[int]) -> None:
+        """Send an emit's task ids."""
+        self.conn.task_ids(targets)
+        self.child.write(self.conn.data_to_send())
+
+    def _read(self) -> bool:
+        data = self.child.read()
+        if data is None:
+            return False
+        self._heard_at = time.monotonic()
+        try:
+            for message in self.conn.receive_data(data):
+                self._handle(message)
+            if not data:
+                raise DiedError(f"{self.plan}: {self._how(None)}")
+        except RemoteProtocolError as error:
+            for before in error.events:
+                self._handle(before)
+            raise DiedError(f"{self.plan}: {error}") from None
+        return True
+
+    def _handle(self, message: Any) -> None:
+        if isinstance(message, Log):
+            self.links.log(self.plan, message.message, message.level)
+        elif isinstance(message, Error):
+            self.links.report(self.plan, message.message)
+        elif isinstance(message, Metrics):
+            self.links.metric(self.plan, message.name, message.params)
+        elif not isinstance(message, Pid):
+            self.handle(message)
+
+    def _how(self, error: OSError | None) -> str:
+        child = self.child
+        deadline = time.monotonic() + 1
+        while child.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        status = child.poll()
+        if child.error >= 0:
+            child.read_error()
+        said = f"; the end of its stderr:\n{child.error_tail}" if child.error_tail else ""
+        how = "closed its input" if status is None and error is not None else how_it_ended(status)
+        return f"the process {' '.join(self._command_line)!r} {how}{said}"

@@ -1,0 +1,109 @@
+"""A spout in another language that runs as it is: its process is the driver's, which plays Storm's ShellSpout for it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from multilang.local.process.spout import IDLE_NEXTS
+from multilang.protocol import Emit, Sync
+from spark_bridge.job.errors import NotOnSparkError, SparkJobError
+from spark_bridge.job.program import DiedError, Program
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.local.links import Links
+    from multilang.local.plan import TaskPlan
+
+_LONGEST_IDLE_SECS = 0.016
+
+
+class ShellSpoutTask(Program):
+    """One task. ``emitted``: what it emitted since that was taken; ``left``: how many more tuples it may emit.
+
+    A ``sync`` with ``"exhausted": true`` or ``false`` says whether more will come. Raises SparkJobError when the program
+    dies, since nobody knows what its next life would emit, and NotOnSparkError when it can't say whether it has an end.
+    """
+
+    kind = "spout"
+
+    def __init__(self, plan: TaskPlan, links: Links, left: float) -> None:
+        super().__init__(plan, links)
+        self.left = left
+        self.emitted: list[tuple[Any, list[Any], str | None, int | None]] = []
+        self._said: bool | None = None  # what the last sync said of being exhausted
+        self._idle = 0  # empty nexts in a row
+        # As in the embedded cluster: one of ours then says whether it is exhausted, and does not sleep when it has nothing.
+        self.launch({**plan.conf, "multilang.parent": "local"})
+        self._command("activate")
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing more will come."""
+        if self.left <= 0:
+            return True
+        return self._idle >= IDLE_NEXTS if self._said is None else self._said
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is better asked again later, after it emitted nothing."""
+        return bool(self.emitted) or self._said is not None
+
+    def ask(self) -> bool:
+        """Ask once; whether it emitted."""
+        before = len(self.emitted)
+        self._command("next")
+        if self._said is None and self.left == float("inf"):
+            raise NotOnSparkError(
+                f"spout {self.plan.component!r} is the program {self._command_line[0]!r}, whose sync does not say whether it "
+                f'is exhausted ("exhausted": true or false): give it a source, {{{self.plan.component!r}: rdd}}, or bound it, '
+                f"limits={{{self.plan.component!r}: 100_000}}"
+            )
+        new = len(self.emitted) - before
+        self.left -= new
+        if new:
+            self._idle = 0
+        else:
+            time.sleep(min(self.plan.settings.idle_sleep_secs * 2**self._idle, _LONGEST_IDLE_SECS))
+            self._idle += 1
+        return bool(new)
+
+    def tell(self, tup_id: Any, acked: bool) -> None:
+        """What came of a tuple. It may emit one that failed again, which it does in answer to a ``next``."""
+        self._idle = 0
+        self._said = None  # what it is told may change it
+        if not acked:
+            self.left += 1
+        self._command("ack" if acked else "fail", tup_id)
+
+    def close(self) -> None:
+        """Tell it that it is over, unless it died."""
+        try:
+            if self.conn.command is None and self.child.poll() is None:
+                self._command("deactivate")
+        except SparkJobError as death:
+            self.links.report(self.plan, str(death))
+        finally:
+            super().close()
+
+    def _command(self, name: str, *arguments: Any) -> None:
+        """Say it, and hear all that comes until the program's sync."""
+        conn = self.conn
+        try:
+            getattr(conn, name)(*arguments)
+            while conn.command is not None:
+                self.pump(None)
+        except DiedError as death:
+            raise SparkJobError(str(death)) from None
+
+    def handle(self, message: Any) -> None:
+        if isinstance(message, Sync):
+            if message.exhausted is not None:
+                self._said = message.exhausted
+            return
+        assert isinstance(message, Emit)
+        self.route(message)
+        self.emitted.append((message.id, message.values, message.stream, message.task))
+        if message.need_task_ids:
+            self.answer(())  # which ones they are is known when the round has run
