@@ -122,6 +122,16 @@ def pipeline(steps, last_parallelism=1, name="pipe"):
     return builder.build()
 
 
+GROUPINGS = ["shuffle", "fields", "global", "none"]
+
+
+def drawn(rng, steps=(1, 5), parallelism=(1, 8)):
+    """What ``pipeline`` takes, at random."""
+    number = rng.randint(*steps)
+    drawn = [(rng.randrange(len(KINDS)), rng.randint(*parallelism), rng.choice(GROUPINGS)) for _ in range(number)]
+    return drawn, rng.randint(*parallelism)
+
+
 def requests(rng, number, steps, fan):
     """Requests of random fan-outs, none of which comes to much more than ``fan`` tuples in the end."""
     made = []

@@ -16,7 +16,7 @@ from multilang.drpc import DRPCClient, DRPCExecutionException, LocalDRPC
 from multilang.topology import load_topology
 from tests.cli.command import COMMAND, ROOT
 from tests.drpc import pipelines
-from tests.drpc.pipelines import answer, pipeline, requests
+from tests.drpc.pipelines import answer, drawn, pipeline, requests
 
 REACH = Path(ROOT) / "examples" / "reach.py"
 EXCLAMATION = Path(ROOT) / "examples" / "exclamation.py"
@@ -38,10 +38,16 @@ def test_the_examples_answer_as_plain_python_does(mode):
         assert len(drpc.requests) == 0
 
 
-def test_requests_under_way_at_once_in_processes_are_not_mixed_up():
-    asked = requests(Random(2), 1000 if SOAK else 100, 2, 40)
-    with LocalDRPC("process", timeout_secs=LIMIT) as drpc:
-        drpc.submit(pipeline([(0, 3, "shuffle"), (2, 2, "fields")], 2), conf={"topology.message.timeout.secs": LIMIT})
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(4) if SOAK else [2])
+def test_requests_under_way_at_once_in_processes_are_not_mixed_up(seed):
+    rng = Random(seed)
+    steps, last = drawn(rng) if SOAK else drawn(rng, (2, 2), (1, 3))
+    asked = requests(rng, 10_000 if SOAK else 100, len(steps), 40)
+    limit = 1800 if SOAK else LIMIT
+    with LocalDRPC("process", timeout_secs=limit) as drpc:
+        drpc.submit(pipeline(steps, last), conf={"topology.message.timeout.secs": limit})
         futures = [drpc.start("pipe", text) for text in asked]
         drpc.wait(futures)
         assert [future.result() for future in futures] == [answer(text) for text in asked]
