@@ -240,12 +240,15 @@ class SimulatedTopology(ActorTopology):
         """Send what a task said, or of it the first ``through`` messages."""
         items = self.out[:]
         self.out.clear()
+        restarts = self.stats[source].restarts
         for receiver, content in items[:through]:
             if receiver is None:
                 acker = self._ackers[content[1] % len(self._ackers)] if self._ackers else None
                 if acker is not None:
                     self._message(source, acker.id, self._acker_call(acker, content))
             elif isinstance(receiver, Later):
+                if self.stats[source].restarts != restarts:
+                    continue  # it died of those before: whoever waits for these is no more
                 self._work(self._actor(source), partial(receiver.execute, content), "task ids for", content)
             else:
                 self._message(source, receiver, self._delivery(self.bolts[receiver], content))
