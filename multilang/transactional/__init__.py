@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         TransactionalSpout,
     )
     from multilang.transactional.attempt import TransactionAttempt
+    from multilang.transactional.builder import TransactionalTopologyBuilder
     from multilang.transactional.maps import (
         Backing,
         MemoryBacking,
@@ -27,16 +28,21 @@ if TYPE_CHECKING:
         SqliteBacking,
         TransactionalMap,
     )
+    from multilang.transactional.marker import Committer
+    from multilang.transactional.spouts.memory import MemoryTransactionalSpout, OpaqueMemoryTransactionalSpout
     from multilang.transactional.state import TransactionalState
 
 _HOME_OF = {
     "Backing": "maps",
+    "Committer": "marker",
     "Coordinator": "api",
     "Emitter": "api",
     "MemoryBacking": "maps",
+    "MemoryTransactionalSpout": "spouts.memory",
     "OpaqueCoordinator": "api",
     "OpaqueEmitter": "api",
     "OpaqueMap": "maps",
+    "OpaqueMemoryTransactionalSpout": "spouts.memory",
     "OpaquePartitionedTransactionalSpout": "api",
     "PartitionedCoordinator": "api",
     "PartitionedEmitter": "api",
@@ -47,16 +53,20 @@ _HOME_OF = {
     "TransactionalMap": "maps",
     "TransactionalSpout": "api",
     "TransactionalState": "state",
+    "TransactionalTopologyBuilder": "builder",
 }
 
 __all__ = [
     "Backing",
+    "Committer",
     "Coordinator",
     "Emitter",
     "MemoryBacking",
+    "MemoryTransactionalSpout",
     "OpaqueCoordinator",
     "OpaqueEmitter",
     "OpaqueMap",
+    "OpaqueMemoryTransactionalSpout",
     "OpaquePartitionedTransactionalSpout",
     "PartitionedCoordinator",
     "PartitionedEmitter",
@@ -67,6 +77,7 @@ __all__ = [
     "TransactionalMap",
     "TransactionalSpout",
     "TransactionalState",
+    "TransactionalTopologyBuilder",
 ]
 
 

@@ -31,7 +31,7 @@ class _Ready(_Part):
         return True
 
 
-class _Spout(Component):
+class AnySpout(Component):
     """``output_fields`` and ``output_streams`` have the attempt as the first field, ``["tx", "word"]``."""
 
     def get_coordinator(self, conf: dict[str, Any], context: Context) -> Any:
@@ -45,7 +45,7 @@ class _Spout(Component):
         raise TypeError(f"{type(self).__name__} has no get_emitter method: define get_emitter(self, conf, context)")
 
 
-class TransactionalSpout(_Spout):
+class TransactionalSpout(AnySpout):
     """Emits the same batch for the same transaction, always. Makes a Coordinator and Emitters."""
 
 
@@ -64,7 +64,7 @@ class Coordinator(_Ready):
     def exhausted(self, metadata: Any) -> bool | None:
         """Whether no transaction will come after the one with this metadata (None: the first); None: it can't tell.
 
-        Only runners that wait for the end of a topology ask.
+        Asked before each new transaction in the embedded cluster, whose topologies can come to their end, and never on Storm.
         """
         return None
 
@@ -82,7 +82,7 @@ class Emitter(_Part):
         """All transactions before ``txid`` are committed: what was kept for them can go."""
 
 
-class PartitionedTransactionalSpout(_Spout):
+class PartitionedTransactionalSpout(AnySpout):
     """Reads partitions, each from where it left off. Makes a PartitionedCoordinator and PartitionedEmitters.
 
     Which partitions a task has, and what was read from each in which transaction, is kept for it.
@@ -99,7 +99,7 @@ class PartitionedCoordinator(_Ready):
     def exhausted(self, metadata: Mapping[int, Any]) -> bool | None:
         """Whether nothing will come after these batches, the last one of each partition that had one; None: it can't tell.
 
-        Only runners that wait for the end of a topology ask.
+        Asked before each new transaction in the embedded cluster, whose topologies can come to their end, and never on Storm.
         """
         return None
 
@@ -123,7 +123,7 @@ class PartitionedEmitter(_Part):
         raise TypeError(f"{type(self).__name__} has no emit_partition_batch method")
 
 
-class OpaquePartitionedTransactionalSpout(_Spout):
+class OpaquePartitionedTransactionalSpout(AnySpout):
     """As PartitionedTransactionalSpout, but a replay may be a different batch. Makes an OpaqueCoordinator and OpaqueEmitters.
 
     So a partition that can't be read holds up nothing. What it feeds must be updated as OpaqueMap does.

@@ -21,6 +21,9 @@ class TransactionalState(ABC):
         self.conf = conf
         self.id = id
 
+    def claim(self) -> None:  # noqa: B027 - a store need not be able to tell
+        """Called by the coordinator: no other topology may use this state meanwhile. Raises StateError when one does."""
+
     @abstractmethod
     def get_data(self, path: str) -> Any:
         """The value, or None."""

@@ -1,0 +1,126 @@
+"""What coordination is in a transactional topology: ids are attempts, and the commit stream is what committers wait for."""
+
+from __future__ import annotations
+
+from multilang.component.errors import FailedException, ReportedFailedException
+from multilang.component.report import report_exception
+from multilang.component.wrapper import Wrapper
+from multilang.coordination import BatchCollector, CoordinatedBolt
+from multilang.protocol.codec import loads
+from multilang.transactional.attempt import TransactionAttempt
+from multilang.transactional.executors import emitter_of
+from multilang.transactional.names import COMMIT_STREAM
+from multilang.transactional.stores import open_state
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from multilang.component.collector import BoltCollector
+    from multilang.component.context import Context
+    from multilang.component.wrapper import Execute
+    from multilang.protocol.messages import Tuple
+
+
+def _attempt(value: Any) -> TransactionAttempt:
+    try:
+        return TransactionAttempt.parse(value)
+    except (AttributeError, ValueError):
+        raise TypeError(
+            f"the first value of a tuple in a transactional topology is its TransactionAttempt, not {value!r}: emit "
+            "[self.id, ...] in a BatchBolt, [tup[0], ...] in a BasicBolt and [attempt, ...] in a spout's emitter"
+        ) from None
+
+
+class TransactionalBolt(CoordinatedBolt):
+    """A bolt of the user's. ``awaits_committers``: there are committers upstream, so that its tuples may come in both phases."""
+
+    as_id = staticmethod(_attempt)
+    awaits_committers = False
+
+    def _identified(self, tup: Tuple) -> None:
+        """The time has come to commit.
+
+        All of the transaction has come before, as its processing phase is over; else this task lost it when it was started
+        again. Then it fails now, while Storm's would wait for its timeout.
+        """
+        info = self.tracked.get(tup.values[0])
+        with self._lock:
+            if not self.awaits_committers and (
+                info is None or info.reports < self._due_reports or info.received < info.expected
+            ):
+                self._give_up(self._new(tup.values[0]))
+        super()._identified(tup)
+
+
+class EmitterBolt(CoordinatedBolt):
+    """Around the emitters. It takes the commit stream itself: "a commit is no tuple of the batch"."""
+
+    as_id = staticmethod(_attempt)
+    wrapped: TransactionalSpoutBatchExecutor
+
+    def _others(self, wants_ticks: bool) -> dict[str, Callable[[Tuple], bool]]:
+        def commit(tup: Tuple) -> bool:
+            settle = self._ack if self.wrapped.commit(_attempt(tup.values[0])) else self._fail
+            settle(tup)
+            return True
+
+        return {**super()._others(wants_ticks), COMMIT_STREAM: commit}
+
+
+class TransactionalSpoutBatchExecutor(Wrapper):
+    """Makes a bolt of the spout: emits its part of each batch that the coordinator begins (Storm's class of this name)."""
+
+    def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
+        self._attach(collector, conf, context)
+        self.wrapped._attach(collector, conf, context)
+        self._active: dict[int, TransactionAttempt] = {}
+        self._cleaned = 0
+        self._state = open_state(conf)
+        self._emitter: Any = emitter_of(self.wrapped, self._state, conf, context)
+        batch_collector = BatchCollector(collector)
+
+        def execute(tup: Tuple) -> None:
+            attempt, metadata, committed = tup.values
+            collector.current = tup
+            try:
+                self._emitter.emit_batch(attempt, loads(metadata), batch_collector)
+            except Exception as error:  # noqa: BLE001 - user code: its failure is the transaction's
+                self._report(error, f"in emit_batch of {attempt!r}")
+                collector.fail(tup)
+            else:
+                self._active[attempt.txid] = attempt
+                collector.ack(tup)
+            collector.current = None
+            if committed is not None and committed > self._cleaned:
+                self._clean(committed)
+
+        return execute
+
+    def commit(self, attempt: TransactionAttempt) -> bool:
+        """False for what was not emitted here, as when this task was started again since: then it is to be emitted again."""
+        if self._active.get(attempt.txid) != attempt:
+            return False
+        try:
+            self._emitter.commit(attempt)
+        except Exception as error:  # noqa: BLE001 - user code: its failure is the transaction's
+            self._report(error, f"in commit of {attempt!r}")
+            return False
+        del self._active[attempt.txid]
+        return True
+
+    def _clean(self, committed: int) -> None:
+        self._cleaned = committed
+        for txid in [txid for txid in self._active if txid < committed]:
+            del self._active[txid]
+        self._emitter.cleanup_before(committed)
+
+    def _report(self, error: Exception, where: str) -> None:
+        if not isinstance(error, FailedException) or isinstance(error, ReportedFailedException):
+            report_exception(self.wrapped, error, None, where)
+
+    def close(self) -> None:
+        if hasattr(self, "_emitter"):
+            self._emitter.close()
+            self._state.close()

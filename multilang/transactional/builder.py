@@ -1,0 +1,176 @@
+"""Declaring a transactional topology (Storm's TransactionalTopologyBuilder)."""
+
+from __future__ import annotations
+
+import sys
+
+from multilang.component.bolt import BasicBolt
+from multilang.coordination import ALL, COORD_STREAM, BatchBolt
+from multilang.coordination.coordinated import TICK_SECS, TICKS
+from multilang.coordination.delegate import delegate_of
+from multilang.topology import TopologyBuilder, TopologyError
+from multilang.topology.builder import BoltDeclarer
+from multilang.transactional.api import AnySpout
+from multilang.transactional.bolts import EmitterBolt, TransactionalBolt, TransactionalSpoutBatchExecutor
+from multilang.transactional.executors import is_committer
+from multilang.transactional.marker import Committer
+from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, ID, coordinator
+from multilang.transactional.spout import TransactionalSpoutCoordinator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+    from multilang.topology.model import ComponentSpec, Topology
+
+    UserBolt: TypeAlias = type[BasicBolt | BatchBolt] | BasicBolt | BatchBolt
+
+
+class TransactionalTopologyBuilder:
+    """Declares a topology of batches that are committed in order.
+
+    >>> builder = TransactionalTopologyBuilder("global-count", "spout", Words, parallelism=3)
+    >>> builder.set_bolt("partial-count", BatchCount, parallelism=5).shuffle_grouping("spout")
+    >>> builder.set_committer_bolt("sum", UpdateGlobalCount).global_grouping("partial-count")
+    >>> topology = builder.build()
+
+    ``id``: the name under which the state of its transactions is stored, of one running topology at a time. ``spout_id`` is
+    what bolts subscribe to; the spout's coordinator is added as ``<spout_id>/coordinator``. ``conf`` is the spout's own.
+    The first field of every stream is the TransactionAttempt. All methods raise TopologyError, with what to write instead.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        spout_id: str,
+        spout: AnySpout | type[AnySpout],
+        parallelism: int = 1,
+        tasks: int | None = None,
+        conf: dict[str, Any] | None = None,
+    ) -> None:
+        given: object = id
+        if not isinstance(given, str) or not given or "/" in given:
+            raise TopologyError(
+                f"a transactional topology's id is a name without '/', such as 'global-count', not {id!r}"
+            )
+        self.id = id
+        self.spout_id = spout_id
+        made = _made(spout_id, spout)
+        self._builder = TopologyBuilder()
+        own = {**made.component_conf, **(conf or {}), ID: id}
+        self._builder.set_spout(coordinator(spout_id), TransactionalSpoutCoordinator(made), tasks=1, conf=own)
+        emitter = EmitterBolt(TransactionalSpoutBatchExecutor(made), ticks=False)
+        self._emitter = self._builder.set_bolt(spout_id, emitter, parallelism, tasks, {**(conf or {}), ID: id})
+        self._emitter.all_grouping(coordinator(spout_id), stream=BATCH_STREAM)
+        if is_committer(made):
+            self._emitter.all_grouping(coordinator(spout_id), stream=COMMIT_STREAM)
+
+    def set_bolt(
+        self,
+        id: str,
+        bolt: UserBolt,
+        parallelism: int = 1,
+        tasks: int | None = None,
+        conf: dict[str, Any] | None = None,
+    ) -> BoltDeclarer:
+        """Add a BasicBolt or a BatchBolt (one that is marked Committer commits); say on what is returned where its tuples come from."""
+        kind = bolt if isinstance(bolt, type) else type(bolt)
+        if not issubclass(kind, BasicBolt | BatchBolt):
+            raise TopologyError(
+                f"bolt {id!r}: a bolt of a transactional topology is a BasicBolt or a BatchBolt, whose tuples are acked for "
+                f"it, not {bolt!r}"
+            )
+        if bolt.transformations:
+            raise TopologyError(
+                f"bolt {id!r}: a stateful bolt keeps its acks until a checkpoint, for which no transaction can wait; write a "
+                "BatchBolt that updates a TransactionalMap"
+            )
+        return self._add(id, bolt, issubclass(kind, Committer), parallelism, tasks, conf)
+
+    def set_committer_bolt(
+        self,
+        id: str,
+        bolt: type[BatchBolt] | BatchBolt,
+        parallelism: int = 1,
+        tasks: int | None = None,
+        conf: dict[str, Any] | None = None,
+    ) -> BoltDeclarer:
+        """Add a BatchBolt whose ``finish_batch`` is part of the commit phase."""
+        if not issubclass(bolt if isinstance(bolt, type) else type(bolt), BatchBolt):
+            raise TopologyError(f"bolt {id!r}: what commits is a BatchBolt, in its finish_batch, not {bolt!r}")
+        return self._add(id, bolt, True, parallelism, tasks, conf)
+
+    def build(self, name: str | None = None, conf: dict[str, Any] | None = None) -> Topology:
+        """The topology, checked as a whole. ``name``: the transactional id unless given."""
+        specs = self._builder._specs
+        whole = TopologyBuilder()
+        whole._specs = {id: spec.copy() for id, spec in specs.items()}
+        bolts = {id: spec for id, spec in whole._specs.items() if isinstance(spec.component, TransactionalBolt)}
+        for id, spec in bolts.items():
+            self._coordinate(id, spec, whole._specs)
+        committing = {id for id, spec in bolts.items() if spec.component.id_stream is not None}  # type: ignore[union-attr]
+        for id, spec in bolts.items():
+            spec.component.awaits_committers = bool(committing & _upstream(id, specs))  # type: ignore[union-attr]
+        for spec in whole._specs.values():
+            if spec.kind == "bolt" and TICKS not in (conf or {}):
+                spec.conf.setdefault(TICKS, TICK_SECS)
+        topology = whole.build(self.id if name is None else name, conf)
+        topology.module = sys._getframe(1).f_globals.get("__name__")
+        return topology
+
+    def _add(
+        self, id: str, bolt: Any, commits: bool, parallelism: int, tasks: int | None, conf: dict[str, Any] | None
+    ) -> BoltDeclarer:
+        delegate, factory = delegate_of(bolt, f"bolt {id!r}")
+        id_stream = (coordinator(self.spout_id), COMMIT_STREAM) if commits else None
+        made = TransactionalBolt(delegate, {}, id_stream, factory, ticks=False)
+        return self._builder.set_bolt(id, made, parallelism, tasks, conf)
+
+    def _coordinate(self, id: str, spec: ComponentSpec, specs: dict[str, ComponentSpec]) -> None:
+        bolt: Any = spec.component
+        sources = dict.fromkeys((input_.component for input_ in spec.inputs), ALL)
+        if not sources:
+            raise TopologyError(
+                f"bolt {id!r} subscribes to nothing, so that no transaction comes to it; give it a grouping"
+            )
+        if coordinator(self.spout_id) in sources:
+            raise TopologyError(
+                f"bolt {id!r} subscribes to the coordinator, whose tuples are for the spout; subscribe to {self.spout_id!r}"
+            )
+        bolt.sources = sources
+        declarer = BoltDeclarer(spec)
+        for source in sources:
+            if source in specs:  # else the check of the whole says what is wrong
+                declarer.direct_grouping(source, stream=COORD_STREAM)
+        if bolt.id_stream is not None:
+            declarer.all_grouping(coordinator(self.spout_id), stream=COMMIT_STREAM)
+
+
+def _made(id: str, spout: AnySpout | type[AnySpout]) -> AnySpout:
+    if not issubclass(spout if isinstance(spout, type) else type(spout), AnySpout):
+        raise TopologyError(
+            f"spout {id!r}: give a TransactionalSpout, PartitionedTransactionalSpout or OpaquePartitionedTransactionalSpout, "
+            f"not {spout!r}"
+        )
+    try:
+        return spout() if isinstance(spout, type) else spout
+    except TypeError as problem:
+        raise TopologyError(f"spout {id!r}: {spout.__name__}() failed: {problem}; give an instance") from problem  # type: ignore[union-attr]
+
+
+def _upstream(id: str, specs: dict[str, ComponentSpec]) -> set[str]:
+    """All components that tuples of this one come from, directly or not. A bolt among its own would wait for itself."""
+    found: set[str] = set()
+    left = [id]
+    while left:
+        spec = specs.get(left.pop())
+        for input_ in spec.inputs if spec is not None else ():
+            if input_.component == id:
+                raise TopologyError(
+                    f"bolt {id!r} gets tuples that came of its own, and would wait for itself at the end of each transaction: "
+                    "a transactional topology can have no cycle"
+                )
+            if input_.component not in found:
+                found.add(input_.component)
+                left.append(input_.component)
+    return found

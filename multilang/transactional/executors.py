@@ -1,0 +1,164 @@
+"""From a spout of any kind to what the coordinator and the emitters call.
+
+Partitioned spouts are asked partition by partition. Task i of n has the partitions i, i + n, i + 2n ..., and what is
+known of each is stored in ``user/<partition>/<txid>``. Sources: Storm's PartitionedTransactionalSpoutExecutor and
+OpaquePartitionedTransactionalSpoutExecutor.
+"""
+
+from __future__ import annotations
+
+from multilang.component.errors import ConfigError
+from multilang.transactional.api import OpaquePartitionedTransactionalSpout, PartitionedTransactionalSpout
+from multilang.transactional.marker import Committer
+from multilang.transactional.names import USER
+from multilang.transactional.rotating import RotatingTransactionalState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.component.context import Context
+    from multilang.coordination import BatchCollector
+    from multilang.transactional.api import (
+        AnySpout,
+        Coordinator,
+        Emitter,
+        OpaqueCoordinator,
+        OpaqueEmitter,
+        PartitionedCoordinator,
+        PartitionedEmitter,
+    )
+    from multilang.transactional.attempt import TransactionAttempt
+    from multilang.transactional.state import TransactionalState
+
+
+def is_committer(spout: AnySpout) -> bool:
+    """Whether the spout's emitters take part in the commit phase: their ``commit(attempt)`` is called."""
+    return isinstance(spout, OpaquePartitionedTransactionalSpout | Committer)
+
+
+def coordinator_of(spout: AnySpout, state: TransactionalState, conf: dict[str, Any], context: Context) -> Coordinator:
+    """What the coordinator's task asks."""
+    own = spout.get_coordinator(conf, context)
+    if isinstance(spout, PartitionedTransactionalSpout):
+        return _CountingCoordinator(own, state)  # type: ignore[return-value]
+    if isinstance(spout, OpaquePartitionedTransactionalSpout):
+        return _PartitionedCoordinator(own, state)  # type: ignore[return-value]
+    return own  # type: ignore[no-any-return]
+
+
+def emitter_of(spout: AnySpout, state: TransactionalState, conf: dict[str, Any], context: Context) -> Emitter:
+    """What a task of the spout calls."""
+    own = spout.get_emitter(conf, context)
+    if isinstance(spout, PartitionedTransactionalSpout):
+        return _PartitionedEmitter(own, _Partitions(state, context))  # type: ignore[return-value]
+    if isinstance(spout, OpaquePartitionedTransactionalSpout):
+        return _OpaqueEmitter(own, _Partitions(state, context))  # type: ignore[return-value]
+    return own  # type: ignore[no-any-return]
+
+
+class _PartitionedCoordinator:
+    """Of an opaque spout: there is nothing to be said of a transaction beforehand."""
+
+    def __init__(self, own: PartitionedCoordinator | OpaqueCoordinator, state: TransactionalState) -> None:
+        self._own: Any = own
+        self._state = state
+        self.is_ready = own.is_ready
+        self.close = own.close
+
+    def initialize_transaction(self, txid: int, previous: Any) -> Any:
+        return None
+
+    def exhausted(self, metadata: Any) -> bool | None:
+        exhausted = getattr(self._own, "exhausted", None)
+        if exhausted is None:
+            return None
+        last = {}
+        for partition in self._state.list(USER):
+            path = f"{USER}/{partition}"
+            txids = list(map(int, self._state.list(path)))
+            if txids:
+                last[int(partition)] = self._state.get_data(f"{path}/{max(txids)}")
+        return exhausted(last)  # type: ignore[no-any-return]
+
+
+class _CountingCoordinator(_PartitionedCoordinator):
+    """The metadata of a transaction is the number of partitions."""
+
+    def initialize_transaction(self, txid: int, previous: Any) -> Any:
+        partitions = self._own.num_partitions()
+        if type(partitions) is not int or partitions < 0:
+            raise ConfigError(
+                f"num_partitions() of {type(self._own).__name__} returned {partitions!r}; return a number"
+            )
+        return partitions
+
+
+class _Partitions(dict[int, RotatingTransactionalState]):
+    """What is known of a task's partitions, read when it is first asked for."""
+
+    def __init__(self, state: TransactionalState, context: Context) -> None:
+        self.store = state
+        self._first = context.task_index
+        self._step = len(context.tasks(context.component))
+        for name in state.list(USER):
+            partition = int(name)
+            if partition % self._step == self._first:
+                self[partition]
+
+    def __missing__(self, partition: int) -> RotatingTransactionalState:
+        found = self[partition] = RotatingTransactionalState(self.store, f"{USER}/{partition}")
+        return found
+
+    def mine(self, partitions: int) -> range:
+        """Those of the task, of so many."""
+        return range(self._first, partitions, self._step)
+
+    def cleanup_before(self, txid: int) -> None:
+        for known in self.values():
+            known.cleanup_before(txid)
+
+
+class _PartitionedEmitter:
+    """Stores what is in a batch once it was emitted, and emits exactly that again."""
+
+    def __init__(self, own: PartitionedEmitter, partitions: _Partitions) -> None:
+        self._own = own
+        self._partitions = partitions
+        self.cleanup_before = partitions.cleanup_before
+        self.close = own.close
+
+    def emit_batch(self, attempt: TransactionAttempt, metadata: int, collector: BatchCollector) -> None:
+        txid = attempt.txid
+        for partition in self._partitions.mine(metadata):
+            known = self._partitions[partition]
+            if txid in known:
+                self._own.emit_partition_batch(attempt, collector, partition, known[txid])
+            elif not known.has_after(txid):
+                known[txid] = self._own.emit_partition_batch_new(attempt, collector, partition, known.before(txid))
+            # Otherwise this one failed before anything was emitted, and a later one began there: it stays empty.
+
+
+class _OpaqueEmitter:
+    """Each batch begins where the one before it ended, which is stored when it is committed."""
+
+    def __init__(self, own: OpaqueEmitter, partitions: _Partitions) -> None:
+        self._own = own
+        self._partitions = partitions
+        self._uncommitted: dict[int, dict[int, Any]] = {}
+        self.cleanup_before = partitions.cleanup_before
+        self.close = own.close
+
+    def emit_batch(self, attempt: TransactionAttempt, metadata: Any, collector: BatchCollector) -> None:
+        txid = attempt.txid
+        before = self._uncommitted.get(max((each for each in self._uncommitted if each < txid), default=0), {})
+        self._uncommitted[txid] = ends = {}
+        for partition in self._partitions.mine(self._own.num_partitions()):
+            last = before[partition] if partition in before else self._partitions[partition].before(txid)
+            end = self._own.emit_partition_batch(attempt, collector, partition, last)
+            # Where nothing could be read it goes on from the same place, and not from the beginning.
+            ends[partition] = last if end is None else end
+
+    def commit(self, attempt: TransactionAttempt) -> None:
+        for partition, end in self._uncommitted.pop(attempt.txid).items():
+            self._partitions[partition][attempt.txid] = end

@@ -1,0 +1,53 @@
+"""What is remembered of each transaction that is not done: one value for each, by txid (Storm's RotatingTransactionalState)."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from multilang.transactional.state import TransactionalState
+
+
+class RotatingTransactionalState:
+    """The values below ``path``, read once; every change is stored before the call returns.
+
+    Only one task may change them.
+    """
+
+    def __init__(self, state: TransactionalState, path: str) -> None:
+        self._state = state
+        self._path = path
+        self._values = {txid: state.get_data(self._at(txid)) for txid in sorted(map(int, state.list(path)))}
+
+    def __contains__(self, txid: int) -> bool:
+        return txid in self._values
+
+    def __getitem__(self, txid: int) -> Any:
+        return self._values[txid]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._values)
+
+    def __setitem__(self, txid: int, value: Any) -> None:
+        self._state.set_data(self._at(txid), value)
+        self._values[txid] = value
+
+    def before(self, txid: int) -> Any:
+        """The value of the last transaction before ``txid``; None when there is none."""
+        earlier = [each for each in self._values if each < txid]
+        return self._values[max(earlier)] if earlier else None
+
+    def has_after(self, txid: int) -> bool:
+        """Whether a later transaction has a value."""
+        return any(each > txid for each in self._values)
+
+    def cleanup_before(self, txid: int) -> None:
+        """Forget all transactions before ``txid``."""
+        for each in [each for each in self._values if each < txid]:
+            self._state.delete(self._at(each))
+            del self._values[each]
+
+    def _at(self, txid: int) -> str:
+        return f"{self._path}/{txid}"

@@ -1,0 +1,170 @@
+"""The coordinator: begins transactions, and has them committed in order (Storm's TransactionalSpoutCoordinator).
+
+Up to ``topology.max.spout.pending`` transactions (1 unless given) are in process at once, and of those that were processed
+the first is committed. When one fails, so do all after it; they begin again as other attempts with the same metadata.
+
+Different from Storm's, where that loses an attempt or stops:
+
+- the failure of an attempt that has been replaced already is no news;
+- transactions begin in order: where the first is not ready, those after it are not asked;
+- a transaction that fails again and again is tried again after a pause.
+"""
+
+from __future__ import annotations
+
+from random import getrandbits
+from time import monotonic
+
+from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
+from multilang.component.report import report_exception
+from multilang.component.spout import Spout
+from multilang.protocol.codec import dumps
+from multilang.transactional.attempt import TransactionAttempt
+from multilang.transactional.executors import coordinator_of
+from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, CURRENT, METADATA, STREAMS
+from multilang.transactional.rotating import RotatingTransactionalState
+from multilang.transactional.stores import open_state
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.component.context import Context
+    from multilang.transactional.api import AnySpout
+
+MAX_PENDING = "topology.max.spout.pending"
+ACKERS = "topology.acker.executors"
+
+PROCESSING, PROCESSED, COMMITTING = range(3)
+_HALF = 1 << 63
+_LONGEST_PAUSE_SECS = 1.0
+_SHORTEST_PAUSE_SECS = 0.01
+
+
+class _Active:
+    """A transaction under way."""
+
+    __slots__ = ("attempt", "status")
+
+    def __init__(self, attempt: TransactionAttempt) -> None:
+        self.attempt = attempt
+        self.status = PROCESSING
+
+
+class TransactionalSpoutCoordinator(Spout):
+    """See the module. ``spout``: the user's, which makes the coordinator that it asks."""
+
+    output_streams = STREAMS
+
+    def __init__(self, spout: AnySpout) -> None:
+        self.spout = spout
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        self._window = pending(conf)
+        self._state = open_state(conf)
+        self._state.claim()
+        self._metadata = RotatingTransactionalState(self._state, METADATA)
+        self._current: int = self._state.get_data(CURRENT) or 1
+        self._active: dict[int, _Active] = {}
+        self._failures = 0
+        self._not_before = float("-inf")
+        self._can_end = conf.get("multilang.parent") == "local"  # Storm never waits for the end of a topology
+        self._coordinator = coordinator_of(self.spout, self._state, conf, context)
+
+    def clock(self) -> float:
+        """Seconds on a clock that never goes back."""
+        return monotonic()
+
+    def next_tuple(self) -> None:
+        """Begin what may begin, and commit what may be committed."""
+        if self.clock() < self._not_before:
+            return
+        first = self._active.get(self._current)
+        if first is not None and first.status == PROCESSED:
+            first.status = COMMITTING
+            self.emit([first.attempt], first.attempt, COMMIT_STREAM)
+        for txid in range(self._current, self._current + self._window):
+            if txid not in self._active and not self._begin(txid):
+                return
+
+    def ack(self, tup_id: Any) -> None:
+        active = self._active_of(tup_id)
+        if active is None:
+            return
+        if active.status == PROCESSING:
+            active.status = PROCESSED
+        elif active.status == COMMITTING:
+            txid = active.attempt.txid
+            del self._active[txid]
+            self._current = txid + 1
+            self._state.set_data(CURRENT, self._current)
+            self._metadata.cleanup_before(txid)
+            self._failures = 0
+            self._not_before = float("-inf")
+
+    def fail(self, tup_id: Any) -> None:
+        active = self._active_of(tup_id)
+        if active is None:
+            return
+        for txid in [txid for txid in self._active if txid >= active.attempt.txid]:
+            del self._active[txid]
+        if self._failures:
+            pause = min(_SHORTEST_PAUSE_SECS * 2.0 ** min(self._failures, 10), _LONGEST_PAUSE_SECS)
+            self._not_before = self.clock() + pause
+        self._failures += 1
+
+    def exhausted(self) -> bool | None:
+        begun = self._current in self._metadata  # whatever has become of it: it will be committed
+        return False if begun else self._has_ended()
+
+    def close(self) -> None:
+        if hasattr(self, "_coordinator"):
+            self._coordinator.close()
+            self._state.close()
+
+    def _active_of(self, tup_id: str) -> _Active | None:
+        """What is under way by this very attempt."""
+        active = self._active.get(TransactionAttempt.parse(tup_id).txid)
+        return active if active is not None and active.attempt == tup_id else None
+
+    def _begin(self, txid: int) -> bool:
+        if txid not in self._metadata and not self._initialize(txid):
+            return False
+        attempt = TransactionAttempt(txid, getrandbits(64) - _HALF)
+        self._active[txid] = _Active(attempt)
+        # As text: Storm can't send lists and objects from one worker to another.
+        values = [attempt, dumps(self._metadata[txid]), self._current - 1 or None]
+        self.emit(values, attempt, BATCH_STREAM)
+        return True
+
+    def _initialize(self, txid: int) -> bool:
+        """Have a transaction described that was never begun, if there is one."""
+        try:
+            if not self._coordinator.is_ready() or (self._can_end and self._has_ended()):
+                return False
+            self._metadata[txid] = self._coordinator.initialize_transaction(txid, self._metadata.before(txid))
+        except FailedException as error:
+            if isinstance(error, ReportedFailedException):
+                report_exception(self, error, None, f"at the beginning of transaction {txid}")
+            return False
+        return True
+
+    def _has_ended(self) -> bool | None:
+        """Whether no new transaction will come; None where the spout can't tell."""
+        last = max(self._metadata, default=0)
+        ended: bool | None = self._coordinator.exhausted(self._metadata[last] if last else None)
+        return ended
+
+
+def pending(conf: dict[str, Any]) -> int:
+    """How many transactions may be under way at once. ConfigError for settings with which none could be committed."""
+    if conf.get(ACKERS) == 0:
+        raise ConfigError(
+            f"{ACKERS} is 0: without ackers nobody knows when a transaction is done; leave it out, or give a number from 1"
+        )
+    value = conf.get(MAX_PENDING)
+    if value is None:
+        return 1
+    if type(value) is not int or value < 1:
+        raise ConfigError(f"{MAX_PENDING} is {value!r}; use how many transactions may be under way at once, from 1")
+    return value

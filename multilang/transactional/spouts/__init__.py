@@ -1,0 +1,1 @@
+"""Transactional spouts that are ready to use, a module for each source."""

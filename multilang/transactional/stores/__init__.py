@@ -1,0 +1,42 @@
+"""Where the state of transactions is: a SQLite file on one machine, ZooKeeper on a cluster."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from multilang.component.errors import ConfigError
+from multilang.transactional.names import ID, STORE
+from multilang.transactional.state import TransactionalState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+_OURS = {
+    "sqlite": "multilang.transactional.stores.sqlite.SqliteTransactionalState",
+    "zookeeper": "multilang.transactional.stores.zookeeper.ZooKeeperTransactionalState",
+}
+
+
+def open_state(conf: Mapping[str, Any]) -> TransactionalState:
+    """The state of the topology of ``conf``; unless it says where, in SQLite in the embedded cluster and ZooKeeper on Storm."""
+    name = conf.get(STORE)
+    if name is None:
+        name = "sqlite" if conf.get("multilang.parent") == "local" else "zookeeper"
+    what = (
+        f"use a subclass of multilang.transactional.TransactionalState by its dotted name, or one of {', '.join(_OURS)}"
+    )
+    if not isinstance(name, str):
+        raise ConfigError(f"{STORE} is {name!r}; {what}")
+    module, _, attribute = _OURS.get(name, name).rpartition(".")
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as problem:
+        raise ConfigError(f"{STORE} {name!r} can't be imported: {problem}; {what}") from problem
+    if not isinstance(found, type) or not issubclass(found, TransactionalState):
+        raise ConfigError(f"{STORE} {name!r} is no subclass of TransactionalState; {what}")
+    id = conf.get(ID)
+    if not isinstance(id, str) or not id or "/" in id:
+        raise ConfigError(f"{ID} is {id!r}; use a name without '/'")
+    return found(conf, id)
