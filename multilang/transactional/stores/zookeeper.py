@@ -55,7 +55,11 @@ class ZooKeeperTransactionalState(TransactionalState):
         self._session_secs = (conf.get(SESSION_TIMEOUT) or 20_000) / 1000
         self._claim: int | None = None  # the session that claimed, if this is the coordinator's
         self._client = self._connect()
-        self._call("sync", self._root)  # so that a server that lags behind does not answer with what was
+        try:
+            self._call("sync", self._root)  # so that a server that lags behind does not answer with what was
+        except BaseException:
+            self.close()  # or its threads would go on trying
+            raise
 
     def claim(self) -> None:
         """By a node that is there for as long as this process; it waits for that of one that was killed to go."""
