@@ -169,7 +169,7 @@ for each in KINDS:
 def run_cases(kind: str, command: tuple[str, ...], patterns: tuple[str, ...], only_list: bool, **options: Any) -> int:
     """The run, its reports and its exit status."""
     from multilang.cli.conformance_view import listed, printable
-    from multilang.conformance import CannotStart, Target, Undecided, all_cases
+    from multilang.conformance import Target, Undecided, all_cases
     from multilang.conformance.case import selected
 
     known = all_cases(None if kind == "auto" else kind)
@@ -200,22 +200,32 @@ def run_cases(kind: str, command: tuple[str, ...], patterns: tuple[str, ...], on
         conf=options["conf"],
         contract=options["contract"],
     )
-    terminated: list[int] = []
-
-    def terminate(number: int, _frame: object) -> None:
-        terminated.append(number)
-        raise KeyboardInterrupt  # so that no process of the program's stays behind
-
-    signal.signal(signal.SIGTERM, terminate)
     try:
-        return _run(target, cases, **options)
+        return _in_order(lambda: _run(target, cases, **options))
+    except Undecided as error:
+        raise click.UsageError(printable(str(error))) from None
+
+
+def _in_order(run: Callable[[], int]) -> int:
+    """Its exit status, also when it is told to end, and then no process of the program's stays behind."""
+    from multilang.conformance import CannotStart
+
+    told: list[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        told.append(number)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves it
+            signal.signal(number, end)
+    try:
+        return run()
     except KeyboardInterrupt:
-        return exits.TERMINATED if terminated else exits.INTERRUPTED
+        return 128 + (told or [signal.SIGINT])[0]
     except CannotStart as error:
         click.echo(f"Error: the program can't be started: {error}", err=True)
         return exits.NEVER_STARTED
-    except Undecided as error:
-        raise click.UsageError(printable(str(error))) from None
 
 
 def _of(kind: str) -> str:
@@ -293,18 +303,13 @@ def record(command: tuple[str, ...], output: Path) -> int:
     It is started in the component's place: new ShellBolt("multilang", "conformance", "record", "-o", "/tmp/talk.jsonl",
     "--", "python3", "mybolt.py"). Its exit status is the component's.
     """
-    from multilang.conformance import CannotStart
     from multilang.conformance.record import record as run
 
     if not command:
         raise click.UsageError(
             "no program is given; write for example: multilang conformance record -o talk.jsonl -- python3 mybolt.py"
         )
-    try:
-        return run(command, output)
-    except CannotStart as error:
-        click.echo(f"Error: the program can't be started: {error}", err=True)
-        return exits.NEVER_STARTED
+    return _in_order(lambda: run(command, output))
 
 
 @conformance.command()
@@ -325,7 +330,7 @@ def replay(recording: Path, command: tuple[str, ...], ignore: tuple[str, ...], t
     """
     from multilang.cli.conformance_view import difference_shown
     from multilang.cli.view import console
-    from multilang.conformance import CannotStart, Target
+    from multilang.conformance import Target
     from multilang.conformance.replay import BadRecording, read_recording
     from multilang.conformance.replay import replay as play
 
@@ -335,15 +340,16 @@ def replay(recording: Path, command: tuple[str, ...], ignore: tuple[str, ...], t
         )
     try:
         found = read_recording(recording)
-        difference = play(found, Target(list(command), timeout=timeout), ignore)
     except BadRecording as error:
         raise click.UsageError(str(error)) from None
-    except CannotStart as error:
-        click.echo(f"Error: the program can't be started: {error}", err=True)
-        return exits.NEVER_STARTED
-    screen = console(sys.stdout)
-    if difference is None:
+
+    def run() -> int:
+        difference = play(found, Target(list(command), timeout=timeout), ignore)
+        screen = console(sys.stdout)
+        if difference is not None:
+            screen.print(difference_shown(difference, str(recording)))
+            return exits.FAILED_TUPLES
         screen.print(f"{recording}: the same conversation, {len(found.messages)} messages", soft_wrap=True)
         return exits.OK
-    screen.print(difference_shown(difference, str(recording)))
-    return exits.FAILED_TUPLES
+
+    return _in_order(run)

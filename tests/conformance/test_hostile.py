@@ -63,11 +63,17 @@ def test_a_run_against_it_ends_with_a_failure_and_without_a_process(name: str, k
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_run_that_is_broken_off_leaves_no_process(number: signal.Signals, status: int) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_run_that_is_broken_off_leaves_nothing(number: signal.Signals, status: int, tmp_path: Path) -> None:
     mark = f"{os.getpid()}-broken-off-{number}"
     command = [Path(sys.executable).parent / "multilang", "conformance", "bolt", "--timeout", "600", "--"]
-    run = subprocess.Popen([*command, sys.executable, PROGRAM, "answers_nothing_more", mark], stdout=subprocess.DEVNULL)
+    before = signal.signal(number, signal.SIG_DFL)  # what is ignored here, as by nohup, would be ignored there
+    run = subprocess.Popen(
+        [*command, sys.executable, PROGRAM, "answers_nothing_more", mark],
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    signal.signal(number, before)
     until = time.monotonic() + 60
     while (
         len(processes(f"answers_nothing_more\0{mark}")) < 2 and time.monotonic() < until
@@ -76,6 +82,7 @@ def test_a_run_that_is_broken_off_leaves_no_process(number: signal.Signals, stat
     run.send_signal(number)
     assert run.wait(60) == status
     assert left(mark) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_program_that_is_neither_bolt_nor_spout_is_said_to_be_so() -> None:
