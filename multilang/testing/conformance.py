@@ -34,7 +34,7 @@ def multilang_conformance(
     """
     import pytest  # here, since the rest of multilang.testing does without
 
-    from multilang.conformance import Run, Target, all_cases
+    from multilang.conformance import CannotStart, Run, Target, Undecided, all_cases
     from multilang.conformance.case import Case, selected
     from multilang.conformance.target import Programs
 
@@ -43,14 +43,25 @@ def multilang_conformance(
     if tuples is not None:
         target.tuples = tuples
     run = Run(target)
-    if kind == "auto":
-        with Programs(target, ahead=False) as programs:
-            run.prepare(programs)
-    chosen = selected(all_cases(target.kind), (cases,) if isinstance(cases, str) else tuple(cases))
+    failure = pytest.fail.Exception
+    try:
+        if kind == "auto":
+            with Programs(target, ahead=False) as programs:
+                run.prepare(programs)
+        chosen = selected(all_cases(target.kind), (cases,) if isinstance(cases, str) else tuple(cases))
+    except (CannotStart, Undecided) as error:
+        raise failure(f"multilang_conformance({command!r}): {error}", pytrace=False) from None
+    except LookupError as error:
+        raise failure(
+            f"no case {error.args[0]!r} for a {target.kind}; multilang conformance --list shows them", pytrace=False
+        ) from None
 
     @pytest.mark.parametrize("case", chosen, ids=[case.path for case in chosen])
     def test_conformance(case: Case) -> None:
-        result = run.run([case]).cases[0]
+        try:
+            result = run.run([case]).cases[0]
+        except CannotStart as error:
+            raise failure(f"the program can't be started: {error}", pytrace=False) from None
         if result.status == "skipped":
             pytest.skip(result.why)
         if result.status == "passed":

@@ -66,6 +66,23 @@ def test_what_needs_the_contract_is_skipped_for_others(tmp_path: Path) -> None:
     assert "needs a program that keeps the conformance contract" in ran.stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("'no-such-program x'", "no-such-program: No such file or directory"),
+        ("'no-such-program x', 'bolt', cases='bolt/ack'", "the program can't be started: no-such-program"),
+        ("'true'", "it can't be told whether the program is a bolt or a spout"),
+        ("'true', 'bolt', cases='spout/sync'", "no case 'spout/sync' for a bolt"),
+    ],
+)
+def test_what_is_wrong_with_its_use_is_said_without_a_traceback(tmp_path: Path, arguments: str, said: str) -> None:
+    ran = session(tmp_path, f"test_it = multilang_conformance({arguments})\n")
+    assert ran.returncode != 0
+    assert said in " ".join(ran.stdout.split())
+    assert "another exception" not in ran.stdout
+    assert "Error:" not in ran.stdout
+
+
 def test_the_plugin_of_all_projects_does_not_load_the_cases() -> None:
     code = "import sys, multilang.testing.plugin as p; print([m for m in sys.modules if 'conformance.c' in m])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=LIMIT)
