@@ -18,7 +18,7 @@ from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from multilang.conformance.descendants import kill_marked, new_mark
+from multilang.conformance.descendants import is_marked, kill_marked, new_mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -170,6 +170,13 @@ class Child:
         if not data:
             self._stderr = None
         self.error_text = (self.error_text + data)[-_MAX_ERROR:]
+
+    def owns(self, pid: int) -> bool:
+        """Whether that is the process that was started, or one that it started."""
+        try:
+            return os.getsid(pid) == self.pid or is_marked(pid, self._mark)
+        except (ProcessLookupError, OverflowError, PermissionError):
+            return False
 
     # ---- its end ----
 

@@ -34,6 +34,11 @@ def kill_marked(mark: str) -> None:
         killed |= found
 
 
+def is_marked(pid: int, mark: str) -> bool:
+    """Whether this process has the mark; False where that can't be seen."""
+    return mark.encode() in _environment(str(pid))
+
+
 def _marked(mark: bytes) -> set[int]:
     try:
         names = os.listdir(_PROC)

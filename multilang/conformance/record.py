@@ -42,6 +42,7 @@ def record(command: Sequence[str], file: Path) -> int:
         reading = threading.Thread(target=log.pump, args=("in", 0, child.stdin.fileno(), child.stdin), daemon=True)
         reading.start()
         log.pump("out", child.stdout.fileno(), 1, None)
+        child.stdout.close()  # when nobody reads here any more, the component is to see that
         status = child.wait()
         log.write("exit", str(status).encode())
         log.closed = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -63,6 +64,17 @@ class SignsOfLifeAloneBolt(SignsOfLifeBolt):
     def handle(self, message):
         if message.get("stream") != "__heartbeat":
             super().handle(message)
+
+
+class InASessionOfItsOwnBolt(plain.Bolt):
+    """Started by a program that waits for it."""
+
+    def run(self):
+        if os.fork():
+            os.wait()
+        else:
+            os.setsid()
+            super().run()
 
 
 class AllElseIsATupleBolt(plain.Bolt):

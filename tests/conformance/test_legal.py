@@ -18,6 +18,7 @@ from multilang.conformance.world import World
 LEGAL = Path(__file__).parent / "legal.py"
 MUTANT = Path(__file__).parent / "mutant.py"
 LIMIT = 60.0
+linux = pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are found in /proc")
 
 
 def command(name: str) -> list[str]:
@@ -30,6 +31,7 @@ def command(name: str) -> list[str]:
         ("NullsBolt", "bolt", ("bolt/emit", "bolt/anchors")),
         ("NullsSpout", "spout", ("spout/emit",)),
         ("SignsOfLifeBolt", "bolt", ("bolt/tick/2", "bolt/heartbeat/11")),
+        pytest.param("InASessionOfItsOwnBolt", "bolt", ("common/pid",), marks=linux),
     ],
 )
 def test_no_case_fails(name: str, kind: str, cases: tuple[str, ...]) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from multilang.conformance import Run, all_cases
+from multilang.conformance.case import selected
 from multilang.conformance.replay import BadRecording, read_recording, replay
 from multilang.conformance.target import Target
 
@@ -101,6 +103,16 @@ def test_a_recorder_that_is_told_to_end_ends_its_component_and_keeps_what_was_sa
     assert rows[-1]["raw"] == "-15"
     recorder.stdin.close()
     recorder.stdout.close()
+
+
+@pytest.mark.parametrize(
+    "cases", [("common/pid", "common/handshake", "common/end"), ("common/io", "common/framing", "bolt/heartbeat/4")]
+)
+def test_a_recorder_keeps_all_that_the_program_behind_it_keeps(tmp_path: Path, cases: tuple[str, ...]) -> None:
+    plain = ROOT / "examples" / "conformance" / "plain.py"
+    command = [*RECORD, "-o", str(tmp_path / "talk.jsonl"), "--", sys.executable, str(plain), "bolt"]
+    result = Run(Target(command, "bolt", timeout=LIMIT)).run(selected(all_cases("bolt"), cases))
+    assert [f"{case.path}: {case.why}" for case in result.cases if case.status != "passed"] == []
 
 
 @pytest.mark.parametrize("text", ["", "no json\n", '{"d": "in"}\n', '{"t": 0, "d": "out", "raw": "{}\\nend\\n"}\n'])

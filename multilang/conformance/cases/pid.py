@@ -33,12 +33,8 @@ def _(t: Talk) -> None:
 def _(t: Talk) -> None:
     t.handshake()
     pid = t.monitor.pid
-    try:
-        session = os.getsid(pid)
-    except (ProcessLookupError, OverflowError, PermissionError):
-        session = None
     t.check(
-        session == t.child.pid,
+        t.child.owns(pid),
         f"the pid {pid} is no process of the program",
         f"a pid of the program's own processes (the one that was started is {t.child.pid})",
         str(pid),
