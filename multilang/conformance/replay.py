@@ -45,6 +45,18 @@ class Recording:
     messages: list[tuple[int, str, str]]
     kind: str
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether it ends before the program has answered all: a worker ends its components at any time."""
+        due = 0
+        for _, direction, text in self.messages:
+            message = _decoded(text)
+            if direction == "in":
+                due += "tuple" in message or "command" in message
+            else:
+                due -= message.get("command") in ("ack", "fail", "sync")
+        return due > 0
+
 
 def read_recording(path: Path) -> Recording:
     """A file written by ``record``. Raises BadRecording."""
@@ -138,6 +150,8 @@ class _Player:
         talk = self.talk
         talk.monitor.leaving = True
         talk.child.close_input()
+        if recording.is_cut_off:
+            return None
         due = sum(d == "out" and _decoded(text).get("command") not in self.ignore for _, d, text in recording.messages)
         until = monotonic() + min(talk.timeout, 5)
         while not talk.child.output_ended and monotonic() < until:

@@ -54,6 +54,15 @@ def test_messages_that_the_recording_does_not_have_are_told_unless_they_are_igno
     assert replay(read_recording(capture), component("much"), ignore=["log"]) is None
 
 
+@pytest.mark.parametrize("name", ["sink.task2", "src.task7"])
+def test_what_a_recording_was_too_short_for_is_no_difference(tmp_path: Path, name: str) -> None:
+    lines = (ROOT / "fixtures" / "wire" / f"{name}.jsonl").read_text("utf-8").splitlines()
+    last = max(number for number, line in enumerate(lines) if json.loads(line)["d"] == "in")
+    file = tmp_path / "short.jsonl"
+    file.write_text("\n".join(lines[: last + 1]), "utf-8")
+    assert replay(read_recording(file), component(name.partition(".")[0])) is None
+
+
 @pytest.mark.parametrize("options", [[], ["--ignore", "log"]])
 def test_the_command_takes_the_program_behind_two_dashes(options: list[str]) -> None:
     capture = ROOT / "fixtures" / "wire" / "sink.task2.jsonl"
