@@ -136,7 +136,7 @@ IMPLEMENTATIONS = {
 
 
 def tested(each: Implementation, kind: str) -> Result:
-    target = Target([*each.command, kind], kind, name=each.name, timeout=5, contract=True)
+    target = Target([*each.command, kind], kind, name=each.name, timeout=10, contract=True)
     before = {name: os.environ.get(name) for name in each.env}
     os.environ.update(each.env)  # a target's program inherits it
     try:
