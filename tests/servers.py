@@ -156,7 +156,15 @@ class KafkaServer(Server):
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
             "log.dirs": folder / "data",
             "auto.create.topics.enable": "false",
-            "offsets.topic.replication.factor": 1,
+            **dict.fromkeys(
+                [
+                    "offsets.topic.replication.factor",
+                    "transaction.state.log.replication.factor",
+                    "transaction.state.log.min.isr",
+                    "transaction.state.log.num.partitions",
+                ],
+                1,
+            ),
         }
         self._settings = folder / "server.properties"
         self._settings.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))

@@ -1,0 +1,180 @@
+"""Folders of line files as sources: a partition is a file, a position the byte that is read next.
+
+``folder``: all tasks must see it, and the coordinator write in it: in which order files were found is noted there, in
+``.partitions``, so that a file keeps its number whatever comes later. ``pattern``: of the files' names, among which those with
+a dot in front are never meant. ``take``: lines of a file in one batch. ``encoding``, ``errors``: as of ``bytes.decode``; one in
+which a line ends with the byte 10. The field, named ``field``, is the line without its end.
+
+Files may grow, and new ones may come; the last line is read when its end is there. One that shrinks, vanishes or can't be
+decoded is told.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from fnmatch import fnmatch
+from itertools import islice
+
+from multilang.component.errors import ConfigError
+from multilang.protocol.codec import dumps, loads
+from multilang.transactional.spouts.source import (
+    OpaqueTransactionalSourceSpout,
+    Source,
+    SourceError,
+    SourceSpout,
+    TransactionalSourceSpout,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+INDEX = ".partitions"
+
+
+class _Files(SourceSpout):
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        take: int = 1000,
+        pattern: str = "*",
+        field: str = "line",
+        encoding: str = "utf-8",
+        errors: str = "strict",
+    ) -> None:
+        super().__init__([field], take)
+        self.folder = os.path.abspath(os.path.expanduser(folder))
+        self.pattern = pattern
+        self.encoding = encoding
+        self.errors = errors
+
+    def open(self) -> FileSource:
+        return FileSource(self.folder, self.pattern, self.encoding, self.errors)
+
+
+class TransactionalFileSpout(_Files, TransactionalSourceSpout):
+    """Lines of files, the same in each replay. Its arguments are those of the module."""
+
+
+class OpaqueTransactionalFileSpout(_Files, OpaqueTransactionalSourceSpout):
+    """Lines of files; one that can't be read holds up none of the others. Its arguments are those of the module."""
+
+
+class FileSource(Source):
+    """See the spouts."""
+
+    def __init__(self, folder: str, pattern: str, encoding: str, errors: str) -> None:
+        if not os.path.isdir(folder):
+            raise ConfigError(
+                f"there is no folder {folder}, whose files the spout is to read; make it, or name another"
+            )
+        self._folder = folder
+        self._pattern = pattern
+        self._encoding = encoding
+        self._errors = errors
+        self._names: list[str] = []
+
+    def discover(self) -> None:
+        try:
+            with os.scandir(self._folder) as entries:
+                found = sorted(
+                    entry.name
+                    for entry in entries
+                    if entry.is_file() and not entry.name.startswith(".") and fnmatch(entry.name, self._pattern)
+                )
+            if set(found) <= set(self._names):
+                return
+            with open(os.path.join(self._folder, INDEX), "a+b") as index:
+                fcntl.flock(index, fcntl.LOCK_EX)
+                self._names = _names(index)
+                new = [name for name in found if name not in set(self._names)]
+                index.write("".join(f"{dumps(name)}\n" for name in new).encode())
+                index.flush()
+                os.fsync(index.fileno())
+            self._names += new
+        except OSError as problem:
+            raise SourceError(
+                f"the files of {self._folder} can't be listed in {INDEX} there: {problem}; the coordinator must be able to "
+                "read and write that"
+            ) from problem
+
+    def num_partitions(self) -> int:
+        try:
+            with open(os.path.join(self._folder, INDEX), "rb") as index:
+                self._names = _names(index)
+        except FileNotFoundError:
+            return 0
+        except OSError as problem:
+            raise SourceError(f"the folder {self._folder} can't be read: {problem}") from problem
+        return len(self._names)
+
+    def first(self, partition: int) -> int:
+        return 0
+
+    def read(self, partition: int, position: int, most: int) -> tuple[list[list[str]], int]:
+        end = position
+        rows = []
+        with self._at(partition, position) as file:
+            for line in islice(file, most):
+                if not line.endswith(b"\n"):
+                    break
+                rows.append([self._decoded(line, file, end)])
+                end += len(line)
+        return rows, end
+
+    def read_again(self, partition: int, start: int, end: int) -> list[list[str]]:
+        at = start
+        rows = []
+        with self._at(partition, end) as file:
+            file.seek(start)
+            for line in file.read(end - start).split(b"\n")[:-1]:
+                rows.append([self._decoded(line, file, at)])
+                at += len(line) + 1
+        return rows
+
+    def has_more(self, partition: int, position: int) -> bool:
+        with self._at(partition, position) as file:
+            return file.readline().endswith(b"\n")
+
+    def _at(self, partition: int, position: int) -> BinaryIO:
+        if partition >= len(self._names) and partition >= self.num_partitions():
+            raise SourceError(
+                f"{self._folder}/{INDEX} does not name file {partition} yet; is it the same folder for all tasks?"
+            )
+        path = os.path.join(self._folder, self._names[partition])
+        try:
+            file = open(path, "rb")  # noqa: SIM115 - closed by who asked
+        except OSError as problem:
+            raise SourceError(
+                f"{path}, of which {position} bytes were read, can't be read any more: {problem}; put it back, and leave files "
+                "where they are until the topology needs them no longer"
+            ) from problem
+        size = os.fstat(file.fileno()).st_size
+        if size < position:
+            file.close()
+            raise SourceError(
+                f"{path} has shrunk: {position} bytes of it were read, and it has {size}; put back what it was. Files may grow, "
+                "and new ones may come"
+            )
+        file.seek(position)
+        return file
+
+    def _decoded(self, line: bytes, file: BinaryIO, at: int) -> str:
+        try:
+            return line.removesuffix(b"\n").removesuffix(b"\r").decode(self._encoding, self._errors)
+        except UnicodeDecodeError as problem:
+            raise SourceError(
+                f"{file.name}: the line at byte {at} is no {self._encoding}: {problem.reason}; name its encoding, or read over "
+                'it with errors="replace"'
+            ) from problem
+
+
+def _names(index: BinaryIO) -> list[str]:
+    """What is written down, less a line that a crash cut short."""
+    index.seek(0)
+    text = index.read()
+    whole = text[: text.rfind(b"\n") + 1]
+    if index.writable():
+        index.truncate(len(whole))
+    return [loads(line) for line in whole.splitlines()]

@@ -1,0 +1,129 @@
+"""Redis Streams as sources: a partition is a stream, a position the id of the last entry that was read.
+
+``streams``: their names; one that is added at the end is a partition more. ``fields``: of the entries; an entry that lacks one
+has None there. ``host``, ``port``, ``database``, ``timeout`` (milliseconds): where Redis is; a password is taken from the
+environment, ``MULTILANG_REDIS_PASSWORD``. Needs the extra ``redis``, and Redis 6.2 or later.
+
+Redis does not tell what was trimmed: trim a stream (XTRIM, MAXLEN) only where it was read and committed. That entries of a batch
+are gone when it is replayed is told, and so is a stream that was deleted.
+"""
+
+from __future__ import annotations
+
+from multilang.component.errors import ConfigError
+from multilang.state.errors import StateError
+from multilang.state.redis_client import connect, explained, place
+from multilang.transactional.spouts.source import (
+    OpaqueTransactionalSourceSpout,
+    Source,
+    SourceError,
+    SourceSpout,
+    TransactionalSourceSpout,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
+class _RedisStreams(SourceSpout):
+    def __init__(
+        self,
+        streams: Sequence[str],
+        fields: Sequence[str],
+        take: int = 1000,
+        host: str = "localhost",
+        port: int = 6379,
+        database: int = 0,
+        timeout: int = 2000,
+    ) -> None:
+        super().__init__(fields, take)
+        if isinstance(streams, str) or not streams:
+            raise ConfigError(f'streams is {streams!r}; use a list of names, ["orders-0", "orders-1"]')
+        self.streams = list(streams)
+        self.settings = {"host": host, "port": port, "database": database, "timeout": timeout}
+
+    def open(self) -> RedisSource:
+        return RedisSource(self.streams, self.fields, self.settings)
+
+
+class TransactionalRedisSpout(_RedisStreams, TransactionalSourceSpout):
+    """Entries of streams, the same in each replay. Its arguments are those of the module."""
+
+
+class OpaqueTransactionalRedisSpout(_RedisStreams, OpaqueTransactionalSourceSpout):
+    """Entries of streams; one that can't be read holds up none of the others. Its arguments are those of the module."""
+
+
+class RedisSource(Source):
+    """See the spouts."""
+
+    def __init__(self, streams: Sequence[str], fields: Sequence[str], settings: dict[str, Any]) -> None:
+        self._streams = streams
+        self._fields = [field.encode() for field in fields]
+        self._where = place(settings)
+        self._client = connect(settings, "a spout of Redis Streams")
+        with explained(self._where):
+            missing = [name for name in streams if self._client.type(name) != b"stream"]
+        if missing:
+            self._client.close()
+            raise ConfigError(
+                f"there is no stream {missing[0]!r} in {self._where}, which the spout is to read; add a first entry (XADD), "
+                "or name another"
+            )
+
+    def num_partitions(self) -> int:
+        return len(self._streams)
+
+    def first(self, partition: int) -> str:
+        return "0-0"
+
+    def read(self, partition: int, position: str, most: int) -> tuple[list[list[Any]], str]:
+        entries = self._entries(partition, position, "+", most)
+        return self._rows(partition, entries), entries[-1][0].decode() if entries else position
+
+    def read_again(self, partition: int, start: str, end: str) -> list[list[Any]]:
+        return self._rows(partition, self._entries(partition, start, end))
+
+    def has_more(self, partition: int, position: str) -> bool:
+        return bool(self._entries(partition, position, "+", 1))
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _entries(self, partition: int, after: str, to: str, most: int | None = None) -> list[Any]:
+        name = self._streams[partition]
+        try:
+            with explained(self._where), self._client.pipeline(transaction=True) as pipeline:
+                pipeline.xinfo_stream(name)
+                pipeline.xrange(name, f"({after}", to, most)
+                known, entries = pipeline.execute(raise_on_error=False)
+        except StateError as problem:
+            raise SourceError(str(problem)) from problem
+        for found in (known, entries):
+            if isinstance(found, Exception):
+                raise SourceError(f"stream {name!r} in {self._where} can't be read any more: {found}")
+        if _order(known["last-generated-id"].decode()) < _order(after):
+            raise SourceError(
+                f"stream {name!r} in {self._where} was deleted and made anew: it was read up to {after}, and now ends at "
+                f"{known['last-generated-id'].decode()}; give the new one another name"
+            )
+        return entries  # type: ignore[no-any-return]
+
+    def _rows(self, partition: int, entries: Sequence[Any]) -> list[list[Any]]:
+        rows = []
+        for id, entry in entries:
+            found = [entry.get(field) for field in self._fields]
+            try:
+                rows.append([None if value is None else value.decode() for value in found])
+            except UnicodeDecodeError as problem:
+                raise SourceError(
+                    f"entry {id.decode()} of stream {self._streams[partition]!r} in {self._where} is no UTF-8: {problem.reason}; "
+                    "what crosses the wire is text, so write numbers and base64, not bytes"
+                ) from problem
+        return rows
+
+
+def _order(id: str) -> tuple[int, ...]:
+    return tuple(map(int, id.split("-")))

@@ -1,0 +1,295 @@
+"""From a source that can be read again to a transactional spout and an opaque one.
+
+A source has partitions, and each row of a partition a position. What is known of a batch is where it begins and ends, and
+how many rows it has: ``{"from": 1200, "to": 2400, "rows": 31}``.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
+from time import monotonic
+
+from multilang.component.errors import ConfigError, ReportedFailedException
+from multilang.component.streams import declared_streams
+from multilang.transactional.api import (
+    OpaqueCoordinator,
+    OpaqueEmitter,
+    OpaquePartitionedTransactionalSpout,
+    PartitionedCoordinator,
+    PartitionedEmitter,
+    PartitionedTransactionalSpout,
+)
+from multilang.transactional.names import USER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
+
+    from multilang.component.context import Context
+    from multilang.component.streams import Stream
+    from multilang.coordination import BatchCollector
+    from multilang.transactional.attempt import TransactionAttempt
+    from multilang.transactional.state import TransactionalState
+
+    Position: TypeAlias = Any  # a JSON value
+    Rows: TypeAlias = Sequence[Sequence[Any]]
+
+IDLE_SECS = 0.05  # until a source that had nothing new is asked again
+REST_SECS = 2.0  # until a partition that could not be read is tried again, since trying may take long
+_TRUST = 10  # transactions that begin without asking again, where there was more
+
+log = logging.getLogger(__name__)
+
+
+class SourceError(Exception):
+    """A partition, or the source, can't be read, now or ever; the message names it and the fix."""
+
+
+class Source(ABC):
+    """Rows that can be read again. Each task of a spout opens one; ConfigError in its ``__init__`` where there is none."""
+
+    def discover(self) -> None:  # noqa: B027  # not every source can grow
+        """Look for new partitions. Called by the coordinator alone."""
+
+    @abstractmethod
+    def num_partitions(self) -> int:
+        """How many there are; one keeps its number for ever."""
+
+    @abstractmethod
+    def first(self, partition: int) -> Position:
+        """Where a partition begins."""
+
+    @abstractmethod
+    def read(self, partition: int, position: Position, most: int) -> tuple[Rows, Position]:
+        """Up to ``most`` rows that are there now, from ``position`` on, and the position behind them."""
+
+    @abstractmethod
+    def read_again(self, partition: int, start: Position, end: Position) -> Rows:
+        """The rows between two positions that were read once."""
+
+    @abstractmethod
+    def has_more(self, partition: int, position: Position) -> bool:
+        """Whether ``read`` would give any row."""
+
+    def close(self) -> None:  # noqa: B027  # not every source has something to close
+        """The task ends."""
+
+
+class SourceSpout(ABC):
+    """A spout that reads a source: at most ``take`` rows of each partition are one batch. Its fields: ``tx``, and ``fields``."""
+
+    def __init__(self, fields: Sequence[str], take: int) -> None:
+        if type(take) is not int or take < 1:
+            raise ConfigError(f"take is {take!r}; use the number of rows of a partition that are one batch, from 1")
+        self.fields = list(fields)
+        self.take = take
+
+    def declared_streams(self) -> dict[str, Stream]:
+        """The stream of the rows."""
+        return declared_streams(["tx", *self.fields], None)
+
+    @abstractmethod
+    def open(self) -> Source:
+        """The source, in a task's process."""
+
+
+class TransactionalSourceSpout(SourceSpout, PartitionedTransactionalSpout):
+    """Replays the very same batch. A partition that can't be read holds up everything until it can."""
+
+    def get_coordinator(self, conf: dict[str, Any], context: Context) -> PartitionedCoordinator:
+        return _Coordinator(self.open(), conf, waits=True)
+
+    def get_emitter(self, conf: dict[str, Any], context: Context) -> PartitionedEmitter:
+        return _Emitter(self.open(), self.take)
+
+
+class OpaqueTransactionalSourceSpout(SourceSpout, OpaquePartitionedTransactionalSpout):
+    """Replays what there is then. A partition that can't be read is left out until it can; the error is reported."""
+
+    def get_coordinator(self, conf: dict[str, Any], context: Context) -> OpaqueCoordinator:
+        return _Coordinator(self.open(), conf, waits=False)
+
+    def get_emitter(self, conf: dict[str, Any], context: Context) -> OpaqueEmitter:
+        return _OpaqueEmitter(self.open(), self.take)
+
+
+class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
+    """Begins transactions where there is something to be read. ``waits``: for partitions that can't be."""
+
+    def __init__(self, source: Source, conf: dict[str, Any], waits: bool) -> None:
+        from multilang.transactional.stores import open_state
+
+        self._source = source
+        self._reader = _Reader(source)
+        self._waits = waits
+        self._state = open_state(conf)
+        self._trusted = 0
+        self._ask_at = float("-inf")
+        self._told = ""
+
+    def is_ready(self) -> bool:
+        if self._trusted > 0:
+            self._trusted -= 1
+            return True
+        if monotonic() < self._ask_at:
+            return False
+        if self._has_more(last_metadata(self._state)):
+            self._trusted = _TRUST - 1
+            return True
+        self._ask_at = monotonic() + IDLE_SECS
+        return False
+
+    def num_partitions(self) -> int:
+        return _count(self._source)
+
+    def exhausted(self, metadata: Mapping[int, Any]) -> bool:
+        return not self._has_more(metadata)
+
+    def close(self) -> None:
+        self._state.close()
+        self._source.close()
+
+    def _has_more(self, metadata: Mapping[int, Any]) -> bool:
+        try:
+            self._source.discover()
+            partitions = self._source.num_partitions()
+        except SourceError as problem:
+            if str(problem) != self._told:
+                log.warning("%s", problem)
+            self._told = str(problem)
+            return False
+        self._told = ""
+        for partition in range(partitions):
+            try:
+                if self._reader.has_more(partition, metadata.get(partition)):
+                    return True
+            except SourceError:  # which the emitter will meet, and report
+                if self._waits:
+                    return True
+        return False
+
+
+class _Emitter(PartitionedEmitter):
+    def __init__(self, source: Source, take: int) -> None:
+        self._source = source
+        self._reader = _Reader(source, take)
+
+    def close(self) -> None:
+        self._source.close()
+
+    def emit_partition_batch_new(
+        self, attempt: TransactionAttempt, collector: BatchCollector, partition: int, last_metadata: Any
+    ) -> dict[str, Any]:
+        try:
+            rows, metadata = self._reader.read(partition, last_metadata)
+        except SourceError as problem:
+            raise ReportedFailedException(str(problem)) from problem
+        collector.emit_many([attempt, *row] for row in rows)
+        return metadata
+
+    def emit_partition_batch(
+        self, attempt: TransactionAttempt, collector: BatchCollector, partition: int, metadata: Any
+    ) -> None:
+        try:
+            rows = self._reader.read_again(partition, metadata)
+        except SourceError as problem:
+            raise ReportedFailedException(str(problem)) from problem
+        collector.emit_many([attempt, *row] for row in rows)
+
+
+class _OpaqueEmitter(OpaqueEmitter):
+    def __init__(self, source: Source, take: int) -> None:
+        self._source = source
+        self._reader = _Reader(source, take)
+        self._told: dict[int, str] = {}
+
+    def close(self) -> None:
+        self._source.close()
+
+    def emit_partition_batch(
+        self, attempt: TransactionAttempt, collector: BatchCollector, partition: int, last_metadata: Any
+    ) -> Any:
+        try:
+            rows, metadata = self._reader.read(partition, last_metadata)
+        except SourceError as problem:
+            if self._told.get(partition) != str(problem):
+                collector.report_error(f"partition {partition} is left out: {problem}")
+            self._told[partition] = str(problem)
+            return last_metadata
+        self._told.pop(partition, None)
+        collector.emit_many([attempt, *row] for row in rows)
+        return metadata
+
+    def num_partitions(self) -> int:
+        return _count(self._source)
+
+
+class _Reader:
+    """Reads by what is known of batches. A partition that could not be read is left alone for a moment."""
+
+    def __init__(self, source: Source, take: int = 1) -> None:
+        self._source = source
+        self._take = take
+        self._resting: dict[int, tuple[float, SourceError]] = {}
+
+    def read(self, partition: int, last: Any) -> tuple[Rows, dict[str, Any]]:
+        """The rows behind the last batch (None: there was none), and what is known of them."""
+        with self._tried(partition):
+            start = self._start(partition, last)
+            rows, end = self._source.read(partition, start, self._take)
+        return rows, {"from": start, "to": end, "rows": len(rows)}
+
+    def read_again(self, partition: int, metadata: Mapping[str, Any]) -> Rows:
+        """The rows of a batch."""
+        if not metadata["rows"]:
+            return []
+        with self._tried(partition):
+            rows = self._source.read_again(partition, metadata["from"], metadata["to"])
+        if len(rows) != metadata["rows"]:
+            raise SourceError(
+                f"partition {partition} had {metadata['rows']} rows from {metadata['from']} to {metadata['to']} when they were "
+                f"emitted, and has {len(rows)} now: what is read must stay as it is until it is committed. Where that can't be "
+                "promised, use the opaque spout of this source, and OpaqueMap"
+            )
+        return rows
+
+    def has_more(self, partition: int, last: Any) -> bool:
+        """Whether there is anything behind the last batch."""
+        with self._tried(partition):
+            return self._source.has_more(partition, self._start(partition, last))
+
+    def _start(self, partition: int, last: Any) -> Position:
+        return self._source.first(partition) if last is None else last["to"]
+
+    @contextmanager
+    def _tried(self, partition: int) -> Iterator[None]:
+        until, problem = self._resting.get(partition, (0.0, None))
+        if problem is not None and monotonic() < until:
+            raise problem
+        try:
+            yield
+        except SourceError as problem:
+            self._resting[partition] = (monotonic() + REST_SECS, problem)
+            raise
+        self._resting.pop(partition, None)
+
+
+def last_metadata(state: TransactionalState) -> dict[int, Any]:
+    """What is stored of the last batch of each partition."""
+    found = {}
+    for partition in state.list(USER):
+        path = f"{USER}/{partition}"
+        txids = list(map(int, state.list(path)))
+        if txids:
+            found[int(partition)] = state.get_data(f"{path}/{max(txids)}")
+    return found
+
+
+def _count(source: Source) -> int:
+    try:
+        return source.num_partitions()
+    except SourceError as problem:
+        raise ReportedFailedException(str(problem)) from problem

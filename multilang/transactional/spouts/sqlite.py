@@ -1,0 +1,120 @@
+"""A query of an SQLite database as a source, by ranges of an integer key: a position is the last key that was read.
+
+``path``: the database. ``query``: gives the rows whose key, its first column, is above ``:after`` and not above ``:to``, in the
+key's order::
+
+    SELECT id, source, target, amount FROM transfers WHERE id > :after AND id <= :to ORDER BY id
+
+``fields``: names for its columns. With ``partitions`` above 1 each of them has its own keys; the query then has
+``AND id % :partitions = :partition``, too. Keys only grow: a row that comes later than one with a greater key is not read.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from multilang.component.errors import ConfigError
+from multilang.transactional.spouts.source import (
+    OpaqueTransactionalSourceSpout,
+    Source,
+    SourceError,
+    SourceSpout,
+    TransactionalSourceSpout,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+WAIT_SECS = 5.0  # for another program that is writing
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+
+
+class _Sqlite(SourceSpout):
+    def __init__(
+        self, path: str | os.PathLike[str], query: str, fields: Sequence[str], take: int = 1000, partitions: int = 1
+    ) -> None:
+        super().__init__(fields, take)
+        if type(partitions) is not int or partitions < 1:
+            raise ConfigError(f"partitions is {partitions!r}; use a number from 1")
+        needed = [":after", ":to", *([":partition", ":partitions"] if partitions > 1 else [])]
+        missing = [name for name in needed if name not in query.replace("(", " ").replace(")", " ").split()]
+        if missing:
+            raise ConfigError(f"the query of the spout has no {' and no '.join(missing)}: {query!r}; see {__name__}")
+        self.path = os.path.abspath(os.path.expanduser(path))
+        self.query = query
+        self.partitions = partitions
+
+    def open(self) -> SqliteSource:
+        return SqliteSource(self.path, self.query, len(self.fields), self.partitions)
+
+
+class TransactionalSqliteSpout(_Sqlite, TransactionalSourceSpout):
+    """Rows of an SQLite query, the same in each replay. Its arguments are those of the module."""
+
+
+class OpaqueTransactionalSqliteSpout(_Sqlite, OpaqueTransactionalSourceSpout):
+    """Rows of an SQLite query, whatever it gives at the time. Its arguments are those of the module."""
+
+
+class SqliteSource(Source):
+    """See the spouts. ``columns``: how many."""
+
+    def __init__(self, path: str, query: str, columns: int, partitions: int) -> None:
+        if not os.path.isfile(path):
+            raise ConfigError(f"there is no database {path}, which the spout is to read; make it, or name another")
+        self._path = path
+        self._query = query
+        self._partitions = partitions
+        self._connection = sqlite3.connect(path, timeout=WAIT_SECS, isolation_level=None, check_same_thread=False)
+        try:
+            self._connection.execute("PRAGMA query_only = ON")
+            cursor = self._connection.execute(query, self._range(0, _LEAST, _LEAST))
+        except sqlite3.Error as problem:
+            self._connection.close()
+            raise ConfigError(f"the spout's query can't be run in {path}: {problem}. It is {query!r}") from problem
+        found = [each[0] for each in cursor.description]
+        if len(found) != columns:
+            self._connection.close()
+            raise ConfigError(f"the spout has {columns} fields, and its query {len(found)} columns: {', '.join(found)}")
+
+    def num_partitions(self) -> int:
+        return self._partitions
+
+    def first(self, partition: int) -> int:
+        return _LEAST
+
+    def read(self, partition: int, position: int, most: int) -> tuple[list[list[Any]], int]:
+        rows = self._rows(partition, position, _GREATEST, most)
+        return rows, rows[-1][0] if rows else position
+
+    def read_again(self, partition: int, start: int, end: int) -> list[list[Any]]:
+        return self._rows(partition, start, end)
+
+    def has_more(self, partition: int, position: int) -> bool:
+        return bool(self._rows(partition, position, _GREATEST, 1))
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _range(self, partition: int, after: int, to: int) -> dict[str, int]:
+        return {"after": after, "to": to, "partition": partition, "partitions": self._partitions}
+
+    def _rows(self, partition: int, after: int, to: int, most: int | None = None) -> list[list[Any]]:
+        key = after
+        try:
+            cursor = self._connection.execute(self._query, self._range(partition, key, to))
+            rows = [list(row) for row in (cursor.fetchall() if most is None else cursor.fetchmany(most))]
+            cursor.close()  # it holds up writers, and what it has left is not wanted
+        except sqlite3.Error as problem:
+            raise SourceError(f"the spout's query can't be run in {self._path}: {problem}") from problem
+        for row in rows:
+            if type(row[0]) is not int or row[0] <= key:
+                raise SourceError(
+                    f"the query's first column is to be an integer key that grows from row to row, and {row[0]!r} follows {key}: "
+                    f"add ORDER BY, and put the key first. The query is {self._query!r}"
+                )
+            key = row[0]
+        return rows

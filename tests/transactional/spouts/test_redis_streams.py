@@ -1,0 +1,97 @@
+"""Redis Streams: a Redis that is killed and comes back, and streams that are not what they were."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from multilang.component.errors import ConfigError, ReportedFailedException
+from multilang.state import StateError
+from multilang.transactional.spouts.redis import TransactionalRedisSpout
+from tests.servers import free_port
+from tests.transactional.spouts.sources import FilledRedis
+from tests.transactional.spouts.test_sources import Reader
+
+
+@pytest.fixture
+def source(redis):
+    return FilledRedis(redis.port)
+
+
+def test_a_redis_that_is_killed_and_started_again_is_waited_for(tmp_path, redis_server):
+    server = type(redis_server)(tmp_path)
+    server.start()
+    try:
+        source = FilledRedis(server.port)
+        source.add(0, ["moon", "sun", "star"])
+        reader = Reader(source.spout(take=2))
+        assert reader.new(0) == ["moon", "sun"]
+        server.kill()
+        restarter = threading.Timer(0.5, server.start)
+        restarter.start()
+        try:
+            assert reader.new(0) == ["star"]
+            assert reader.again(0, reader.last[0]) == ["star"]
+        finally:
+            restarter.join()
+        reader.emitter.close()
+    finally:
+        server.kill()
+
+
+def test_a_redis_that_is_not_there_is_named_after_a_while(monkeypatch):
+    monkeypatch.setattr("multilang.state.redis_client.PATIENCE_SECS", 0.5)
+    port = free_port()
+    with pytest.raises(StateError, match=rf"Redis localhost:{port}, database 0 can't be used"):
+        TransactionalRedisSpout(["words"], ["word"], port=port).get_emitter({}, None)
+
+
+def test_a_stream_that_is_not_there_is_named_before_anything_runs(redis):
+    with pytest.raises(ConfigError, match=r"there is no stream 'nix' in Redis localhost.*XADD"):
+        TransactionalRedisSpout(["nix"], ["word"], port=redis.port).get_emitter({}, None)
+    with pytest.raises(ConfigError, match="streams is 'words'; use a list"):
+        TransactionalRedisSpout("words", ["word"])
+
+
+def test_fields_that_an_entry_lacks_are_none(source):
+    source.add(0, ["moon"])
+    spout = TransactionalRedisSpout(source.names, ["nix", "other"], port=source.port)
+    found = spout.open()
+    assert found.read(0, found.first(0), 5)[0] == [[None, "x"]]
+    found.close()
+
+
+def test_entries_that_were_deleted_before_they_were_replayed_are_told(source):
+    source.add(0, ["moon", "sun"])
+    reader = Reader(source.spout(take=5))
+    reader.new(0)
+    source.client.xtrim(source.names[0], maxlen=1, approximate=False)
+    with pytest.raises(ReportedFailedException, match=r"had 2 rows .* has 1 now"):
+        reader.again(0, reader.last[0])
+    reader.emitter.close()
+
+
+def test_a_stream_that_was_deleted_and_made_anew_is_told(source):
+    source.add(0, ["moon", "sun"])
+    reader = Reader(source.spout(take=5))
+    reader.new(0)
+    name = source.names[0]
+    source.client.delete(name)
+    with pytest.raises(
+        ReportedFailedException, match=f"stream '{name}' in Redis .* can't be read any more: no such key"
+    ):
+        reader.new(0)
+    source.client.xadd(name, {"word": "other"}, id="1-1")
+    reader.emitter.close()
+    again = Reader(source.spout(take=5))
+    again.last = reader.last
+    with pytest.raises(ReportedFailedException, match="was deleted and made anew"):
+        again.new(0)
+    again.emitter.close()
+
+
+def test_what_is_no_text_is_told_with_its_place(source):
+    source.client.xadd(source.names[0], {"word": b"\xff"}, id="5-5")
+    with pytest.raises(ReportedFailedException, match=r"entry 5-5 of stream 'words-0' .* is no UTF-8"):
+        Reader(source.spout(take=5)).new(0)
