@@ -29,7 +29,11 @@ if TYPE_CHECKING:
         TransactionalMap,
     )
     from multilang.transactional.marker import Committer
+    from multilang.transactional.spouts.files import OpaqueTransactionalFileSpout, TransactionalFileSpout
+    from multilang.transactional.spouts.kafka import OpaqueTransactionalKafkaSpout, TransactionalKafkaSpout
     from multilang.transactional.spouts.memory import MemoryTransactionalSpout, OpaqueMemoryTransactionalSpout
+    from multilang.transactional.spouts.redis import OpaqueTransactionalRedisSpout, TransactionalRedisSpout
+    from multilang.transactional.spouts.sqlite import OpaqueTransactionalSqliteSpout, TransactionalSqliteSpout
     from multilang.transactional.state import TransactionalState
 
 _HOME_OF = {
@@ -44,14 +48,22 @@ _HOME_OF = {
     "OpaqueMap": "maps",
     "OpaqueMemoryTransactionalSpout": "spouts.memory",
     "OpaquePartitionedTransactionalSpout": "api",
+    "OpaqueTransactionalFileSpout": "spouts.files",
+    "OpaqueTransactionalKafkaSpout": "spouts.kafka",
+    "OpaqueTransactionalRedisSpout": "spouts.redis",
+    "OpaqueTransactionalSqliteSpout": "spouts.sqlite",
     "PartitionedCoordinator": "api",
     "PartitionedEmitter": "api",
     "PartitionedTransactionalSpout": "api",
     "RedisBacking": "maps",
     "SqliteBacking": "maps",
     "TransactionAttempt": "attempt",
+    "TransactionalFileSpout": "spouts.files",
+    "TransactionalKafkaSpout": "spouts.kafka",
     "TransactionalMap": "maps",
+    "TransactionalRedisSpout": "spouts.redis",
     "TransactionalSpout": "api",
+    "TransactionalSqliteSpout": "spouts.sqlite",
     "TransactionalState": "state",
     "TransactionalTopologyBuilder": "builder",
 }
@@ -68,14 +80,22 @@ __all__ = [
     "OpaqueMap",
     "OpaqueMemoryTransactionalSpout",
     "OpaquePartitionedTransactionalSpout",
+    "OpaqueTransactionalFileSpout",
+    "OpaqueTransactionalKafkaSpout",
+    "OpaqueTransactionalRedisSpout",
+    "OpaqueTransactionalSqliteSpout",
     "PartitionedCoordinator",
     "PartitionedEmitter",
     "PartitionedTransactionalSpout",
     "RedisBacking",
     "SqliteBacking",
     "TransactionAttempt",
+    "TransactionalFileSpout",
+    "TransactionalKafkaSpout",
     "TransactionalMap",
+    "TransactionalRedisSpout",
     "TransactionalSpout",
+    "TransactionalSqliteSpout",
     "TransactionalState",
     "TransactionalTopologyBuilder",
 ]

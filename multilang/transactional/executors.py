@@ -32,6 +32,17 @@ if TYPE_CHECKING:
     from multilang.transactional.state import TransactionalState
 
 
+def last_metadata(state: TransactionalState) -> dict[int, Any]:
+    """What is stored of the last batch of each partition that had one."""
+    last = {}
+    for partition in state.list(USER):
+        path = f"{USER}/{partition}"
+        txids = list(map(int, state.list(path)))
+        if txids:
+            last[int(partition)] = state.get_data(f"{path}/{max(txids)}")
+    return last
+
+
 def is_committer(spout: AnySpout) -> bool:
     """Whether the spout's emitters take part in the commit phase: their ``commit(attempt)`` is called."""
     return isinstance(spout, OpaquePartitionedTransactionalSpout | Committer)
@@ -73,13 +84,7 @@ class _PartitionedCoordinator:
         exhausted = getattr(self._own, "exhausted", None)
         if exhausted is None:
             return None
-        last = {}
-        for partition in self._state.list(USER):
-            path = f"{USER}/{partition}"
-            txids = list(map(int, self._state.list(path)))
-            if txids:
-                last[int(partition)] = self._state.get_data(f"{path}/{max(txids)}")
-        return exhausted(last)  # type: ignore[no-any-return]
+        return exhausted(last_metadata(self._state))  # type: ignore[no-any-return]
 
 
 class _CountingCoordinator(_PartitionedCoordinator):

@@ -21,7 +21,8 @@ from multilang.transactional.api import (
     PartitionedEmitter,
     PartitionedTransactionalSpout,
 )
-from multilang.transactional.names import USER
+from multilang.transactional.executors import last_metadata
+from multilang.transactional.stores import open_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from multilang.component.streams import Stream
     from multilang.coordination import BatchCollector
     from multilang.transactional.attempt import TransactionAttempt
-    from multilang.transactional.state import TransactionalState
 
     Position: TypeAlias = Any  # a JSON value
     Rows: TypeAlias = Sequence[Sequence[Any]]
@@ -120,8 +120,6 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
     """Begins transactions where there is something to be read. ``waits``: for partitions that can't be."""
 
     def __init__(self, source: Source, conf: dict[str, Any], waits: bool) -> None:
-        from multilang.transactional.stores import open_state
-
         self._source = source
         self._reader = _Reader(source)
         self._waits = waits
@@ -275,17 +273,6 @@ class _Reader:
             self._resting[partition] = (monotonic() + REST_SECS, problem)
             raise
         self._resting.pop(partition, None)
-
-
-def last_metadata(state: TransactionalState) -> dict[int, Any]:
-    """What is stored of the last batch of each partition."""
-    found = {}
-    for partition in state.list(USER):
-        path = f"{USER}/{partition}"
-        txids = list(map(int, state.list(path)))
-        if txids:
-            found[int(partition)] = state.get_data(f"{path}/{max(txids)}")
-    return found
 
 
 def _count(source: Source) -> int:
