@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from multilang.drpc import thrift
 from multilang.drpc.errors import SERVER_TIMEOUT, DRPCExecutionException
 from multilang.drpc.places import LOCAL
 from multilang.drpc.requests import SERVICES
@@ -70,20 +72,30 @@ class LocalDRPC:
         return run
 
     def start(self, function: str, arguments: str) -> Future[str]:
-        """A request; its future is done when ``wait``, or the topologies' own processes, have brought its result."""
+        """A request; its future is done when ``wait``, or the topologies' own processes, have brought its result.
+
+        One that is cancelled is forgotten.
+        """
+        thrift.request(function, arguments)  # what a client could not send
         future: Future[str] = Future()
 
         def done(text: str | None, problem: DRPCExecutionException | None) -> None:
+            if not future.set_running_or_notify_cancel():
+                return
             if problem is not None:
                 future.set_exception(problem)
             else:
                 future.set_result(text or "")
 
-        self.requests.add(function, arguments, done)
+        id = self.requests.add(function, arguments, done)
+        future.add_done_callback(lambda _: self.requests.forget(id))
         return future
 
     def wait(self, futures: Iterable[Future[str]], timeout: float | None = None) -> None:
-        """Until all of them are done. Raises DRPCExecutionException (SERVER_TIMEOUT) when they are not in time."""
+        """Until all of them are done.
+
+        Raises DRPCExecutionException (SERVER_TIMEOUT) when they are not in time, and what a topology broke off by.
+        """
         left = list(futures)
         deadline = time.monotonic() + (self.requests.timeout_secs if timeout is None else timeout)
 
@@ -94,18 +106,19 @@ class LocalDRPC:
                 self.requests.expire()
             return not left or time.monotonic() > deadline
 
-        runs = list(self.topologies.values())
+        runs = [run for run in self.topologies.values() if not run.killed]
         while not over():
             if self.cluster.mode == "process" or not runs:
-                time.sleep(0.002)
+                wait_for(left[-1:], _TURN_SECS)
             for run in runs:
                 self._let_run(run, over, alone=len(runs) == 1)
         if left:
             raise DRPCExecutionException(f"{len(left)} requests have no result in time", SERVER_TIMEOUT)
 
     def _let_run(self, run: LocalTopology, over: Callable[[], bool], alone: bool) -> None:
-        """A topology without processes runs while it is waited for; several take turns."""
+        """A topology without processes runs while it is waited for; several take turns. Raises what it broke off by."""
         if self.cluster.mode == "process":
+            run.run_for(0)
             return
         try:
             run.wait(lambda _: over(), None if alone else _TURN_SECS)
@@ -115,8 +128,11 @@ class LocalDRPC:
     def execute(self, function: str, arguments: str, timeout: float | None = None) -> str:
         """The result. Raises DRPCExecutionException when there is none."""
         future = self.start(function, arguments)
-        self.wait([future], timeout)
-        return future.result()
+        try:
+            self.wait([future], timeout)
+            return future.result()
+        finally:
+            future.cancel()
 
     def close(self) -> None:
         """End the topologies and the server."""

@@ -136,10 +136,16 @@ def _get(data: bytes, at: int, kind: int, deep: int) -> tuple[Any, int]:
 
 
 def request(function: str, arguments: str) -> dict[int, Any]:
-    """The fields of a call of ``execute``. Raises TypeError for what is no text."""
+    """The fields of a call of ``execute``. Raises TypeError for what is no text, ValueError for what has no UTF-8 form."""
     for what, text in (("function is named by", function), ("arguments are", arguments)):
         if not isinstance(text, str):
             raise TypeError(f"a DRPC request's {what} text, not {type(text).__name__}; write json.dumps(...)")
+        try:
+            text.encode()
+        except UnicodeEncodeError as problem:
+            raise ValueError(
+                f"a DRPC request's {what} text with a UTF-8 form, which {text[problem.start]!a} has not; replace or escape it"
+            ) from None
     return {1: function, 2: arguments}
 
 

@@ -98,7 +98,6 @@ class ActorTopology(LocalTopology):
                     'run this topology with LocalCluster(mode="process")'
                 )
         self.active = True
-        self.killed = False
         self.failure: LocalClusterError | None = None
         self.fail_fast = fail_fast
         self.out: list[tuple[Any, Any]] = []

@@ -27,6 +27,7 @@ from multilang.drpc import (
     DRPCExecutionException,
     DRPCServer,
     DRPCTimeoutError,
+    LocalDRPC,
 )
 from multilang.drpc.places import Remote
 from multilang.drpc.thrift import CALL, MAX_TEXT, encode
@@ -281,6 +282,8 @@ def test_arguments_are_text(server):
         client.execute("double", 5)
     with pytest.raises(TypeError, match="named by text, not NoneType"):
         asyncio.run(AsyncDRPCClient(port=server.port).execute(None, "a"))
+    with LocalDRPC("inprocess") as drpc, pytest.raises(ValueError, match=r"which '\\ud800' has not"):
+        drpc.execute("double", "a\ud800")
 
 
 VALUES = st.recursive(

@@ -53,7 +53,6 @@ class ProcessTopology(LocalTopology):
         self.max_buffer = int(plan.conf.get("multilang.buffer.max.bytes") or DEFAULT_MAX_BUFFER)
         self.active = True
         self.ending = False
-        self.killed = False
         self.now = clock.now()
         self.timers = Timers(clock)
         self.dirty: set[ProcessTask] = set()  # tasks that have something to be said or asked
