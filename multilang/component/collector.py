@@ -105,6 +105,14 @@ class BoltCollector(Collector):
     def fail(self, tup: Tuple | str) -> None:
         """This input failed."""
 
+    @abstractmethod
+    def deferred_ack(self, kept: list[Any]) -> Callable[[Tuple | str], None]:
+        """An ``ack`` that tells nobody yet: it adds to ``kept`` what ``finish`` needs. A tick is acked at once."""
+
+    @abstractmethod
+    def finish(self, kept: list[Any], ok: bool) -> None:
+        """Ack, or fail, what a deferred ack kept, and empty ``kept``."""
+
 
 class SpoutCollector(Collector):
     """A spout's collector (Storm's SpoutOutputCollector)."""

@@ -337,6 +337,28 @@ class WireBoltCollector(_WireCollector, BoltCollector):
         """See BoltCollector."""
         self._connection.fail(tup)
 
+    def deferred_ack(self, kept: list[Any]) -> Callable[[Tuple | str], None]:
+        """See BoltCollector. ``kept``: ids."""
+        unfinished, received, now, append = self._connection.unfinished, self.received, self.ack, kept.append
+
+        def ack(tup: Tuple | str) -> None:
+            if type(tup) is not Tuple or not tup.unfinished:
+                tup = received(tup)
+            if tup.task < 0 and tup.is_tick:
+                now(tup)
+                return
+            tup.unfinished = False
+            if unfinished:
+                unfinished.pop(tup.id, None)
+            append(tup.id)
+
+        return ack
+
+    def finish(self, kept: list[Any], ok: bool) -> None:
+        """See BoltCollector."""
+        self._connection.finish(kept, ok)
+        kept.clear()
+
 
 class WireSpoutCollector(_WireCollector, SpoutCollector):
     """A spout's collector over the wire."""

@@ -57,6 +57,44 @@ class LocalBoltCollector(BoltCollector):
     def received(self, tup: Tuple | str) -> Tuple:
         return self._emitter.received(tup, "ack")
 
+    def deferred_ack(self, kept: list[Any]) -> Callable[[Tuple | str], None]:
+        """``kept``: root and edge of each tuple in turn, no object that the garbage collector would look at."""
+        emitter, now, append = self._emitter, self.ack, kept.append
+
+        def ack(tup: Any) -> None:
+            if type(tup) is not LocalTuple or not tup.unfinished:
+                tup = emitter.received(tup, "ack")
+            root = tup.root
+            if not root:  # a tick, or anchored to nothing: nobody hears of it
+                now(tup)
+                return
+            tup.unfinished = False
+            append(root)
+            append(tup.edge)
+            if emitter.links.named:
+                emitter.links.named.pop(tup.id, None)
+
+        return ack
+
+    def finish(self, kept: list[Any], ok: bool) -> None:
+        stats, ack, fail = self._emitter.stats, self._links.ack, self._links.fail
+        if ok:
+            stats.acked += len(kept) // 2
+        else:
+            stats.failed += len(kept) // 2
+        pairs = iter(kept)
+        for root, edge in zip(pairs, pairs, strict=True):
+            several = type(root) is dict
+            if not ok:
+                for each in root if several else (root,):
+                    fail(each)
+            elif several:
+                for each, own in root.items():
+                    ack(each, own ^ edge)
+            else:
+                ack(root, edge)
+        kept.clear()
+
     def log(self, message: str, level: int = 2) -> None:
         self._links.log(self._plan, message, level)
 

@@ -315,6 +315,12 @@ class ChildConnection:
         self.unfinished.pop(tup.id, None)
         self.write(f'{{"command":"fail","id":{dumps(tup.id)}}}\nend\n')
 
+    def finish(self, ids: Sequence[str], ok: bool) -> None:
+        """Ack or fail these inputs, which nothing is anchored to any more."""
+        command = "ack" if ok else "fail"
+        for id in ids:
+            self.write(f'{{"command":"{command}","id":{dumps(id)}}}\nend\n')
+
     def emit(
         self,
         values: Sequence[Any],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from multilang.component.report import report_exception
 from multilang.component.runner import start_bolt
 from multilang.component.wrapper import Wrapper
-from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
 from multilang.state import settings
 from multilang.state.barrier import Barrier
 from multilang.state.errors import UnanchoredEmitError
@@ -42,7 +41,6 @@ class Checkpointed(Wrapper):
         self.namespace = namespace(context.component, context.task_index)
         self.steps = Steps(conf, self.namespace)
         self._emit, self._ack, self._fail = collector.emit, collector.ack, collector.fail
-        self._received = collector.received
         _anchored_only(collector, context)
         self._run: Execute
         self.prepare(collector, conf, context)
@@ -105,11 +103,6 @@ class Checkpointed(Wrapper):
 
 class CheckpointTupleForwarder(Checkpointed):
     """Stands around a bolt without state, and passes checkpoints on (Storm's CheckpointTupleForwarder)."""
-
-
-def is_tick(tup: Tuple) -> bool:
-    """A tick needs no replay, so its ack waits for no commit."""
-    return tup.stream == TICK_STREAM and tup.component == SYSTEM_COMPONENT
 
 
 def _anchored_only(collector: BoltCollector, context: Context) -> None:

@@ -6,7 +6,7 @@ Storm's StatefulBoltExecutor.
 from __future__ import annotations
 
 from multilang.component.runner import start_bolt
-from multilang.state.checkpointed import Checkpointed, is_tick
+from multilang.state.checkpointed import Checkpointed
 from multilang.state.names import COMMIT, INITSTATE, PREPARE, ROLLBACK
 from multilang.state.providers import provider_of
 
@@ -22,39 +22,27 @@ if TYPE_CHECKING:
 
 
 class StatefulBoltExecutor(Checkpointed):
-    """``state``: the task's; ``_acked``: what the bolt acked since the last prepare; ``_prepared``: before that."""
+    """``state``: the task's; ``_acked``: what the bolt acked since the last prepare; ``_prepared``: before that.
+
+    Of a tuple that was acked there is left what its real ack needs: there may be a second's worth of them.
+    """
 
     def prepare(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
         self._provider = provider_of(conf)
         self.state: State = self._provider.new_state(self.namespace)
         self.steps.watch(self.state)
-        self._acked: list[Tuple] = []
-        self._prepared: list[Tuple] = []
+        self._acked: list[Any] = []
+        self._prepared: list[Any] = []
         self._pending: list[Tuple] = []  # what came before the state was there
         self._initialized = False
         self._run = self._pending.append
+        self._finish = collector.finish
         self._start_inner(collector, conf, context)
 
     def _start_inner(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
-        collector.ack = self._acks_later()  # type: ignore[method-assign]
+        collector.ack = collector.deferred_ack(self._acked)  # type: ignore[assignment,method-assign]
         self.wrapped._has_state = True
         self._inner: Execute = start_bolt(self.wrapped, collector, conf, context)
-
-    def _acks_later(self) -> Any:
-        acked = self._acked
-        append = acked.append
-        received, now = self._received, self._ack
-
-        def ack(tup: Any) -> None:
-            if type(tup) is str or not tup.unfinished:
-                tup = received(tup)  # its id, or a copy; raises for one that was acked before
-            if tup.task < 0 and is_tick(tup):
-                now(tup)
-                return
-            tup.unfinished = False
-            append(tup)
-
-        return ack
 
     def handle(self, txid: int, action: str) -> bool:
         bolt, state = self.wrapped, self.state
@@ -69,14 +57,14 @@ class StatefulBoltExecutor(Checkpointed):
             bolt.pre_commit(txid)
             state.commit(txid)
             self.steps("acks")
-            self._finish(self._prepared, self._ack)
+            self._finish(self._prepared, ok=True)
             self.steps("acks done")
         elif action == ROLLBACK:
             bolt.pre_rollback()
             state.rollback()
             self.steps("fails")
-            self._finish(self._prepared, self._fail)
-            self._finish(self._acked, self._fail)
+            self._finish(self._prepared, ok=False)
+            self._finish(self._acked, ok=False)
             self.steps("fails done")
         elif action == INITSTATE and not self._initialized:
             bolt.init_state(state)
@@ -90,13 +78,6 @@ class StatefulBoltExecutor(Checkpointed):
             for tup in pending:
                 self._inner(tup)
         super().completed()
-
-    def _finish(self, tuples: list[Tuple], how: Any) -> None:
-        """Really ack or fail what the bolt was told is acked."""
-        while tuples:
-            tup = tuples.pop()
-            tup.unfinished = True
-            how(tup)
 
     def close(self) -> None:
         super().close()

@@ -276,6 +276,40 @@ def test_a_prepare_that_fails_is_rolled_back_and_its_tuples_replayed():
         assert run.counters["sentences"].acked == 30
 
 
+class Pairs(Bolt):
+    """What it emits comes of two sentences."""
+
+    output_fields = ["sentence"]
+
+    def initialize(self, conf, context):
+        self.first = None
+
+    def process(self, tup):
+        if self.first is None:
+            self.first = tup
+            return
+        self.emit([tup[0]], anchors=[self.first, tup])
+        self.ack(self.first)
+        self.ack(tup)
+        self.first = None
+
+
+@everywhere
+def test_all_that_a_tuple_came_of_is_acked_at_the_commit_and_fails_at_a_rollback(mode):
+    builder = TopologyBuilder()
+    builder.set_spout("sentences", Sentences)
+    builder.set_bolt("pairs", Pairs).shuffle_grouping("sentences")
+    builder.set_bolt("hurt", Hurt).shuffle_grouping("pairs")
+    conf = {"topology.state.provider": "memory", "topology.state.checkpoint.interval.ms": 100}
+    with LocalCluster(mode=mode, conf=conf, seed=1) as cluster:
+        run = cluster.submit(builder.build("pairs", conf={"test.sentences": 40, "topology.max.spout.pending": 10}))
+        run.wait(timeout=100)
+        counters = run.counters
+    assert counters["sentences"].acked == 40
+    assert counters["sentences"].failed > 0
+    assert counters["sentences"].failed % 2 == 0
+
+
 def test_an_ack_by_id_counts_and_a_second_one_is_refused():
     class Twice(StatefulBolt):
         def init_state(self, state):
