@@ -65,3 +65,10 @@ class Wrapper(Bolt):
         twin = copy(self)
         twin.wrapped = self.new_wrapped()
         return twin
+
+
+def innermost(component: Any) -> Any:
+    """The user's component behind its wrappers."""
+    while component.wrapped is not None:
+        component = component.wrapped
+    return component

@@ -23,7 +23,7 @@ from multilang.component.bolt import Bolt
 from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
 from multilang.component.report import report_exception
 from multilang.component.runner import start_bolt
-from multilang.component.wrapper import Wrapper
+from multilang.component.wrapper import Wrapper, innermost
 from multilang.coordination.counting import Counting
 from multilang.coordination.names import ALL, COORD, COORD_STREAM, SINGLE
 from multilang.coordination.tracking import Tracked, Tracking
@@ -92,8 +92,8 @@ class CoordinatedBolt(Wrapper):
         self._inner = start_bolt(self.wrapped, collector, conf, context)
         self._finished_id: Callable[[Hashable], object] | None = getattr(self.wrapped, "finished_id", None)
         self._timeout_id: Callable[[Hashable], object] | None = getattr(self.wrapped, "timeout_id", None)
-        wants_ticks = type(self.wrapped).process_tick is not Bolt.process_tick
-        return self._executor(wants_ticks)
+        process_tick = getattr(type(innermost(self.wrapped)), "process_tick", Bolt.process_tick)
+        return self._executor(wants_ticks=process_tick is not Bolt.process_tick)
 
     def _executor(self, wants_ticks: bool) -> Execute:
         get, inner, fail, new = self.tracked.get, self._inner, self._fail, self._new

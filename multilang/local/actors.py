@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from multilang.component.errors import ConfigError
 from multilang.component.report import describe
 from multilang.component.runner import close, start_bolt, start_spout
+from multilang.component.wrapper import innermost
 from multilang.local.collector import LocalBoltCollector, LocalSpoutCollector
 from multilang.local.counters import SAMPLE_EVERY
 from multilang.local.errors import LocalClusterError, TaskStartError
@@ -234,7 +235,7 @@ class ActorTopology(LocalTopology):
                 not self.killed,
                 self.stats[id].restarts,
                 None,
-                _innermost(actors[id].component),
+                None if actors[id].component is None else innermost(actors[id].component),
             )
             for id, task in self.plan.tasks.items()
         ]
@@ -263,10 +264,3 @@ class ActorTopology(LocalTopology):
             if bolt.plan.settings.tick_secs and bolt.stats.unfinished:
                 lines.append(f"{bolt.plan}: {bolt.stats.unfinished} tuples neither acked nor failed")
         return lines
-
-
-def _innermost(component: Component | None) -> Component | None:
-    """The user's component behind its wrappers."""
-    while component is not None and component.wrapped is not None:
-        component = component.wrapped
-    return component

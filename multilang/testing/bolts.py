@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from multilang.component.runner import close, start_bolt
+from multilang.component.wrapper import innermost
 from multilang.local.collector import LocalBoltCollector
 from multilang.local.counters import TaskStats
 from multilang.local.tuples import LocalTuple, Origin
@@ -86,9 +87,7 @@ class BoltRun:
             lambda root: self.failed.append(self._inputs[root]),
             monotonic,
         )
-        self.bolt = cast("Any", harness.plan.spec.component)
-        while self.bolt.wrapped is not None:
-            self.bolt = self.bolt.wrapped
+        self.bolt = innermost(harness.plan.spec.component)
         collector = LocalBoltCollector(harness.plan, links, TaskStats())
         if isinstance(self.bolt, Stateful):
             self.bolt._has_state = True

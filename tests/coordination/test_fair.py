@@ -65,6 +65,18 @@ def test_it_is_coordinated_as_the_bolt_that_it_stands_around():
     assert task.bolt.wrapped.wrapped.finished == ["a", "b"]
 
 
+def test_ticks_reach_a_bolt_behind_it_that_takes_them():
+    ticks = []
+
+    class Ticking(Echo):
+        def process_tick(self, tup):
+            ticks.append(tup.values)
+
+    task = Task(KeyedFairBolt(Ticking()), FROM_ONE)
+    task.tick()
+    assert ticks == [[15]]
+
+
 PART = """
 from multilang.coordination import KeyedFairBolt
 class Slow(BasicBolt):
