@@ -9,7 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-KEY = re.compile(r"""["'`]((?:drpc|multilang|nimbus|storm|supervisor|topology|transactional)\.(?!pickle)[a-z.]+)["'`]""")
+KEY = re.compile(
+    r"""["'`]((?:drpc|multilang|nimbus|storm|supervisor|topology|transactional)\.(?!pickle)[a-z.]+)["'`]"""
+)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 
