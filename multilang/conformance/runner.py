@@ -231,6 +231,10 @@ class Run:
             except (Halted, Failed):
                 pass  # the finding is noted below; what else went wrong there, the cases find
             self._note(talk, "an ordinary day's work")
+            if not self.target.contract and set(talk.monitor.finished.values()) == {"fail"}:
+                self.notes.append(
+                    "the bolt failed every tuple that it was given: --tuple says what it takes, --output what it emits"
+                )
 
     def _note(self, talk: Talk, where: str, case: Case | None = None) -> None:
         """Keep what the watched requirements are judged by."""

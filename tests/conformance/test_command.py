@@ -84,6 +84,15 @@ def test_a_stray_text_is_one_failure_and_blocks_the_others() -> None:
     assert ran.stdout.count("blocked by common/framing/2") >= 3
 
 
+@pytest.mark.parametrize(("step", "hint"), [("fail", True), ("emit", False)])
+def test_a_bolt_that_fails_every_tuple_is_told_what_to_say_of_it(step: str, hint: bool) -> None:
+    tup = json.dumps([[[step, ["x"]] if step == "emit" else [step]]])
+    command = ["--case", "bolt/fail", "--timeout", 60, "--", sys.executable, PLAIN, "bolt"]
+    ran = conformance("bolt", "--no-contract", "--tuple", tup, *command)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ("--tuple says what it takes" in ran.stdout) is hint
+
+
 @pytest.mark.parametrize("kind", ["auto", "bolt"])
 def test_what_a_program_writes_has_no_power_over_the_terminal(kind: str) -> None:
     ran = conformance(kind, "--timeout", 60, "--", "sh", "-c", r"printf 'a\033[31mred\007b' >&2; exit 3")
