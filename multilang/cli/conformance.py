@@ -43,6 +43,7 @@ def conformance() -> None:
                  1  not every one is
                  2  the command line is wrong, or it can't be told what the program is
                  3  the program can't be started
+                 129, 130, 143  a hang-up, Ctrl-C or SIGTERM ended the run
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
 
 
