@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -213,6 +214,7 @@ def short(text: str) -> str:
 def cell(text: str) -> str:
     # What a run makes up: process ids and the folders of this machine have no place on the page.
     text = text.replace(str(cache_folder()), "…").replace(str(HERE.parents[1]), "…").replace("|", "\\|")
+    text = re.sub(r'"pid": ?\d+', '"pid": …', text)
     return " ".join(text.replace("<", "&lt;").split()) if "`" not in text else " ".join(text.split())
 
 

@@ -16,7 +16,8 @@ h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; } h3 { fo
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
 th, td { padding: .18rem .5rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 thead th { position: sticky; top: 0; background: Canvas; vertical-align: bottom; }
-th.r, td.r { text-align: center; } table.m td:first-child { min-width: 17rem; } table.m th.r { font-size: .8rem; }
+th.r, td.r { text-align: center; } table.m .r { padding: .18rem .2rem; } table.m th.r { font-size: .8rem; }
+table.m td:first-child { min-width: 15rem; position: sticky; left: 0; background: Canvas; }
 tr.s th { padding-top: 1.1rem; } td.p { font: 13px ui-monospace, monospace; white-space: nowrap; }
 .l { font-size: .75rem; color: var(--mute); } .passed { color: var(--ok); } .failed { color: var(--bad); font-weight: 600; }
 .warn { color: var(--warn); font-weight: 600; } .blocked, .skipped { color: var(--mute); } td a { color: inherit; }
