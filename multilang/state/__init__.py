@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from multilang.state.redis import RedisStateProvider
     from multilang.state.replayable import ReplayableSpout
     from multilang.state.serializers import Serializer
+    from multilang.state.settings import state_file
     from multilang.state.sqlite import SqliteStateProvider
 
 _HOME_OF = {
@@ -29,6 +30,7 @@ _HOME_OF = {
     "StatefulBasicBolt": "bolt",
     "StatefulBolt": "bolt",
     "UnanchoredEmitError": "errors",
+    "state_file": "settings",
 }
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "StatefulBasicBolt",
     "StatefulBolt",
     "UnanchoredEmitError",
+    "state_file",
 ]
 
 
