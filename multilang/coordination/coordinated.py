@@ -60,6 +60,9 @@ class CoordinatedBolt(Wrapper):
     as_id: Callable[[Any], Hashable] | None = None
     """What the bolt sees as an id, made of what came; equal to that, and with the same hash."""
 
+    early: frozenset[str] = frozenset()
+    """Sources whose reports are acked as they come. Those of all others are held until the id is finished."""
+
     def __init__(
         self,
         wrapped: Bolt,
@@ -165,7 +168,7 @@ class CoordinatedBolt(Wrapper):
             if not info.failed:
                 info.reports += 1
                 info.expected += count
-                if self.id_stream is None:
+                if self.id_stream is None and tup.component not in self.early:
                     info.held.append(tup)
                     tup = None  # type: ignore[assignment]
                 self._check(info)

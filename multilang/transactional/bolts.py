@@ -34,10 +34,13 @@ def _attempt(value: Any) -> TransactionAttempt:
 
 
 class TransactionalBolt(CoordinatedBolt):
-    """A bolt of the user's. ``awaits_committers``: there are committers upstream, so that its tuples may come in both phases."""
+    """A bolt of the user's. ``early``: its sources that have no committer upstream and are none.
+
+    They report in the processing phase, which must be able to end while others are waited for. (Storm's holds all reports, so
+    that no transaction gets through where a bolt stands behind a committer and beside it, as one does on its own page.)
+    """
 
     as_id = staticmethod(_attempt)
-    awaits_committers = False
 
     def _identified(self, tup: Tuple) -> None:
         """The time has come to commit.
@@ -47,7 +50,7 @@ class TransactionalBolt(CoordinatedBolt):
         """
         info = self.tracked.get(tup.values[0])
         with self._lock:
-            if not self.awaits_committers and (
+            if self.early.issuperset(self.sources) and (
                 info is None or info.reports < self._due_reports or info.received < info.expected
             ):
                 self._give_up(self._new(tup.values[0]))

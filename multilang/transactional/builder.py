@@ -108,9 +108,9 @@ class TransactionalTopologyBuilder:
         bolts = {id: spec for id, spec in whole._specs.items() if isinstance(spec.component, TransactionalBolt)}
         for id, spec in bolts.items():
             self._coordinate(id, spec, whole._specs)
-        committing = {id for id, spec in bolts.items() if spec.component.id_stream is not None}  # type: ignore[union-attr]
-        for id, spec in bolts.items():
-            spec.component.awaits_committers = bool(committing & _upstream(id, specs))  # type: ignore[union-attr]
+        late = {id for id in bolts if any(_commits(specs.get(each)) for each in (id, *_upstream(id, specs)))}
+        for spec in bolts.values():
+            spec.component.early = frozenset(spec.component.sources) - late  # type: ignore[union-attr]
         for spec in whole._specs.values():
             if spec.kind == "bolt" and TICKS not in (conf or {}):
                 spec.conf.setdefault(TICKS, TICK_SECS)
@@ -156,6 +156,10 @@ def _made(id: str, spout: AnySpout | type[AnySpout]) -> AnySpout:
         return spout() if isinstance(spout, type) else spout
     except TypeError as problem:
         raise TopologyError(f"spout {id!r}: {spout.__name__}() failed: {problem}; give an instance") from problem  # type: ignore[union-attr]
+
+
+def _commits(spec: ComponentSpec | None) -> bool:
+    return spec is not None and getattr(spec.component, "id_stream", None) is not None
 
 
 def _upstream(id: str, specs: dict[str, ComponentSpec]) -> set[str]:

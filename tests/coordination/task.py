@@ -40,11 +40,13 @@ class Part(Bolt):
 class Task:
     """``emitted``: (stream, values, target task, roots of the anchors); ``acked``, ``failed``: the values of inputs."""
 
-    def __init__(self, delegate, sources=None, id_stream=None, conf=None, downstream_tasks=3, at_once=False):
+    def __init__(
+        self, delegate, sources=None, id_stream=None, conf=None, downstream_tasks=3, at_once=False, kind=CoordinatedBolt
+    ):
         builder = TopologyBuilder()
         builder.set_spout("source", Source)
         builder.set_bolt("up", Upstream, 2).shuffle_grouping("source")
-        bolt = CoordinatedBolt(delegate, sources, id_stream)
+        bolt = kind(delegate, sources, id_stream)
         part = builder.set_bolt("part", bolt).shuffle_grouping("source").fields_grouping("source", "id", stream="id")
         part.shuffle_grouping("up").direct_grouping("up", stream=COORD_STREAM)
         down = builder.set_bolt("down", Downstream, downstream_tasks).direct_grouping("part", stream=COORD_STREAM)

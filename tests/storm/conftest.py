@@ -97,6 +97,22 @@ def acked(nimbus: Nimbus, name: str, component: str) -> tuple[int, int]:
     return next(((each.acked, each.failed) for each in components if each.id == component), (0, 0))
 
 
+def workers(storm: Cluster) -> list[int]:
+    """The workers' JVMs."""
+    found = []
+    for pid in storm.processes():
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it has ended
+        if (
+            b"org.apache.storm.daemon.worker.Worker" in command
+            and b"java" in Path(os.fsdecode(command[0])).name.encode()
+        ):
+            found.append(pid)
+    return found
+
+
 def maven(group: str, artifact: str, version: str = STORM_VERSION, plugin: str = "3.6.1") -> Path:
     """A jar from Maven, kept in the cache."""
     folder = cache_folder() / "artifacts"

@@ -20,7 +20,7 @@ from multilang.topology import load_topology
 from tests.cli.command import ROOT
 from tests.servers import RedisServer, running
 from tests.state.topologies import stored
-from tests.storm.conftest import give, wait_for
+from tests.storm.conftest import give, wait_for, workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,22 +38,6 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
     folder = tmp_path / "redis"
     folder.mkdir()
     yield from running(RedisServer, folder, "redis-server")
-
-
-def workers(storm: Cluster) -> list[int]:
-    """The workers' JVMs."""
-    found = []
-    for pid in storm.processes():
-        try:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue  # it has ended
-        if (
-            b"org.apache.storm.daemon.worker.Worker" in command
-            and b"java" in Path(os.fsdecode(command[0])).name.encode()
-        ):
-            found.append(pid)
-    return found
 
 
 @pytest.mark.parametrize("promise", ["exactly_once", "topology"])

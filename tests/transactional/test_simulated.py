@@ -7,7 +7,6 @@ way; a failing run is printed, and replays. 500 runs, ten times as many with MUL
 from __future__ import annotations
 
 import os
-from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +14,8 @@ from hypothesis import strategies as st
 
 from multilang.local import LocalCluster
 from multilang.local.faults import Faults
-from multilang.transactional import TransactionalState
+from tests.transactional.history import assert_in_order
+from tests.transactional.kept import kept_conf
 from tests.transactional.topologies import COUNTS, Database, opaque, topology
 
 RUNS = 5000 if os.environ.get("MULTILANG_SOAK") == "full" else 500
@@ -31,40 +31,9 @@ schedules = st.fixed_dictionaries(
 )
 
 
-class Kept(TransactionalState):
-    """In memory, where a task that is started again finds it: when something is stored matters here, and not where."""
-
-    trees: ClassVar[dict] = {}
-
-    def __init__(self, conf, id):
-        super().__init__(conf, id)
-        self.tree = self.trees.setdefault(conf["test.database"], {})
-
-    def get_data(self, path):
-        return self.tree.get(path)
-
-    def set_data(self, path, value):
-        self.tree[path] = value
-
-    def delete(self, path):
-        self.tree.pop(path, None)
-
-    def list(self, path):
-        below = f"{path}/"
-        return list({key[len(below) :].partition("/")[0] for key in self.tree if key.startswith(below)})
-
-    def close(self):
-        pass
-
-
 def run(topology, database, seed, pending, faults):
-    Kept.trees.clear()
-    conf = {
-        "multilang.transactional.store": f"{__name__}.Kept",
-        "test.database": database,
-        "topology.max.spout.pending": pending,
-        "topology.message.timeout.secs": 5,
-    }
+    conf = kept_conf(database)
+    conf |= {"topology.max.spout.pending": pending, "topology.message.timeout.secs": 5}
     with LocalCluster(mode="simulated", conf=conf, seed=seed, faults=faults) as cluster:
         running = cluster.submit(topology)
         running.wait(timeout=24 * 3600)
@@ -90,16 +59,6 @@ def test_every_word_is_counted_once_and_transactions_are_committed_in_order(whic
         assert_in_order(commits)
 
     check()
-
-
-def assert_in_order(commits):
-    """Of each task: no transaction is left out, and none comes after a later one; a repeated one is another attempt."""
-    for task in {task for task, *_ in commits}:
-        mine = [(txid, attempt) for each, txid, attempt in commits if each == task]
-        txids = [txid for txid, _ in mine]
-        assert txids == sorted(txids), mine
-        assert set(txids) == set(range(1, txids[-1] + 1)), mine
-        assert len(set(mine)) == len(mine), mine
 
 
 def test_the_same_seed_gives_the_same_run(tmp_path):

@@ -11,6 +11,9 @@ from multilang.transactional import (
     Committer,
     MemoryTransactionalSpout,
     OpaqueMemoryTransactionalSpout,
+    PartitionedCoordinator,
+    PartitionedEmitter,
+    PartitionedTransactionalSpout,
     TransactionalTopologyBuilder,
 )
 
@@ -137,6 +140,55 @@ class OpaqueTotal(Total):
     opaque = True
 
 
+def word(number):
+    """The ``number``-th word of each partition of Words."""
+    return WORDS[number * 7 % len(WORDS)]
+
+
+class Words(PartitionedTransactionalSpout):
+    """``test.words`` in each of three partitions, ``test.take`` of each in a batch."""
+
+    output_fields = ["tx", "word"]
+
+    def get_coordinator(self, conf, context):
+        return WordsCoordinator(conf["test.words"])
+
+    def get_emitter(self, conf, context):
+        return WordsEmitter(conf["test.words"], conf["test.take"])
+
+
+class WordsCoordinator(PartitionedCoordinator):
+    def __init__(self, words):
+        self.words = words
+
+    def num_partitions(self):
+        return 3
+
+    def exhausted(self, metadata):
+        return all(metadata.get(partition, [0, 0])[1] == self.words for partition in range(3))
+
+
+class WordsEmitter(PartitionedEmitter):
+    def __init__(self, words, take):
+        self.words = words
+        self.take = take
+
+    def emit_partition_batch_new(self, attempt, collector, partition, last_metadata):
+        start = last_metadata[1] if last_metadata else 0
+        metadata = [start, min(start + self.take, self.words)]
+        self.emit_partition_batch(attempt, collector, partition, metadata)
+        return metadata
+
+    def emit_partition_batch(self, attempt, collector, partition, metadata):
+        for number in range(*metadata):
+            collector.emit([attempt, word(number)])
+
+
+def counts_of(words):
+    """What is counted of so many words in each of the partitions of Words."""
+    return Counter(word(number) for number in range(words) for _ in range(3))
+
+
 def build(spout, update, total, name="words", conf=None):
     builder = TransactionalTopologyBuilder(name, "spout", spout, parallelism=2)
     builder.set_bolt("tag", Tag, 2).shuffle_grouping("spout")
@@ -150,3 +202,4 @@ topology = build(MemoryTransactionalSpout(PARTITIONS, ["word"], 10), UpdateCount
 opaque = build(
     OpaqueMemoryTransactionalSpout(PARTITIONS, ["word"], 10), OpaqueUpdateCounts, OpaqueTotal, "opaque words"
 )
+many = build(Words, UpdateCounts, Total, "many words")

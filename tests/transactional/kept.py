@@ -1,0 +1,44 @@
+"""A store in memory, for tests of when something is stored, and not where."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from multilang.transactional import TransactionalState
+
+
+class Kept(TransactionalState):
+    """What is stored stays in this process: a task that is started again finds it. ``test.database`` tells trees apart."""
+
+    trees: ClassVar[dict] = {}
+
+    def __init__(self, conf, id):
+        super().__init__(conf, id)
+        self.tree = self.trees.setdefault(conf["test.database"], {})
+
+    def get_data(self, path):
+        return self.tree.get(path)
+
+    def set_data(self, path, value):
+        self.tree[path] = value
+
+    def delete(self, path):
+        self.tree.pop(path, None)
+
+    def list(self, path):
+        below = f"{path}/"
+        return list({key[len(below) :].partition("/")[0] for key in self.tree if key.startswith(below)})
+
+    def close(self):
+        pass
+
+
+def kept_conf(database, **more):
+    """A conf with an empty store of its own."""
+    Kept.trees.pop(database, None)
+    return {
+        "topology.transactional.id": "kept",
+        "multilang.transactional.store": f"{__name__}.Kept",
+        "test.database": database,
+        **more,
+    }
