@@ -1,0 +1,66 @@
+"""Processes of a running topology are killed, the coordinator's among them: every word counts once, and nothing is stuck.
+
+300 kills over 100,000 tuples with MULTILANG_SOAK=full.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+
+import pytest
+
+from multilang.local import LocalCluster
+from tests.transactional.history import assert_in_order
+from tests.transactional.topologies import Database, counts_of, many
+
+KILLS, EACH = (300, 33_334) if os.environ.get("MULTILANG_SOAK") == "full" else (6, 1000)
+TAKE = 30
+
+
+@pytest.mark.timeout(120 + 20 * KILLS)
+def test_every_word_is_counted_once_though_processes_are_killed(tmp_path):
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    conf = {
+        "multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite"),
+        "test.database": str(tmp_path / "counts.sqlite"),
+        "test.words": EACH,
+        "test.take": TAKE,
+        "topology.max.spout.pending": 3,
+        "topology.message.timeout.secs": 1,
+        "topology.tick.tuple.freq.secs": 1,
+    }
+    database = Database(conf)
+    killed = Counter()
+
+    def counted():
+        return database.get("*")[0]
+
+    with LocalCluster(conf=conf) as cluster:
+        run = cluster.submit(many)
+        for kill in range(KILLS):
+            # At most so many words before each: the last kill, too, is in the midst of the work.
+            enough = min(counted() + 1, 3 * EACH * (kill + 1) // (KILLS + 1))
+            run.wait(until=lambda _, enough=enough: counted() >= enough, timeout=90)
+            time.sleep(chance.random() * 0.05)  # sooner or later after a commit
+            run.wait(until=lambda run: any(task.pid for task in run.tasks), timeout=90)
+            victim = chance.choice([task for task in run.tasks if task.pid])
+            os.kill(victim.pid, signal.SIGKILL)
+            killed[victim.component] += 1
+        assert counted() < 3 * EACH, "all words were counted before the last kill"
+        run.wait(timeout=150)
+        restarts = {task.component for task in run.tasks if task.restarts}
+    print(dict(killed))
+    assert restarts == set(killed)
+    counts = database.counts()
+    assert counts.pop("*") == 3 * EACH
+    assert counts == counts_of(EACH)
+    commits = database.commits()
+    assert_in_order(commits)
+    assert {txid for _, txid, _ in commits} == set(range(1, commits[-1][1] + 1))
+    database.close()
