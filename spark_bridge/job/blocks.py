@@ -39,7 +39,7 @@ class Box:
     """Rows of one stream of one task that wait to be a block for one target.
 
     ``wide``: a row is a list, since there is not just one field; ``sent``: rows in blocks so far; ``counted``: rows that
-    came through ``add``, and were counted by who called it.
+    came through ``add``, and were counted by who called it. An output's rows have no roots: ``keep``.
     """
 
     __slots__ = ("counted", "kind", "level", "owner", "roots", "rows", "sent", "what", "wide", "worker")
@@ -62,9 +62,13 @@ class Box:
         self.rows.append(values if self.wide else values[0])
         self.roots.append(root)
 
+    def keep(self, values: list[Any]) -> None:
+        """One more row of an output."""
+        self.rows.append(values if self.wide else values[0])
+
     def take(self) -> tuple[int, bytes]:
         """The rows and their number, and an empty box again: the same lists, whose methods others hold."""
-        count = len(self.roots)
+        count = len(self.rows)
         payload = packed(self.rows, self.roots, self.wide)
         self.rows.clear()
         self.roots.clear()
@@ -75,6 +79,8 @@ class Box:
 def packed(rows: Sequence[Any], roots: Sequence[Any], wide: bool) -> bytes:
     """Rows as columns. One string that is in a column many times is the same object, and written once."""
     columns = list(zip(*rows, strict=True)) if wide else [rows]
+    if not roots:
+        return pickle.dumps((columns, []), 5)
     try:
         behind: Any = _planes(array("q", roots).tobytes())
     except TypeError:  # some have several roots

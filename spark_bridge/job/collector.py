@@ -50,8 +50,9 @@ def _emit(  # noqa: C901  # one body, since each call from here costs a share of
     routes: dict[str, SparkRoute] = emitter.routes  # type: ignore[assignment]
     default = routes.get(DEFAULT_STREAM)
     places = None if default is None else default.places
-    # Nobody reads the default stream: what is emitted there is checked, and counted.
-    width = -1 if default is None or default.boxes or default.choose or default.output else default.width
+    # Nobody reads the default stream: what is emitted there is checked, counted, and kept if it is an output.
+    width = -1 if default is None or default.boxes or default.choose else default.width
+    keep = None if default is None or default.output is None else default.output.keep
 
     def emit(  # noqa: C901
         values: Sequence[Any],
@@ -99,6 +100,8 @@ def _emit(  # noqa: C901  # one body, since each call from here costs a share of
                     break
             else:
                 stats.emitted += 1
+                if keep is not None:
+                    keep([*values])
                 return None
             kind = type(values)
         route = default if stream is None else routes.get(stream)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 from spark_bridge.job.worker import Worker
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from spark_bridge.job.blocks import Record
     from spark_bridge.job.layout import Layout
     from spark_bridge.job.sources import Reader
+
+
+# The rows of a block are alive at once. With Python's own 700 every block has the collector look at all that a worker has
+# imported, which takes longer than the rows do.
+_COLLECT_AT = 20_000
 
 
 class Job:
@@ -73,4 +79,9 @@ class Stage:
     def __call__(self, index: int, records: Iterable[Any]) -> Iterator[tuple[int, Record]]:
         """What the worker of this index sends on."""
         worker = Worker(self.job, self.level, index)
-        return worker.receive(records) if self.level else worker.read(records)
+        usual = gc.get_threshold()
+        gc.set_threshold(_COLLECT_AT, *usual[1:])
+        try:
+            yield from worker.receive(records) if self.level else worker.read(records)
+        finally:
+            gc.set_threshold(*usual)

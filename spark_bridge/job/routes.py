@@ -64,7 +64,7 @@ class SparkRoute(Route):
     def give(self, values: list[Any], targets: Collection[int], root: Any) -> None:
         """Each target its own tuple: nothing that one changes is seen by another."""
         if self.output is not None:
-            self.output.add(normalize(values) if targets else values, root)
+            self.output.keep(normalize(values) if targets else values)
         first = True
         for task in targets:
             self.boxes[task].add(values if first else normalize(values), root)

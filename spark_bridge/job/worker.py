@@ -17,7 +17,7 @@ from multilang.local.plan import TaskPlan
 from multilang.local.tuples import Origin
 from multilang.topology.shell import ShellComponent
 from spark_bridge.job.arrivals import Arrivals
-from spark_bridge.job.blocks import END, LIMIT, REPORT, STATE, Ledger, Record, unpacked
+from spark_bridge.job.blocks import END, LIMIT, OUTPUT, REPORT, ROWS, STATE, Ledger, Record, unpacked
 from spark_bridge.job.routes import Routing, SparkRoute
 from spark_bridge.job.tasks import BoltTask
 from spark_bridge.job.tuples import SparkTuple, root_of
@@ -190,7 +190,7 @@ class Worker:
 
     def _counts(self, task: int, stats: Any) -> tuple[int, ...]:
         # What took the short way through SparkRoute.places was not counted one by one; its boxes know how much it was.
-        short = sum(box.sent - box.counted for box in self._routing.boxes if box.owner == task)
+        short = sum(box.sent - box.counted for box in self._routing.boxes if box.owner == task and box.kind == ROWS)
         errors = self._error_counts.get(task, 0)
         return (stats.executed, stats.emitted + short, stats.transferred + short, stats.acked, stats.failed, errors)
 
@@ -199,8 +199,8 @@ class Worker:
     def _flush(self, limit: int) -> Iterator[Out]:
         """Blocks of the boxes that hold at least so many rows."""
         for box in self._routing.boxes:
-            if len(box.roots) >= limit:
-                if box.level == END:
+            if len(box.rows) >= limit:
+                if box.kind == OUTPUT:
                     self._look_at(box)
                 rows, payload = box.take()
                 record = self._record(box.kind, box.level, box.worker, box.what, rows, payload)
