@@ -86,8 +86,8 @@ def state_home() -> str:
 
 
 def state_file(name: str, *folders: str) -> str:
-    """The SQLite file there that belongs to ``name``."""
-    plain = "".join(letter if letter.isalnum() else "_" for letter in name)
+    """The SQLite file there that belongs to ``name``, and to no other."""
+    plain = "".join(letter if letter.isalnum() or letter in "-_" else f"%{ord(letter):x}." for letter in name)
     return os.path.join(state_home(), *folders, f"{plain}.sqlite")
 
 

@@ -53,11 +53,12 @@ class CheckpointSpout(Spout):
         self.alignment = alignment
 
     def check_start(self, conf: dict[str, Any]) -> None:
+        self._check(conf)
+        Steps(conf, SPOUT)
         provider_of(conf).check()
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        settings.check(conf)
-        check_alignment(self.alignment, conf)
+        self._check(conf)
         self._interval = settings.interval_secs(conf)
         name = namespace(SPOUT, context.task_index)
         self._provider = provider_of(conf)
@@ -163,6 +164,10 @@ class CheckpointSpout(Spout):
         self._state.put(STATE_KEY, [txid, state])
         self._state.commit()
         self.txid, self.state = txid, state
+
+    def _check(self, conf: dict[str, Any]) -> None:
+        settings.check(conf)
+        check_alignment(self.alignment, conf)
 
     def _check_tasks(self, context: Context) -> dict[str, int]:
         """Refuse state that was divided among another number of tasks; how many there are, for whoever comes next."""

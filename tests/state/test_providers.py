@@ -359,6 +359,22 @@ def test_a_wrong_setting_is_named(conf, says):
 
 def test_unless_told_otherwise_state_is_in_a_file_here_and_in_memory_on_storm(tmp_path, monkeypatch):
     monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path))
-    here = provider_of({"multilang.parent": "local", "topology.name": "word count"})
-    assert here.describe() == f"SQLite file {tmp_path}/word_count.sqlite"
+    here = provider_of({"multilang.parent": "local", "topology.name": "word-count"})
+    assert here.describe() == f"SQLite file {tmp_path}/word-count.sqlite"
     assert provider_of({"topology.name": "word count"}).describe().startswith("memory")
+
+
+def test_no_two_topologies_have_the_same_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path))
+    names = ["a b", "a-b", "a_b", "a/b", "a%20.b", "a.b", "..", "ä", "a\nb"]
+    paths = [provider_of({"multilang.parent": "local", "topology.name": name}).path for name in names]
+    assert len(set(paths)) == len(names)
+    for name in names:
+        provider = provider_of({"multilang.parent": "local", "topology.name": name})
+        state = provider.new_state("count-0")
+        assert state.get("name") is None
+        state.put("name", name)
+        state.commit()
+        state.close()
+        provider.close()
+    assert sorted(str(path) for path in tmp_path.glob("*.sqlite")) == sorted(paths)
