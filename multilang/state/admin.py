@@ -113,7 +113,13 @@ class StoredStates:
     def load(self, lines: Iterator[dict[str, Any]], replace: bool) -> int:
         """Store what ``export`` gave, all of it or nothing; the number of keys."""
         header = next(lines, {})
-        if header.get("multilang-state") != FORMAT or not isinstance(header.get("tasks"), dict):
+        tasks, txid = header.get("tasks"), header.get("txid")
+        if (
+            header.get("multilang-state") != FORMAT
+            or not isinstance(tasks, dict)
+            or not all(type(count) is int and count > 0 for count in tasks.values())
+            or not (txid is None or type(txid) is int)
+        ):
             raise StateError("this is no file of multilang state export: its first line is not that of one")
         self.provider.claim()
         there = self.namespaces()
@@ -127,12 +133,15 @@ class StoredStates:
         for line in lines:
             try:
                 name, key, value = line["namespace"], as_key(line["key"]), line["value"]
-            except (KeyError, TypeError) as problem:
+                hash(key)
+                task = split_namespace(name)
+            except (KeyError, TypeError, AttributeError) as problem:
                 raise StateError(f"line {count + 2} is not a key with its value: {line!r}") from problem
+            if value is None or task is None or task[1] >= tasks.get(task[0], task[1] + 1):
+                raise StateError(f"line {count + 2} has no value, or is of no task: {line!r}")
             contents.setdefault(name, {})[key] = value
             count += 1
-        txid = header.get("txid")
-        contents[COORDINATOR] = {TASKS_KEY: header["tasks"]}
+        contents[COORDINATOR] = {TASKS_KEY: tasks}
         if txid is not None:
             contents[COORDINATOR][STATE_KEY] = [txid, COMMITTED]
         self.provider.replace(contents)

@@ -17,6 +17,7 @@ from tests.state.conftest import conf_of
 from tests.state.topologies import build, exact, stored, topology, words_of
 
 WHERE = "tests/state/topologies.py"
+EXPORTED = '{"multilang-state": 1, "tasks": {"count": 2}, "txid": 3}\n'
 
 
 @pytest.fixture(params=["sqlite", "redis"])
@@ -104,6 +105,12 @@ def test_what_is_exported_is_imported_elsewhere(counted, tmp_path):
         ('{"multilang-state": 9}\n', "no file of multilang state export"),
         ('{"multilang-state": 1, "tasks": {}, "txid": 3}\n{"namespace": "count-0"}\n', "line 2"),
         ('{"multilang-state": 1, "tasks": {}, "txid": 3}\nnonsense\n', "line 2 is no JSON"),
+        ('{"multilang-state": 1, "tasks": {"count": "2"}, "txid": 3}\n', "no file of multilang state export"),
+        ('{"multilang-state": 1, "tasks": {}, "txid": "3"}\n', "no file of multilang state export"),
+        (EXPORTED + '{"namespace": "count-0", "key": {"a": 1}, "value": 1}\n', "line 2 is not a key with its value"),
+        (EXPORTED + '{"namespace": 7, "key": "a", "value": 1}\n', "line 2 is not a key with its value"),
+        (EXPORTED + '{"namespace": "count-0", "key": "a", "value": null}\n', "line 2 has no value"),
+        (EXPORTED + '{"namespace": "count-2", "key": "a", "value": 1}\n', "line 2 has no value, or is of no task"),
     ],
 )
 def test_a_file_that_is_none_is_refused_and_nothing_changes(counted, tmp_path, text, says):
