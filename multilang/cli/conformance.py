@@ -73,6 +73,13 @@ def _tuples(_context: click.Context, _parameter: click.Parameter, texts: tuple[s
     return tuples
 
 
+def _output(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    """A file whose folder exists: that is said before the run, not behind it."""
+    if path is not None and not path.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {path.parent}")
+    return path
+
+
 def _run_options(function: Any) -> Any:
     output = click.Path(dir_okay=False, writable=True, path_type=Path)
     options = [
@@ -133,15 +140,16 @@ def _run_options(function: Any) -> Any:
             default=None,
             help="Whether the program keeps the conformance contract. [default: it is asked]",
         ),
-        click.option("--junit", type=output, metavar="FILE", help="Write JUnit's XML."),
+        click.option("--junit", type=output, callback=_output, metavar="FILE", help="Write JUnit's XML."),
         click.option(
             "--json",
             "as_json",
             type=output,
+            callback=_output,
             metavar="FILE",
             help="Write the result as data, for matrix too; - is standard output.",
         ),
-        click.option("--html", type=output, metavar="FILE", help="Write a page."),
+        click.option("--html", type=output, callback=_output, metavar="FILE", help="Write a page."),
         click.option("--list", "only_list", is_flag=True, help="Show the cases, and run nothing."),
         click.option("-v", "--verbose", is_flag=True, help="Every case, and whole conversations of failures."),
     ]
@@ -273,6 +281,7 @@ def _run(target: Any, cases: Any, *, jobs: int, strict: bool, verbose: bool, **o
     "--html",
     required=True,
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    callback=_output,
     metavar="FILE",
     help="Where the page goes.",
 )
@@ -295,6 +304,7 @@ def matrix(results: tuple[Path, ...], html: Path) -> int:
     "--output",
     required=True,
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    callback=_output,
     metavar="FILE",
     help="Where the conversation goes; the pid is put into the name when there is such a file.",
 )

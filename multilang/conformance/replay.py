@@ -61,20 +61,20 @@ class Recording:
 def read_recording(path: Path) -> Recording:
     """A file written by ``record``. Raises BadRecording."""
     messages: list[tuple[int, str, str]] = []
+    spout = False
+    number = 0
     try:
-        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-            row = json.loads(line)
-            if row["d"] in ("in", "out"):
-                messages.append((number, str(row["d"]), str(row["raw"])))
-    except (ValueError, TypeError, KeyError) as error:
+        for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
+            row = json.loads(line or "{}")
+            if row.get("d") in ("in", "out"):
+                messages.append((number, row["d"], str(row["raw"])))
+                spout = spout or (row["d"] == "in" and "command" in _decoded(row["raw"]))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise BadRecording(
-            f"{path} is no recording of multilang conformance record: line {number}: {error!r}"
+            f"{path} is no recording of multilang conformance record that can be played: line {number}: {error!r}"
         ) from None
     if not messages or '"pidDir"' not in messages[0][2]:
         raise BadRecording(f"{path} does not begin with a handshake")
-    spout = any(
-        direction == "in" and '"command"' in text[:4096] and '"pidDir"' not in text for _, direction, text in messages
-    )
     return Recording(messages, "spout" if spout else "bolt")
 
 

@@ -81,4 +81,4 @@ def from_json(text: str, where: str) -> Result:
 
 def read(paths: Sequence[Path]) -> list[Result]:
     """The results in some files."""
-    return [from_json(path.read_text("utf-8"), str(path)) for path in paths]
+    return [from_json(path.read_text("utf-8", "replace"), str(path)) for path in paths]

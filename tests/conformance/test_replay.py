@@ -124,7 +124,17 @@ def test_a_recorder_keeps_all_that_the_program_behind_it_keeps(tmp_path: Path, c
     assert [f"{case.path}: {case.why}" for case in result.cases if case.status != "passed"] == []
 
 
-@pytest.mark.parametrize("text", ["", "no json\n", '{"d": "in"}\n', '{"t": 0, "d": "out", "raw": "{}\\nend\\n"}\n'])
+def test_a_tuple_with_a_command_in_it_makes_no_spout(tmp_path: Path) -> None:
+    handshake, tup = '{"pidDir":"/x","conf":{}}', '{"id":"1","stream":"a","tuple":[{"command":"next"}]}'
+    file = tmp_path / "bolt.jsonl"
+    file.write_text("\n".join(json.dumps({"t": 0, "d": "in", "raw": f"{raw}\nend\n"}) for raw in (handshake, tup)))
+    assert read_recording(file).kind == "bolt"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "no json\n", '{"d": "in"}\n', '{"t": 0, "d": "out", "raw": "{}\\nend\\n"}\n', "[]", '{"d": "in", "raw": "x"}'],
+)
 def test_what_is_no_recording_is_said_so(tmp_path: Path, text: str) -> None:
     file = tmp_path / "x.jsonl"
     file.write_text(text, "utf-8")
