@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import Any
 import click
 
 from multilang.cli import exits
-from multilang.cli.arguments import conf_entries
+from multilang.cli.conformance_options import output_file, run_options
 
 KINDS = ("auto", "bolt", "spout")
 
@@ -47,117 +46,6 @@ def conformance() -> None:
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
 
 
-def _streams(
-    _context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, list[str]] | None:
-    """``default=word,count``: the fields of a stream."""
-    streams = {}
-    for text in texts:
-        name, equals, fields = text.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"{text!r} is not STREAM=FIELD,FIELD; write for example default=word,count")
-        streams[name] = [field for field in fields.split(",") if field]
-    return streams or None
-
-
-def _tuples(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> list[list[Any]]:
-    tuples = []
-    for text in texts:
-        try:
-            values = json.loads(text)
-        except ValueError:
-            values = None
-        if not isinstance(values, list):
-            raise click.BadParameter(f"""{text!r} is no JSON array of values; write for example '["a sentence", 1]'""")
-        tuples.append(values)
-    return tuples
-
-
-def _output(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
-    """A file whose folder exists: that is said before the run, not behind it."""
-    if path is not None and not path.parent.is_dir():
-        raise click.BadParameter(f"there is no folder {path.parent}")
-    return path
-
-
-def _run_options(function: Any) -> Any:
-    output = click.Path(dir_okay=False, writable=True, path_type=Path)
-    options = [
-        click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND..."),
-        click.option(
-            "--case",
-            "patterns",
-            multiple=True,
-            metavar="PATH",
-            help="Only these: bolt/heartbeat/2, bolt/heartbeat, '*/log/*'.",
-        ),
-        click.option("--strict", is_flag=True, help="A SHOULD that is not kept fails, too."),
-        click.option(
-            "--timeout",
-            type=click.FloatRange(min=0.1),
-            default=10.0,
-            show_default=True,
-            help="Seconds that an answer may take.",
-        ),
-        click.option(
-            "-j",
-            "--jobs",
-            type=click.IntRange(min=1),
-            default=2,
-            show_default=True,
-            help="Cases at once, each with a process of its own.",
-        ),
-        click.option("--name", help="What the program is called in reports. [default: its command]"),
-        click.option(
-            "--tuple",
-            "tuples",
-            multiple=True,
-            callback=_tuples,
-            metavar="JSON",
-            help="The values of a tuple for a bolt that does not keep the contract.",
-        ),
-        click.option(
-            "--output",
-            "streams",
-            multiple=True,
-            callback=_streams,
-            metavar="STREAM=FIELDS",
-            help="What a program that does not keep the contract emits: default=word,count.",
-        ),
-        click.option(
-            "--component", default="tested", show_default=True, help="The component's id, as the context says it."
-        ),
-        click.option(
-            "-c",
-            "--conf",
-            multiple=True,
-            callback=conf_entries,
-            metavar="KEY=VALUE",
-            help="An entry of the topology's conf; VALUE is JSON or text.",
-        ),
-        click.option(
-            "--contract/--no-contract",
-            default=None,
-            help="Whether the program keeps the conformance contract. [default: it is asked]",
-        ),
-        click.option("--junit", type=output, callback=_output, metavar="FILE", help="Write JUnit's XML."),
-        click.option(
-            "--json",
-            "as_json",
-            type=output,
-            callback=_output,
-            metavar="FILE",
-            help="Write the result as data, for matrix too; - is standard output.",
-        ),
-        click.option("--html", type=output, callback=_output, metavar="FILE", help="Write a page."),
-        click.option("--list", "only_list", is_flag=True, help="Show the cases, and run nothing."),
-        click.option("-v", "--verbose", is_flag=True, help="Every case, and whole conversations of failures."),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
 def _command(kind: str) -> None:
     helps = {
         "auto": "Find out whether it is a bolt or a spout, and test it.",
@@ -166,7 +54,7 @@ def _command(kind: str) -> None:
     }
 
     @conformance.command(kind, help=helps[kind], context_settings={"allow_interspersed_args": False})
-    @_run_options
+    @run_options
     def run(**options: Any) -> int:
         return run_cases(kind, **options)
 
@@ -281,7 +169,7 @@ def _run(target: Any, cases: Any, *, jobs: int, strict: bool, verbose: bool, **o
     "--html",
     required=True,
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    callback=_output,
+    callback=output_file,
     metavar="FILE",
     help="Where the page goes.",
 )
@@ -304,7 +192,7 @@ def matrix(results: tuple[Path, ...], html: Path) -> int:
     "--output",
     required=True,
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    callback=_output,
+    callback=output_file,
     metavar="FILE",
     help="Where the conversation goes; the pid is put into the name when there is such a file.",
 )

@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from multilang.conformance.reading import cut
 from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED
+from multilang.conformance.values import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

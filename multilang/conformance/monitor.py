@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from multilang.conformance.reading import Finding, Message, cut
+from multilang.conformance.reading import Finding, Message
+from multilang.conformance.values import cut
 from multilang.conformance.world import DIRECT_TASKS, METRIC, World
 
 _BOLT = ("ack", "fail", "emit", "log", "error", "metrics", "sync")

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from multilang.conformance.child import MAX_OUTPUT
+from multilang.conformance.values import cut
 
 MAX_DEPTH = 400  # Storm's parser refuses more
 _MAX_END = 64  # bytes of a closing line with white space around the word
@@ -91,13 +92,6 @@ class Reader:
             self._at = stop
         self._at = max(self._at, len(unread) - len(b"en"))
         return None
-
-
-def cut(text: str, most: int) -> str:
-    """The text for a report: of a long one its beginning, its length and its end."""
-    if len(text) <= most:
-        return text
-    return f"{text[: most * 2 // 3]}… ({len(text)} characters) …{text[-most // 4 :]}"
 
 
 def integer(digits: str) -> int | Decimal:

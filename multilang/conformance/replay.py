@@ -17,8 +17,9 @@ from typing import Any
 
 from multilang.conformance.case import Failed, Halted
 from multilang.conformance.reading import Message, integer
-from multilang.conformance.talk import Talk, same
+from multilang.conformance.talk import Talk
 from multilang.conformance.target import Programs, Target
+from multilang.conformance.values import same
 
 _PID_DIR = re.compile(r'"pidDir":\s*"(?:[^"\\]|\\.)*"')
 

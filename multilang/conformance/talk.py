@@ -6,7 +6,6 @@ what must *not* come is looked for behind a following message and its answer, ne
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import monotonic
@@ -15,7 +14,8 @@ from typing import Any, TypeVar
 from multilang.conformance.case import Failed, Halted
 from multilang.conformance.child import Child
 from multilang.conformance.monitor import Monitor
-from multilang.conformance.reading import Finding, Message, Reader, cut, leftover
+from multilang.conformance.reading import Finding, Message, Reader, leftover
+from multilang.conformance.values import cut, same, shown
 from multilang.conformance.world import SINK_TASKS, SOURCE, SOURCE_TASK, World, framed, storm_text
 
 Found = TypeVar("Found")
@@ -339,31 +339,6 @@ class Talk:
     def outputs(self) -> Iterator[bytes]:
         """What the program wrote, message by message."""
         return (data for direction, data in self.transcript if direction == "received")
-
-
-def same(a: Any, b: Any) -> bool:
-    """Whether two JSON values are the same; numbers by value, and a boolean is no number."""
-    if isinstance(a, bool) or isinstance(b, bool):
-        return a is b
-    if isinstance(a, int | float) and isinstance(b, int | float):
-        return a == b
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(value, b[key]) for key, value in a.items())
-    return type(a) is type(b) and bool(a == b)
-
-
-def shown(value: Any) -> str:
-    """A value for the report; long ones are cut."""
-    if isinstance(value, bytes):
-        text = repr(value)[1:]
-    else:
-        try:
-            text = json.dumps(value, ensure_ascii=True)
-        except (TypeError, ValueError):
-            text = repr(value)
-    return cut(text, 400)
 
 
 def _listed(messages: Sequence[Message]) -> str:

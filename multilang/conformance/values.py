@@ -1,0 +1,38 @@
+"""JSON values compared, and shown in a report."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two JSON values are the same; numbers by value, and a boolean is no number."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return a == b
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(value, b[key]) for key, value in a.items())
+    return type(a) is type(b) and bool(a == b)
+
+
+def shown(value: Any) -> str:
+    """A value for the report; long ones are cut."""
+    if isinstance(value, bytes):
+        text = repr(value)[1:]
+    else:
+        try:
+            text = json.dumps(value, ensure_ascii=True)
+        except (TypeError, ValueError):
+            text = repr(value)
+    return cut(text, 400)
+
+
+def cut(text: str, most: int) -> str:
+    """The text for a report: of a long one its beginning, its length and its end."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most * 2 // 3]}… ({len(text)} characters) …{text[-most // 4 :]}"
