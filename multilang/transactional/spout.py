@@ -23,7 +23,7 @@ from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import coordinator_of
 from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, CURRENT, METADATA, STREAMS
 from multilang.transactional.rotating import RotatingTransactionalState
-from multilang.transactional.stores import open_state
+from multilang.transactional.stores import check_state, open_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ class TransactionalSpoutCoordinator(Spout):
 
     def __init__(self, spout: AnySpout) -> None:
         self.spout = spout
+
+    def check_start(self, conf: dict[str, Any]) -> None:
+        check_state(conf)
+        self.spout.check_start(conf)
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         self._window = pending(conf)

@@ -21,6 +21,11 @@ class TransactionalState(ABC):
         self.conf = conf
         self.id = id
 
+    @classmethod
+    def check(cls, conf: Mapping[str, Any], id: str) -> None:
+        """Called once where the embedded cluster is about to start a topology: StateError when it can't be opened now."""
+        cls(conf, id).close()
+
     def claim(self) -> None:  # noqa: B027 - a store need not be able to tell
         """Called by the coordinator: no other topology may use this state meanwhile. Raises StateError when one does."""
 

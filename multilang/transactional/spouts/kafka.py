@@ -82,6 +82,7 @@ class KafkaSource(Source):
             "enable.auto.offset.store": False,
             "auto.offset.reset": "error",
             "enable.partition.eof": True,
+            "queued.max.messages.kbytes": 8192,  # read ahead, for each partition
             "reconnect.backoff.max.ms": 1000,
             "log_level": 0,  # what goes wrong is told here
             **options,

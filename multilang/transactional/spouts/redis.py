@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+START_SECS = 3.0  # for a Redis that does not answer, before anything is started
+
 
 class _RedisStreams(SourceSpout):
     def __init__(
@@ -44,6 +46,10 @@ class _RedisStreams(SourceSpout):
         self.streams = list(streams)
         self.settings = {"host": host, "port": port, "database": database, "timeout": timeout}
 
+    def check_start(self, conf: dict[str, Any]) -> None:
+        """Open it once, with the patience of somebody who waits for the answer."""
+        RedisSource(self.streams, self.fields, self.settings, START_SECS).close()
+
     def open(self) -> RedisSource:
         return RedisSource(self.streams, self.fields, self.settings)
 
@@ -59,11 +65,13 @@ class OpaqueTransactionalRedisSpout(_RedisStreams, OpaqueTransactionalSourceSpou
 class RedisSource(Source):
     """See the spouts."""
 
-    def __init__(self, streams: Sequence[str], fields: Sequence[str], settings: dict[str, Any]) -> None:
+    def __init__(
+        self, streams: Sequence[str], fields: Sequence[str], settings: dict[str, Any], patience: float | None = None
+    ) -> None:
         self._streams = streams
         self._fields = [field.encode() for field in fields]
         self._where = place(settings)
-        self._client = connect(settings, "a spout of Redis Streams")
+        self._client = connect(settings, "a spout of Redis Streams", patience)
         with explained(self._where):
             missing = [name for name in streams if self._client.type(name) != b"stream"]
         if missing:

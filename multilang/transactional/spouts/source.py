@@ -91,6 +91,10 @@ class SourceSpout(ABC):
         """The stream of the rows."""
         return declared_streams(["tx", *self.fields], None)
 
+    def check_start(self, conf: dict[str, Any]) -> None:
+        """Open the source once."""
+        self.open().close()
+
     @abstractmethod
     def open(self) -> Source:
         """The source, in a task's process."""

@@ -21,6 +21,15 @@ _OURS = {
 
 def open_state(conf: Mapping[str, Any]) -> TransactionalState:
     """The state of the topology of ``conf``; unless it says where, in SQLite in the embedded cluster and ZooKeeper on Storm."""
+    return _kind(conf)(conf, _id(conf))
+
+
+def check_state(conf: Mapping[str, Any]) -> None:
+    """Raise ConfigError or StateError when it can't be opened now."""
+    _kind(conf).check(conf, _id(conf))
+
+
+def _kind(conf: Mapping[str, Any]) -> type[TransactionalState]:
     name = conf.get(STORE)
     if name is None:
         name = "sqlite" if conf.get("multilang.parent") == "local" else "zookeeper"
@@ -36,7 +45,11 @@ def open_state(conf: Mapping[str, Any]) -> TransactionalState:
         raise ConfigError(f"{STORE} {name!r} can't be imported: {problem}; {what}") from problem
     if not isinstance(found, type) or not issubclass(found, TransactionalState):
         raise ConfigError(f"{STORE} {name!r} is no subclass of TransactionalState; {what}")
+    return found
+
+
+def _id(conf: Mapping[str, Any]) -> str:
     id = conf.get(ID)
     if not isinstance(id, str) or not id or "/" in id:
         raise ConfigError(f"{ID} is {id!r}; use a name without '/'")
-    return found(conf, id)
+    return id

@@ -32,6 +32,7 @@ PORT = "transactional.zookeeper.port"
 ROOT = "transactional.zookeeper.root"
 SESSION_TIMEOUT = "storm.zookeeper.session.timeout"
 PATIENCE_SECS = 20.0  # for a ZooKeeper that is being started again, or can't be reached for a while
+START_SECS = 3.0  # the same, before anything is started
 _MOST_BYTES = 1_000_000  # of a node: ZooKeeper takes a little more (jute.maxbuffer)
 _RETRY_SECS = 0.1
 _OWNER = "owner"
@@ -48,8 +49,9 @@ class ZooKeeperTransactionalState(TransactionalState):
     that is started again and goes on with what is stored.
     """
 
-    def __init__(self, conf: Mapping[str, Any], id: str) -> None:
+    def __init__(self, conf: Mapping[str, Any], id: str, patience: float | None = None) -> None:
         super().__init__(conf, id)
+        self._patience = PATIENCE_SECS if patience is None else patience
         self.servers = _servers(conf)
         self._root = f"{_root(conf)}/{quote(id, safe='')}"
         self._session_secs = (conf.get(SESSION_TIMEOUT) or 20_000) / 1000
@@ -60,6 +62,11 @@ class ZooKeeperTransactionalState(TransactionalState):
         except BaseException:
             self.close()  # or its threads would go on trying
             raise
+
+    @classmethod
+    def check(cls, conf: Mapping[str, Any], id: str) -> None:
+        """Ask it once, with the patience of somebody who waits for the answer."""
+        cls(conf, id, START_SECS).close()
 
     def claim(self) -> None:
         """By a node that is there for as long as this process; it waits for that of one that was killed to go."""
@@ -198,7 +205,7 @@ class ZooKeeperTransactionalState(TransactionalState):
         from kazoo.exceptions import ConnectionLoss, KazooException, OperationTimeoutError, SessionExpiredError
 
         lost = (ConnectionLoss, OperationTimeoutError, SessionExpiredError, self._client.handler.timeout_exception)
-        deadline = monotonic() + PATIENCE_SECS
+        deadline = monotonic() + self._patience
         is_told = False
         while True:
             try:
@@ -208,7 +215,7 @@ class ZooKeeperTransactionalState(TransactionalState):
             except lost as problem:
                 if monotonic() > deadline:
                     raise StateError(
-                        f"ZooKeeper {self.servers} does not answer, {PATIENCE_SECS:g} seconds long; is it running, and are "
+                        f"ZooKeeper {self.servers} does not answer, {self._patience:g} seconds long; is it running, and are "
                         f"{SERVERS} and {PORT} right?"
                     ) from problem
                 if not is_told:
