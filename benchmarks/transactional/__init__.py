@@ -1,0 +1,1 @@
+"""What transactions cost: the word count with them against the same without."""
