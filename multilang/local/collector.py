@@ -14,7 +14,7 @@ from multilang.local.counters import SAMPLE_EVERY
 from multilang.local.edges import edges
 from multilang.local.tuples import LocalTuple
 from multilang.protocol import ChildConnection, Tuple, UnserializableValue
-from multilang.protocol.codec import MAX_INT, MIN_INT, dumps, encode_id, loads, normalize
+from multilang.protocol.codec import MAX_INT, MIN_INT, TEXTS, dumps, encode_id, loads, normalize
 from multilang.protocol.messages import DEFAULT_STREAM
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
                 if kind is str:
                     if value.isascii():
                         continue
-                elif kind is int and MIN_INT <= value <= MAX_INT:
+                elif (kind is int and MIN_INT <= value <= MAX_INT) or kind in TEXTS:
                     continue
                 values = emitter.checked(values, stream)
                 break

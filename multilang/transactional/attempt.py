@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from multilang.protocol.codec import send_as_text
 
+
+@send_as_text
 class TransactionAttempt(str):
     """The first value of every tuple: ``txid``, from 1 on, and ``attempt``, a number of its own for each replay.
 

@@ -35,38 +35,53 @@ class SqliteTransactionalState(TransactionalState):
             raise ConfigError(f"{PATH} is {path!r}; name a file")
         self.path = os.path.abspath(os.path.expanduser(path))
         self._connection = FILE.open(self.path)
+        self._deleted: list[tuple[str]] = []  # with the next value that is set: nobody waits for it
 
     def claim(self) -> None:
         FILE.claim(self.path, self)
 
     def get_data(self, path: str) -> Any:
-        rows = self._execute("SELECT value FROM nodes WHERE path = ?", self._full(path))
+        rows = self._rows("SELECT value FROM nodes WHERE path = ?", self._full(path))
         return loads(rows[0][0]) if rows else None
 
     def set_data(self, path: str, value: Any) -> None:
-        self._execute("INSERT OR REPLACE INTO nodes VALUES (?, ?)", self._full(path), dumps(value))
+        self._write([(self._full(path), dumps(value))])
 
     def delete(self, path: str) -> None:
-        # What is deleted is read by nobody: it need not reach the disk before what is set next does.
-        self._execute("PRAGMA synchronous = NORMAL")
-        self._execute("DELETE FROM nodes WHERE path = ?", self._full(path))
-        self._execute("PRAGMA synchronous = FULL")
+        self._deleted.append((self._full(path),))
 
     def list(self, path: str) -> Sequence[str]:
         full = self._full(path)
         below = f"{full}/"
-        rows = self._execute("SELECT path FROM nodes WHERE path > ? AND path < ?", below, f"{full}{_AFTER_SLASH}")
+        rows = self._rows("SELECT path FROM nodes WHERE path > ? AND path < ?", below, f"{full}{_AFTER_SLASH}")
         return [*dict.fromkeys(row[0][len(below) :].partition("/")[0] for row in rows)]
 
     def close(self) -> None:
+        if self._deleted:
+            self._write([])
         self._connection.close()
         FILE.release(self.path, self)
 
     def _full(self, path: str) -> str:
         return f"{self.id}/{path}"  # a file that was named may have served another topology before
 
-    def _execute(self, statement: str, *values: str) -> Any:
+    def _rows(self, statement: str, *values: str) -> Any:
+        if self._deleted:
+            self._write([])
         try:
             return self._connection.execute(statement, values).fetchall()
         except sqlite3.DatabaseError as problem:
             raise FILE.explained(problem, self.path) from problem
+
+    def _write(self, rows: Sequence[tuple[str, str]]) -> None:
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany("DELETE FROM nodes WHERE path = ?", self._deleted)
+            connection.executemany("INSERT OR REPLACE INTO nodes VALUES (?, ?)", rows)
+            connection.execute("COMMIT")
+        except sqlite3.DatabaseError as problem:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise FILE.explained(problem, self.path) from problem
+        self._deleted.clear()
