@@ -1,6 +1,6 @@
 """A bank: money moves between accounts, whose total never changes, whatever dies meanwhile.
 
-    multilang run examples/bank_transfers.py --until-drained --top accounts:account:balance
+    multilang run examples/bank_transfers.py --top accounts:account:balance
 
 Its spout is written by hand: the batch of a transaction is the next 100 transfers, and a transfer is a function of its
 number, so that the same batch can be emitted at any time. ``bank.transfers`` in the conf says how many there are.

@@ -1,6 +1,6 @@
 """The global count of Storm's page on transactional topologies: every word counts once, whatever dies or is replayed.
 
-    multilang run examples/global_count.py --until-drained --top sum:what:sum
+    multilang run examples/global_count.py --top sum:what:sum
 
 The count is in a file, and so is how far the words were read: a second run finds that all of them are counted.
 """

@@ -1,6 +1,6 @@
 """Storm's transactional words: how often each word came, and how many words came how often, both exact at any time.
 
-    multilang run examples/transactional_words.py --until-drained --top buckets:bucket:words
+    multilang run examples/transactional_words.py --top buckets:bucket:words
 
 Two databases change in one transaction. A word that comes for the tenth time leaves the bucket 0-9 and enters 10-19.
 """

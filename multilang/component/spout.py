@@ -45,6 +45,10 @@ class Spout(Component):
         """
         return None
 
+    def source_id(self, tup_id: Any) -> Any:
+        """What a message id stands for, where a replay has another one: a tuple is lost when no id of it is acked."""
+        return tup_id
+
     def emit(
         self,
         values: Sequence[Any],

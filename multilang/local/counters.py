@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 MAX_LOST = 100_000  # message ids kept of those that failed; what fails beyond that is only counted
@@ -64,17 +64,18 @@ class Average:
 
 
 class Lost:
-    """The message ids of a spout's tuples that failed and were not acked since."""
+    """The message ids of a spout's tuples that failed and were not acked since. ``source_id``: see Spout's."""
 
-    __slots__ = ("_ids", "_more")
+    __slots__ = ("_ids", "_more", "source_id")
 
     def __init__(self) -> None:
+        self.source_id: Callable[[Any], Any] | None = None
         self._ids: set[Any] = set()
         self._more = 0
 
     def add(self, tup_id: Any) -> None:
         """This one failed."""
-        key = _key(tup_id)
+        key = self._key(tup_id)
         if len(self._ids) < MAX_LOST:
             self._ids.add(key)
         elif key not in self._ids:
@@ -83,15 +84,16 @@ class Lost:
     def discard(self, tup_id: Any) -> None:
         """This one was acked after all."""
         if self._ids:
-            self._ids.discard(_key(tup_id))
+            self._ids.discard(self._key(tup_id))
 
     def __len__(self) -> int:
         return len(self._ids) + self._more
 
-
-def _key(tup_id: Any) -> Any:
-    """A message id as a set can hold it: in other languages it may be a list or an object."""
-    return repr(tup_id) if isinstance(tup_id, list | dict) else tup_id
+    def _key(self, tup_id: Any) -> Any:
+        """What a set can hold: in other languages a message id may be a list or an object."""
+        if self.source_id is not None:
+            tup_id = self.source_id(tup_id)
+        return repr(tup_id) if isinstance(tup_id, list | dict) else tup_id
 
 
 class TaskStats:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from multilang.component.spout import Spout
 from multilang.local.counters import TaskStats, summed
 from multilang.local.errors import LocalClusterError
 from multilang.topology.errors import did_you_mean
@@ -73,6 +74,9 @@ class LocalTopology(ABC):
         self.clock = clock
         self.started = clock.now()
         self.stats = {task: TaskStats() for task in plan.tasks}
+        for task, planned in plan.tasks.items():
+            if isinstance(planned.spec.component, Spout):
+                self.stats[task].lost_ids.source_id = planned.spec.component.source_id
         self._errors: deque[TaskError] = deque(maxlen=MAX_ERRORS)
         self._captured: dict[tuple[str, str], list[LocalTuple]] = {}
         for wanted in [capture] if isinstance(capture, str) else capture:

@@ -117,6 +117,9 @@ class TransactionalSpoutCoordinator(Spout):
             self._not_before = self.clock() + pause
         self._failures += 1
 
+    def source_id(self, tup_id: Any) -> int:
+        return TransactionAttempt.parse(tup_id).txid
+
     def exhausted(self) -> bool | None:
         begun = self._current in self._metadata  # whatever has become of it: it will be committed
         return False if begun else self._has_ended()

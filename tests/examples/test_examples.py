@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import sqlite3
 from collections import Counter
 from pathlib import Path
 from pydoc_data.topics import topics
 
 import pytest
 
+from multilang.component.find import load_module
+from multilang.state import state_file
 from multilang.topology import load_topology
+from multilang.transactional import SqliteBacking, TransactionalMap
+from tests.cli.command import multilang
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MODES = ["process", "inprocess", "simulated"]
@@ -107,3 +113,48 @@ def test_stateful_word_count_goes_on_where_the_run_before_ended(run_topology, mo
         assert again.captured("count") == []  # all lines are counted already
     else:
         assert greatest(again, "count", "word", "count")["the"] == 400
+
+
+@pytest.mark.parametrize("mode", ["process", "inprocess"])
+@pytest.mark.parametrize("name", ["global_count", "transactional_words", "bank_transfers"])
+def test_transactional_examples_count_once_and_go_on_where_the_run_before_ended(name, mode, tmp_path, monkeypatch):
+    monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path))
+
+    def run(**conf):
+        entries = [word for key, value in conf.items() for word in ("-c", f"{key.replace('_', '.')}={value}")]
+        shown = multilang("run", f"{EXAMPLES}/{name}.py", "--mode", mode, "--json", *entries)
+        assert shown.returncode == 0, shown.stderr
+        return json.loads(shown.stdout)["components"]
+
+    def stored(id, name):
+        backing = SqliteBacking(state_file(id), name)
+        with sqlite3.connect(backing.path) as database:
+            keys = [json.loads(key) for (key,) in database.execute("SELECT key FROM maps WHERE map = ?", (name,))]
+        database.close()
+        found = TransactionalMap(backing).multi_get(keys)
+        backing.close()
+        return found
+
+    if name == "global_count":
+        run()
+        assert stored("global-count", "counts") == {"words": 19}
+        assert run()["sum"]["emitted"] == 0
+        assert stored("global-count", "counts") == {"words": 19}
+    elif name == "transactional_words":
+        run()
+        text = load_module(f"{EXAMPLES}/transactional_words.py").SENTENCES
+        words = Counter(word for sentence in text for word in 4 * sentence.split())
+        assert stored("transactional-words", "counts") == words
+        buckets = stored("transactional-words", "buckets")
+        assert {bucket: count for bucket, count in buckets.items() if count} == Counter(n // 10 for n in words.values())
+    else:
+        for transfers in (500, 1500):
+            run(bank_transfers=transfers)
+            transfer = load_module(f"{EXAMPLES}/bank_transfers.py").transfer
+            balances = Counter({f"account-{number:02}": 1000 for number in range(20)})
+            for number in range(transfers):
+                payer, payee, amount = transfer(number)
+                balances[payer] -= amount
+                balances[payee] += amount
+            assert stored("bank", "balances") == balances
+            assert balances.total() == 20_000
