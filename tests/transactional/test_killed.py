@@ -1,6 +1,6 @@
 """Processes of a running topology are killed, the coordinator's among them: every word counts once, and nothing is stuck.
 
-300 kills over 100,000 tuples with MULTILANG_SOAK=full.
+Nor when the servers are killed in which transactions and counts are. 300 kills over 100,000 tuples with MULTILANG_SOAK=full.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from collections import Counter
 import pytest
 
 from multilang.local import LocalCluster
+from multilang.transactional import RedisBacking, TransactionalMap
+from tests.servers import RedisServer, ZooKeeperServer
 from tests.transactional.history import assert_in_order
-from tests.transactional.topologies import Database, counts_of, many
+from tests.transactional.topologies import Database, counts_of, many, with_servers
 
 KILLS, EACH = (300, 33_334) if os.environ.get("MULTILANG_SOAK") == "full" else (6, 1000)
 TAKE = 30
@@ -64,3 +66,59 @@ def test_every_word_is_counted_once_though_processes_are_killed(tmp_path):
     assert_in_order(commits)
     assert {txid for _, txid, _ in commits} == set(range(1, commits[-1][1] + 1))
     database.close()
+
+
+@pytest.mark.timeout(200 + 20 * KILLS)
+def test_every_word_is_counted_once_though_zookeeper_redis_and_processes_are_killed(tmp_path, zookeeper, redis_server):
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    servers = []
+    for kind in (ZooKeeperServer, RedisServer):
+        folder = tmp_path / kind.name
+        folder.mkdir()
+        servers.append(kind(folder))
+    conf = {
+        **servers[0].conf,
+        "test.redis.port": servers[1].port,
+        "test.words": EACH,
+        "test.take": TAKE,
+        "topology.max.spout.pending": 3,
+        "topology.message.timeout.secs": 2,
+        "topology.tick.tuple.freq.secs": 1,
+    }
+    counts = TransactionalMap(RedisBacking("words", "127.0.0.1", servers[1].port))
+    killed = Counter()
+
+    def counted():
+        return counts.get("*", 0)
+
+    try:
+        for server in servers:
+            server.start()
+        with LocalCluster(conf=conf) as cluster:
+            run = cluster.submit(with_servers)
+            for kill in range(KILLS):
+                enough = min(counted() + 1, 3 * EACH * (kill + 1) // (KILLS + 1))
+                run.wait(until=lambda _, enough=enough: counted() >= enough, timeout=120)
+                if kill % 3 == 2:
+                    run.wait(until=lambda run: any(task.pid for task in run.tasks), timeout=120)
+                    victim = chance.choice([task for task in run.tasks if task.pid])
+                    os.kill(victim.pid, signal.SIGKILL)
+                    killed["process"] += 1
+                else:
+                    server = servers[kill % 3]
+                    server.kill()
+                    server.start()
+                    killed[server.name] += 1
+            assert counted() < 3 * EACH, "all words were counted before the last kill"
+            run.wait(timeout=150)
+        print(dict(killed))
+        found = counts.multi_get(["*", *counts_of(EACH)])
+        assert found.pop("*") == 3 * EACH
+        assert found == counts_of(EACH)
+    finally:
+        counts.close()
+        for server in servers:
+            if server.process is not None:
+                server.kill()

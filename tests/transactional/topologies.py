@@ -14,6 +14,8 @@ from multilang.transactional import (
     PartitionedCoordinator,
     PartitionedEmitter,
     PartitionedTransactionalSpout,
+    RedisBacking,
+    TransactionalMap,
     TransactionalTopologyBuilder,
 )
 
@@ -189,6 +191,33 @@ def counts_of(words):
     return Counter(word(number) for number in range(words) for _ in range(3))
 
 
+class UpdateInRedis(UpdateCounts):
+    """The same, in a map in Redis, ``test.redis.port``."""
+
+    opened = {}
+
+    def initialize(self, conf, context, collector, id):
+        self.counts = Counter()
+        port = conf["test.redis.port"]
+        if port not in self.opened:
+            self.opened[port] = TransactionalMap(RedisBacking("words", "127.0.0.1", port))
+        self.map = self.opened[port]
+
+    def finish_batch(self):
+        self.map.update(self.id, self.counts)
+        self.emit([self.id, sum(self.counts.values())])
+
+
+class TotalInRedis(UpdateInRedis):
+    output_fields = None
+
+    def process(self, tup):
+        self.counts["*"] += tup["count"]
+
+    def finish_batch(self):
+        self.map.update(self.id, self.counts)
+
+
 def build(spout, update, total, name="words", conf=None):
     builder = TransactionalTopologyBuilder(name, "spout", spout, parallelism=2)
     builder.set_bolt("tag", Tag, 2).shuffle_grouping("spout")
@@ -203,3 +232,4 @@ opaque = build(
     OpaqueMemoryTransactionalSpout(PARTITIONS, ["word"], 10), OpaqueUpdateCounts, OpaqueTotal, "opaque words"
 )
 many = build(Words, UpdateCounts, Total, "many words")
+with_servers = build(Words, UpdateInRedis, TotalInRedis, "with servers")
