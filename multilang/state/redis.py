@@ -59,8 +59,9 @@ class RedisStateProvider(StateProvider):
     def namespaces(self) -> list[str]:
         found = set()
         with explained(self.describe()):
-            for key in self.client.scan_iter(match="*$txid", count=_AT_ONCE):
-                found.add(key.decode("utf-8", "replace").removesuffix("$txid"))
+            for suffix in ("$txid", "$prepare"):  # the latter alone where a first prepare was cut short
+                for key in self.client.scan_iter(match=f"*{suffix}", count=_AT_ONCE):
+                    found.add(key.decode("utf-8", "replace").removesuffix(suffix))
             for key in self.client.scan_iter(match="$checkpointspout-*", count=_AT_ONCE):
                 name = key.decode("utf-8", "replace")
                 if name.count("$") == 1:
