@@ -41,7 +41,7 @@ class Checkpointed(Wrapper):
         self.namespace = namespace(context.component, context.task_index)
         self.steps = Steps(conf, self.namespace)
         self._emit, self._ack, self._fail = collector.emit, collector.ack, collector.fail
-        _anchored_only(collector, context)
+        anchored_only(collector, context)
         self._run: Execute
         self.prepare(collector, conf, context)
 
@@ -105,7 +105,7 @@ class CheckpointTupleForwarder(Checkpointed):
     """Stands around a bolt without state, and passes checkpoints on (Storm's CheckpointTupleForwarder)."""
 
 
-def _anchored_only(collector: BoltCollector, context: Context) -> None:
+def anchored_only(collector: BoltCollector, context: Context) -> None:
     """Refuse emits that are anchored to nothing without saying so; what a basic bolt emits is anchored in any case.
 
     "All bolts in a stateful topology are expected to anchor the tuples while emitting."

@@ -141,15 +141,14 @@ class StoredState(KeyValueState["Any", "Any"]):
                 f"transaction {txid} can't be prepared in {self.namespace!r}, where {committed} is committed already; "
                 "two topologies may be using the same state"
             )
-        rows = self._rows()
-        self.store.prepare(txid, rows)
+        self.store.prepare(txid, self.changes())
         self._changed.clear()
         if len(self._live) > self._cached:
             self._forget()
 
     def commit(self, txid: int | None = None) -> None:
         if txid is None:
-            self.store.write(self._rows())
+            self.store.write(self.changes())
             self._changed.clear()
             return
         committed, prepared = self.store.txids()
@@ -170,6 +169,26 @@ class StoredState(KeyValueState["Any", "Any"]):
 
     def close(self) -> None:
         self.store.close()
+
+    # ---- what is processed in one place and saved in another ----
+
+    def changes(self) -> list[tuple[bytes, bytes | None]]:
+        """What was put (None: deleted) since the last prepare, as the store has it."""
+        key_of, encode = self._keys.encode, self._values.encode
+        rows: list[tuple[bytes, bytes | None]] = []
+        for key, value in self._changed.items():
+            if value is not None and type(value) is not _Encoded:
+                value = encode(value)
+            rows.append((key_of(key), value))
+        return rows
+
+    def lay(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Put what ``changes`` gave elsewhere, from the same committed state on."""
+        decode_key, decode = self._keys.decode, self._values.decode
+        for raw, value in rows:
+            key = decode_key(raw)
+            self._live[key] = None if value is None else decode(value)
+            self._changed[key] = None if value is None else _Encoded(value)
 
     # ---- inside ----
 
@@ -199,12 +218,3 @@ class StoredState(KeyValueState["Any", "Any"]):
         if not data:
             raise ValueError(f"{type(self._values).__name__} makes no byte of {value!r}; a value has at least one")
         return data
-
-    def _rows(self) -> list[tuple[bytes, bytes | None]]:
-        key_of, encode = self._keys.encode, self._values.encode
-        rows: list[tuple[bytes, bytes | None]] = []
-        for key, value in self._changed.items():
-            if value is not None and type(value) is not _Encoded:
-                value = encode(value)
-            rows.append((key_of(key), value))
-        return rows

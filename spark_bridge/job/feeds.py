@@ -47,6 +47,10 @@ class RowFeed:
         """Whether there is something to read."""
         return self._picks is None or bool(self._picks)
 
+    def start_over(self) -> None:
+        """Read every row again."""
+        self._picks = None
+
     def narrow(self, size: int) -> None:
         """Read by so many workers; from here on, a row's partition is the worker's number."""
         if size < self.rows.getNumPartitions():

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spark_bridge.job.blocks import Record
     from spark_bridge.job.layout import Layout
     from spark_bridge.job.sources import Reader
+    from spark_bridge.job.stateful import Saving
 
 
 # The rows of a block are alive at once. With Python's own 700 every block has the collector look at all that a worker has
@@ -24,7 +25,8 @@ _COLLECT_AT = 20_000
 
 class Job:
     """``readers``: one for each source of the layout; ``outputs``: the streams that are wanted as results;
-    ``keeps_states``: whether there may be another round, to which bolts carry what they know.
+    ``keeps_states``: whether there may be another round, to which bolts carry what they know; ``saving``: of a topology with
+    stateful bolts.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Job:
         seed: int,
         round: int,
         keeps_states: bool,
+        saving: Saving | None = None,
     ) -> None:
         self.topology = topology
         self.conf = dict(conf)
@@ -49,6 +52,7 @@ class Job:
         self.seed = seed
         self.round = round
         self.keeps_states = keeps_states
+        self.saving = saving
 
     def picked(
         self, worker: int, rows: Iterable[Any]
@@ -70,15 +74,17 @@ class Job:
 
 
 class Stage:
-    """The function of one level's Spark stage."""
+    """The function of one level's Spark stage. ``known``: what bolts know from before this job, by task."""
 
-    def __init__(self, job: Job, level: int) -> None:
+    def __init__(self, job: Job, level: int, known: Mapping[int, bytes]) -> None:
         self.job = job
         self.level = level
+        places = job.layout.places
+        self.known = {task: payload for task, payload in known.items() if places[task][0] == level}
 
     def __call__(self, index: int, records: Iterable[Any]) -> Iterator[tuple[int, Record]]:
         """What the worker of this index sends on."""
-        worker = Worker(self.job, self.level, index)
+        worker = Worker(self.job, self.level, index, self.known)
         usual = gc.get_threshold()
         gc.set_threshold(_COLLECT_AT, *usual[1:])
         try:

@@ -2,41 +2,65 @@
 
 from __future__ import annotations
 
+import io
 import pickle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pyspark import cloudpickle
+from pyspark import cloudpickle as _cloudpickle
 
 if TYPE_CHECKING:
-    from typing import Any
+    from multilang.state import State
+
+_Pickler: Any = _cloudpickle.Pickler
 
 # What the runner puts on a component, and will put on the next.
 _RUNNERS = frozenset(("_collector", "_logger", "_metrics", "ack", "conf", "context", "emit", "emit_many", "fail"))
 
 
-def kept(component: object) -> tuple[bytes, list[str]]:
-    """A component's attributes, and the names of those that can't be pickled (a connection, a lock, an iterator)."""
+def kept(component: object, state: State | None = None) -> tuple[bytes, list[str]]:
+    """A component's attributes, and the names of those that can't be pickled (a connection, a lock, an iterator).
+
+    ``state``: is saved by others; what refers to it will refer to the next component's.
+    """
     attributes = {name: value for name, value in vars(component).items() if name not in _RUNNERS}
     try:
-        return _dumped(attributes), []
+        return _dumped(attributes, state), []
     except Exception:  # noqa: BLE001  # whatever the attributes' own code raises: then which ones is found out
         pass
     left = []
     for name, value in list(attributes.items()):
         try:
-            _dumped(value)
+            _dumped(value, state)
         except Exception:  # noqa: BLE001
             left.append(name)
             del attributes[name]
-    return _dumped(attributes), left
+    return _dumped(attributes, state), left
 
 
-def restore(component: object, payload: bytes) -> None:
+def restore(component: object, payload: bytes, state: State | None = None) -> None:
     """Lay them over what ``initialize`` made."""
-    attributes: dict[str, Any] = pickle.loads(payload)  # noqa: S301  # written by a task of this job's last round
-    vars(component).update(attributes)
+    vars(component).update(_Reader(payload, state).load())
 
 
-def _dumped(value: object) -> bytes:
-    pickler: Any = cloudpickle
-    return pickler.dumps(value)  # type: ignore[no-any-return]
+class _Writer(_Pickler):  # type: ignore[misc]
+    def __init__(self, file: io.BytesIO, state: State | None) -> None:
+        super().__init__(file)
+        self._state = state
+
+    def persistent_id(self, value: object) -> str | None:
+        return "state" if value is self._state and value is not None else None
+
+
+class _Reader(pickle.Unpickler):  # of what a task of this job's last round wrote
+    def __init__(self, payload: bytes, state: State | None) -> None:
+        super().__init__(io.BytesIO(payload))
+        self._state = state
+
+    def persistent_load(self, _: str) -> State | None:
+        return self._state
+
+
+def _dumped(value: object, state: State | None) -> bytes:
+    file = io.BytesIO()
+    _Writer(file, state).dump(value)
+    return file.getvalue()

@@ -114,6 +114,12 @@ class JobResult:
         for part in self._parts:
             part.unpersist()
 
+    def forget(self) -> None:
+        """What was emitted so far counts for nothing."""
+        self.unpersist()
+        self._parts.clear()
+        self._kinds.clear()
+
     def _add(self, part: RDD[Any], kinds: Mapping[tuple[str, str], Sequence[set[str]]]) -> None:
         self._parts.append(part)
         for key, columns in kinds.items():

@@ -9,10 +9,14 @@ from multilang.component import settings
 from multilang.local.conf import DEFAULTS, Settings
 from multilang.local.counters import Counters
 from multilang.local.plan import storm_id
+from multilang.state import settings as state_settings
+from multilang.state.bolt import Stateful
+from multilang.state.names import namespace
+from multilang.state.plain import plain
 from multilang.topology.errors import did_you_mean
 from spark_bridge.job.blocks import REPORT, STATE
 from spark_bridge.job.by_value import by_value
-from spark_bridge.job.errors import NotOnSparkError
+from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.feeds import EmittedFeed, RowFeed, sources_of
 from spark_bridge.job.job import Job, Stage
 from spark_bridge.job.layout import Layout, in_order
@@ -20,6 +24,8 @@ from spark_bridge.job.reports import RoundReport
 from spark_bridge.job.result import FailedTuple, JobResult, ReportedError
 from spark_bridge.job.sources import check_sources, rows_of
 from spark_bridge.job.spouts import SpoutFeed, check_bound
+from spark_bridge.job.stateful import joined, split
+from spark_bridge.job.states import NoStates, States, initial_and_saved, is_stateful
 from spark_bridge.job.watch import SPARK_ERRORS, Progress, collected, readable
 
 if TYPE_CHECKING:
@@ -30,6 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from multilang.topology.model import Topology
+    from spark_bridge.job.stateful import Rows
+    from spark_bridge.job.states import Where
 
 MAX_NAMED = 1000  # failed tuples whose values are fetched
 MAX_ERRORS = 1000  # the oldest are dropped; the counters count them all
@@ -48,6 +56,8 @@ def run_topology(
     batch: int = 100_000,
     seed: int = 0,
     progress: Callable[[Progress], None] | None = None,
+    initial_state: Where | None = None,
+    save_state: Where | None = None,
 ) -> JobResult:
     """Run ``topology`` on ``spark`` until every spout tuple is acked, or has failed for good.
 
@@ -59,14 +69,44 @@ def run_topology(
     replayed in further rounds, ``max_replays`` times at the most. ``seed``: of all random choices; the same seed groups
     the same tuples the same way. ``progress`` is called several times a second, in the caller's thread.
 
+    ``initial_state``: what stateful bolts begin with (None: nothing), and ``save_state``: where it is kept when every row is
+    processed (None: nowhere), each the path of an SQLite file, ``"redis://HOST:PORT/DATABASE"``, or the conf entries of a
+    provider. It is saved all at once or, when the job breaks off, not at all; to a place that is empty, unless it is the
+    initial one.
+
     Raises NotOnSparkError, before any job starts, for what Spark can't express; ComponentStartError for a component that
     can't be initialized; SparkJobError when the job breaks off.
     """
-    return _Run(topology, sources, spark, conf or {}, outputs, max_replays, limits or {}, batch, seed, progress).run()
+    before, after = initial_and_saved(topology.with_conf(conf or {}), initial_state, save_state)
+    try:
+        run = Run(
+            topology,
+            sources,
+            spark,
+            conf or {},
+            outputs,
+            max_replays,
+            limits or {},
+            batch,
+            seed,
+            progress,
+            before or NoStates(),
+        )
+        result = run.run()
+        if after is not None:
+            if after is before:
+                after.save(run.changes())
+            else:
+                after.fill(before, run.changes())
+        return result
+    finally:
+        for states in (before, after):
+            if states is not None:
+                states.close()
 
 
-class _Run:
-    """One call of run_topology."""
+class Run:
+    """One call of run_topology, or one batch of a streaming query."""
 
     def __init__(
         self,
@@ -80,17 +120,36 @@ class _Run:
         batch: int,
         seed: int,
         progress: Callable[[Progress], None] | None,
+        states: States | NoStates,
+        known: Mapping[int, bytes] | None = None,
     ) -> None:
+        """``known``: what bolts know from an earlier run, by task; when it is given, ``known_now`` says what they do at the end."""
         for name, number, least in (("max_replays", max_replays, 0), ("batch", batch, 1)):
             if type(number) is not int or number < least:
                 raise NotOnSparkError(f"{name} is {number!r}; use a whole number from {least}")
         settings.check(dict(conf))
         self._spark = spark
-        self._topology = topology = topology.with_conf(conf)
-        name = topology.name
-        self._conf = {**DEFAULTS, "multilang.parent": "spark", **topology.conf}
+        declared = topology.with_conf(conf)
+        name = declared.name
+        self._conf = {**DEFAULTS, "multilang.parent": "spark", **declared.conf}
         self._conf.update({"topology.name": name, "storm.id": storm_id(name)})
-        self._assignment = topology.task_ids(Settings(self._conf).ackers)
+        self._assignment = declared.task_ids(
+            Settings(self._conf).ackers
+        )  # the checkpoint spout's among them: as on Storm
+        self._topology = topology = plain(declared)
+        self._saving = None
+        self._is_exact = False
+        if is_stateful(declared):
+            self._conf.update(states.conf)
+            self._saving = states.saving
+            self._is_exact = state_settings.alignment(declared.conf) == state_settings.EXACT
+            self._check_state(states)
+        self._stateful = {
+            task: namespace(id, index)
+            for id, spec in topology.bolts.items()
+            if isinstance(spec.component, Stateful)
+            for index, task in enumerate(sorted(task for task, name in self._assignment.items() if name == id))
+        }
         self._described = {
             task: f"{spec.kind} {id!r} (task {task})"
             for task, id in self._assignment.items()
@@ -114,6 +173,35 @@ class _Run:
         self._result = JobResult(topology, spark, self._outputs)
         self._sums: dict[int, list[int]] = {}
         self._left: dict[str, set[str]] = {}
+        self._known = known
+        self._at_end: dict[int, bytes] = {}  # what bolts knew at the end of the last round, as far as it is wanted here
+
+    def changes(self) -> dict[str, Rows]:
+        """What changed in the states of stateful bolts, by namespace."""
+        return {name: split(self._at_end[task])[1] for task, name in self._stateful.items() if task in self._at_end}
+
+    def known_now(self) -> dict[int, bytes]:
+        """What bolts know at the end, for the next run, in which what changed in states is committed."""
+        return {
+            task: joined(split(payload)[0], []) if task in self._stateful else payload
+            for task, payload in self._at_end.items()
+        }
+
+    def _check_state(self, states: States | NoStates) -> None:
+        if (
+            isinstance(states, States)
+            and states.is_local
+            and not str(self._spark.sparkContext.master).startswith("local")
+        ):
+            raise NotOnSparkError(
+                f"the state is in the {states.describe()}, which executors on other machines can't read: use a Redis"
+            )
+        for id, spec in self._topology.bolts.items():
+            if isinstance(spec.component, Stateful) and type(spec.component).pre_commit is not Stateful.pre_commit:
+                raise NotOnSparkError(
+                    f"bolt {id!r} does something in pre_commit, and on Spark it is not there any more when its state is "
+                    "committed: do it in pre_prepare, or run the topology on the embedded cluster or on Storm"
+                )
 
     def _check_spouts(self, sourced: set[str]) -> None:
         spouts = self._topology.spouts
@@ -124,6 +212,11 @@ class _Run:
             if type(limit) is not int or limit < 0:
                 raise NotOnSparkError(f"limits: {id!r} is bounded by {limit!r}; use a number of tuples")
         for id, spec in spouts.items():
+            if id not in sourced and self._is_exact:
+                raise NotOnSparkError(
+                    f"spout {id!r} has no source, and with exact alignment what fails is read again from the start: give it "
+                    f"one, {{{id!r}: rdd}}"
+                )
             if id not in sourced:
                 check_bound(spec, self._limits.get(id))
 
@@ -173,14 +266,16 @@ class _Run:
             else:
                 feed.size = source.size
         later = Layout(topology, self._assignment, sources_of(feeds), move_in=False)
-        may_go_on = self._max_replays > 0 or any(isinstance(feed, EmittedFeed) for feed in feeds)
+        may_go_on = (
+            self._known is not None or self._max_replays > 0 or any(isinstance(feed, EmittedFeed) for feed in feeds)
+        )
         states: RDD[Any] | None = None
         while self._result.rounds == 0 or any(feed.waiting for feed in feeds):
             rounds = [feed.round(sc) for feed in feeds]
             if self._result.rounds and all(isinstance(feed, EmittedFeed) and feed.is_idle for feed in feeds):
                 time.sleep(_IDLE_SECS)
                 continue
-            layout = later if self._result.rounds else first
+            layout = first if states is None else later
             self._result.rounds += 1
             job = Job(
                 topology,
@@ -192,8 +287,26 @@ class _Run:
                 seed=self._seed,
                 round=self._result.rounds,
                 keeps_states=may_go_on,
+                saving=self._saving,
             )
             states = self._round(job, [rows for rows, _ in rounds], states, feeds)
+            if self._is_exact and any(feed.waiting or feed.lost for feed in feeds):
+                self._start_over(feeds)
+                states = None
+
+    def _start_over(self, feeds: list[RowFeed | EmittedFeed]) -> None:
+        """Rows failed, and states are to be as if each had been processed once: everything again from the start."""
+        result = self._result
+        for feed in feeds:
+            if feed.lost:
+                raise SparkJobError(
+                    f"rows of {feed.component!r} failed at every attempt ({result.rounds} of them), and with exact alignment "
+                    f"nothing counts unless all do; the last error: {result.errors[-1] if result.errors else 'none'}"
+                )
+            assert isinstance(feed, RowFeed)
+            feed.start_over()
+        result.acked = 0
+        result.forget()
 
     def _round(
         self, job: Job, rows: list[RDD[Any]], states: RDD[Any] | None, feeds: list[RowFeed | EmittedFeed]
@@ -203,14 +316,18 @@ class _Run:
 
         sc = self._spark.sparkContext
         parts = rows if states is None else [*rows, states]
+        known = self._known or {} if states is None else {}
         records: Any = parts[0] if len(parts) == 1 else sc.union(parts)
-        records = records.mapPartitionsWithIndex(_function(job, 0))
+        records = records.mapPartitionsWithIndex(_function(job, 0, known))
         for level, size in enumerate(job.layout.sizes[1:], 1):
-            records = records.partitionBy(size, int).mapPartitionsWithIndex(_function(job, level))
+            records = records.partitionBy(size, int).mapPartitionsWithIndex(_function(job, level, known))
         records = records.map(_record).persist(StorageLevel.DISK_ONLY)
         tasks = [*job.layout.sizes]
         tell = None if self._progress is None else self._tell
-        report = RoundReport(job.layout, collected(records.filter(_is_report), tasks, tell), self._described)
+        here = None if self._known is not None else frozenset(self._stateful)
+        found = collected(records.filter(lambda record: _comes_here(record, here)), tasks, tell)
+        self._at_end = {record[6]: record[-1] for record in found if _is_state(record)}
+        report = RoundReport(job.layout, filter(_is_report, found), self._described)
         self._result._add(records, report.kinds)
         for task, counts in report.tasks.items():
             sums = self._sums.setdefault(task, [0] * len(counts))
@@ -302,7 +419,7 @@ def _check_wrapped(topology: Topology) -> None:
     for spec in topology.components.values():
         if getattr(spec.component, "wrapped", None) is not None:
             raise NotOnSparkError(
-                f"{spec.kind} {spec.id!r} runs inside a {type(spec.component).__name__}, part of a system of state, calls or "
+                f"{spec.kind} {spec.id!r} runs inside a {type(spec.component).__name__}, part of a system of calls or "
                 "transactions that has no form on Spark yet: run the topology on the embedded cluster or on Storm"
             )
 
@@ -325,8 +442,8 @@ def _outputs(topology: Topology, wanted: Iterable[str | tuple[str, str]] | None)
     return found
 
 
-def _function(job: Job, level: int) -> Callable[[int, Iterable[Any]], Iterable[Any]]:
-    stage = Stage(job, level)
+def _function(job: Job, level: int, known: Mapping[int, bytes]) -> Callable[[int, Iterable[Any]], Iterable[Any]]:
+    stage = Stage(job, level, known)
 
     def run(index: int, records: Iterable[Any]) -> Iterable[Any]:
         return stage(index, records)
@@ -344,6 +461,11 @@ def _keyed(record: Any) -> tuple[int, Any]:
 
 def _is_report(record: Any) -> bool:
     return record[0] == REPORT  # type: ignore[no-any-return]
+
+
+def _comes_here(record: Any, tasks: frozenset[int] | None) -> bool:
+    """Whether the driver wants it: reports, and what the bolts of these tasks, or of all, know."""
+    return _is_report(record) or (_is_state(record) and (tasks is None or record[6] in tasks))
 
 
 def _is_state(record: Any) -> bool:

@@ -139,8 +139,14 @@ def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) 
 
     if isinstance(given, RDD):
         return given, []
+    wanted, kinds = columns_of(component, fields, given)
+    return wanted.rdd, kinds
+
+
+def columns_of(component: str, fields: Sequence[str], given: Any) -> tuple[DataFrame, list[Kind]]:
+    """A stream's fields out of a DataFrame, streaming or not, and their kinds. Raises NotOnSparkError as ``rows_of`` does."""
     schema = getattr(given, "schema", None)
-    if schema is None or not hasattr(given, "rdd"):
+    if schema is None or not hasattr(given, "columns"):
         raise NotOnSparkError(
             f"the source of {component!r} is an RDD or a DataFrame, not {shown(given, _MAX_SHOWN)}; "
             "make one of a list with sc.parallelize(...)"
@@ -151,16 +157,11 @@ def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) 
             f"the DataFrame for {component!r} has no column {missing[0]!r}; its stream's fields are "
             f"{', '.join(fields)}, its columns {', '.join(given.columns)}: rename them with withColumnRenamed"
         )
-    wanted: Any = given.select(*[given[_quoted(field)] for field in fields])
+    wanted: DataFrame = given.select(*[given[field] for field in fields])
     try:
-        return wanted.rdd, kinds_of(wanted.schema)
+        return wanted, kinds_of(wanted.schema)
     except SourceError as error:
         raise NotOnSparkError(f"the DataFrame for {component!r}: {error}") from error
-
-
-def _quoted(column: str) -> str:
-    """A column's name as Spark takes it for nothing else, such as a part of a struct."""
-    return f"`{column.replace('`', '``')}`"
 
 
 def check_sources(topology: Topology, sources: Mapping[Any, Any]) -> dict[tuple[str, str], Any]:
@@ -181,10 +182,6 @@ def check_sources(topology: Topology, sources: Mapping[Any, Any]) -> dict[tuple[
             raise NotOnSparkError(
                 f"sources: spout {component!r} has no stream {stream!r}; name one by ({component!r}, stream): "
                 f"{did_you_mean(stream, spec.streams)}"
-            )
-        if (component, stream) in found:
-            raise NotOnSparkError(
-                f"sources: stream {stream!r} of {component!r} has two sources; union() makes one of them"
             )
         found[component, stream] = given
     return found

@@ -43,7 +43,7 @@ def check_bound(spec: ComponentSpec, limit: int | None) -> None:
         )
 
 
-class _Collector(SpoutCollector):
+class RoundCollector(SpoutCollector):
     """What stands behind a spout in the driver: keeps what is emitted for the round."""
 
     def __init__(self, plan: TaskPlan, links: Links) -> None:
@@ -99,7 +99,7 @@ class _Task:
         self.idle = 0
         component: Any = plan.spec.new()
         self.component = component
-        self.collector = _Collector(plan, links)
+        self.collector = RoundCollector(plan, links)
         self.links = links
         try:
             self.runner = start_spout(component, self.collector, plan.conf, plan.context)
@@ -177,7 +177,7 @@ class SpoutFeed:
         self.errors = 0
         self._batch = batch
         self._report = report
-        links = _links(self._said)
+        links = links_of(self._said)
         self.tasks: list[SpoutTask] = []
         tasks = sorted(id for id, name in assignment.items() if name == spec.id)
         make = ShellSpoutTask if isinstance(spec.component, ShellComponent) else _Task
@@ -247,7 +247,9 @@ def _direct(topology: Topology, spec: ComponentSpec, stream: str) -> frozenset[i
     return frozenset() if any(input_.grouping.type == "direct" for input_ in inputs) else None
 
 
-def _links(report: Callable[[TaskPlan, str], None]) -> Links:
+def links_of(report: Callable[[TaskPlan, str], None]) -> Links:
+    """What spouts' tasks have in common, where nothing is acked before a round is over."""
+
     def log(plan: TaskPlan, message: str, level: int) -> None:
         logging.getLogger(plan.component).log((5, 10, 20, 30, 40)[level], "%s", message, extra={"task": plan.id})
 

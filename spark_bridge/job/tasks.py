@@ -10,6 +10,7 @@ from multilang.local.actors import START_ATTEMPTS
 from multilang.local.counters import TaskStats
 from multilang.local.tuples import Origin
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.state.checkpointed import anchored_only
 from spark_bridge.job.collector import SparkBoltCollector, note
 from spark_bridge.job.errors import ComponentStartError
 from spark_bridge.job.keep import kept, restore
@@ -21,16 +22,23 @@ if TYPE_CHECKING:
 
     from multilang.local.links import Links
     from multilang.local.plan import TaskPlan
+    from multilang.state import State
 
 _SYSTEM = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",))
 _PRUNE_FROM = 10_000  # tuples that a bolt keeps, until those it has finished since are looked for
 
 
 class BoltTask:
-    """``process`` runs one tuple. ``failed``: gets the roots of what failed; ``held``: what it keeps for later."""
+    """``process`` runs one tuple. ``failed``: gets the roots of what failed; ``held``: what it keeps for later.
 
-    def __init__(self, plan: TaskPlan, links: Links, failed: set[int]) -> None:
+    ``anchored``: refuse what it emits anchored to nothing; ``saved``: the state of a stateful bolt.
+    """
+
+    saved: State | None = None
+
+    def __init__(self, plan: TaskPlan, links: Links, failed: set[int], *, anchored: bool = False) -> None:
         self.plan = plan
+        self._anchored = anchored
         self.stats = TaskStats()
         self.held: list[SparkTuple] = []
         self.left: list[str] = []
@@ -45,15 +53,21 @@ class BoltTask:
         for attempt in range(1, START_ATTEMPTS + 1):
             self._component = component = self.plan.spec.new()
             collector = SparkBoltCollector(self.plan, self._links, self.stats, self._failed)
+            if self._anchored:
+                anchored_only(collector, self.plan.context)
             try:
-                self.execute = start_bolt(component, collector, self.plan.conf, self.plan.context)  # type: ignore[arg-type]
+                self.execute = self.started(component, collector)
                 break
             except Exception as error:
                 if attempt == START_ATTEMPTS:
                     said = describe(error, component, None, "in initialize")  # type: ignore[arg-type]
                     raise ComponentStartError(f"{self.plan} can't be started: {said}") from error
         if state is not None:
-            restore(component, state)
+            restore(component, state, self.saved)
+
+    def started(self, component: Any, collector: Any) -> Callable[[Any], object]:
+        """Initialize it; what runs one tuple."""
+        return start_bolt(component, collector, self.plan.conf, self.plan.context)
 
     def process(self, tup: Any) -> None:
         """Run one tuple. An exception fails it, whatever kind of bolt this is, and the component lives on."""
@@ -108,7 +122,7 @@ class BoltTask:
 
     def state(self) -> bytes | None:
         """What it knows, for the next round; ``left`` gets the names of what can't be carried."""
-        payload, self.left = kept(self._component)
+        payload, self.left = kept(self._component, self.saved)
         return payload
 
     def close(self) -> None:

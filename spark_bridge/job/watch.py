@@ -36,12 +36,13 @@ class Progress:
 
 def collected(rdd: RDD[Any], sizes: list[int], tell: Callable[[int, int], None] | None) -> list[Any]:
     """``rdd.collect()``. ``sizes``: tasks of each stage; ``tell``: called now and then with tasks done and tasks in all."""
-    return _collected(rdd) if tell is None else _watched(rdd, rdd.context, sizes, tell)
-
-
-def _collected(rdd: RDD[Any]) -> list[Any]:
+    sc = rdd.context
     try:
-        return rdd.collect()
+        if tell is None:
+            return rdd.collect()
+        return _watched(rdd, sc, sizes, tell)
+    except SparkJobError:
+        raise
     except Exception as error:
         raise readable(error) from error
 
@@ -56,7 +57,7 @@ def _watched(rdd: RDD[Any], sc: SparkContext, sizes: list[int], tell: Callable[[
     def work() -> None:
         try:
             sc.setJobGroup(group, "multilang: a round of a topology")
-            answer.append(_collected(rdd))
+            answer.append(rdd.collect())
         except Exception as error:  # noqa: BLE001  # raised again below, in the caller's thread
             answer.append(error)
         finally:

@@ -15,15 +15,17 @@ from multilang.local.actors import Later
 from multilang.local.links import Links
 from multilang.local.plan import TaskPlan
 from multilang.local.tuples import Origin
+from multilang.state.bolt import Stateful
 from multilang.topology.shell import ShellComponent
 from spark_bridge.job.arrivals import Arrivals
 from spark_bridge.job.blocks import END, LIMIT, OUTPUT, REPORT, ROWS, STATE, Ledger, Record, unpacked
 from spark_bridge.job.routes import Routing, SparkRoute
+from spark_bridge.job.stateful import StatefulTask
 from spark_bridge.job.tasks import BoltTask
 from spark_bridge.job.tuples import SparkTuple, root_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from multilang.local.conf import Settings
@@ -37,10 +39,14 @@ _MAX_ERRORS = 20  # texts of errors that one worker reports; all are counted
 
 
 class Worker:
-    """The worker of number ``index`` at ``level``. ``run`` gives the records that leave it, keyed by who gets them."""
+    """The worker of number ``index`` at ``level``, from which records leave, keyed by who gets them.
 
-    def __init__(self, job: Job, level: int, index: int) -> None:
+    ``known``: what its bolts know from before this job, by task.
+    """
+
+    def __init__(self, job: Job, level: int, index: int, known: Mapping[int, bytes]) -> None:
         self._job = job
+        self._known = known
         self._level = level
         self._index = index
         self._out: list[tuple[Any, Any]] = []
@@ -112,7 +118,7 @@ class Worker:
 
     def _start(self, states: dict[int, bytes]) -> None:
         for task, bolt in self._tasks.items():
-            bolt.start(states.get(task))
+            bolt.start(states.get(task) or self._known.get(task))
         self.drain()
 
     def _work(self, record: Record) -> Iterator[Out]:
@@ -125,7 +131,7 @@ class Worker:
         bolt = self._tasks[target]
         out = self._out
         for start in range(0, len(roots), _STEP):
-            if type(bolt) is BoltTask:
+            if isinstance(bolt, BoltTask):
                 execute = bolt.execute
                 bolt.stats.received += min(_STEP, len(roots) - start)
                 for values, root in zip(rows[start : start + _STEP], roots[start : start + _STEP], strict=True):
@@ -162,8 +168,8 @@ class Worker:
             bolt.settle()
         yield from self._flush(1)
         left: dict[str, set[str]] = {}
-        if self._job.keeps_states:
-            for task, bolt in self._tasks.items():
+        for task, bolt in self._tasks.items():
+            if self._job.keeps_states or isinstance(bolt, StatefulTask):
                 payload = bolt.state()
                 if payload is not None:
                     yield self._addressed(self._record(STATE, END, 0, task, 0, payload))
@@ -268,7 +274,10 @@ class Worker:
             from spark_bridge.job.shell import ShellTask
 
             return ShellTask(plan, self._links, self._failed)
-        return BoltTask(plan, self._links, self._failed)
+        saving = self._job.saving
+        if isinstance(plan.spec.component, Stateful) and saving is not None:
+            return StatefulTask(plan, self._links, self._failed, saving)
+        return BoltTask(plan, self._links, self._failed, anchored=saving is not None)
 
     def _routes(self, task: int) -> dict[str, Any]:
         spec = self._job.topology.components[self._job.assignment[task]]

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.state.conftest import conf_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -24,6 +26,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("spark"))  # in one process: one JVM
             item.add_marker(pytest.mark.timeout(600))  # Spark starts processes, and the machine may be busy
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def durable(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, object]:
+    """A topology's conf that names a state provider."""
+    return conf_of(request.param, request, tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,33 @@
+"""What a stateful topology was before its checkpoints were added: for a runner that has another way to save states."""
+
+from __future__ import annotations
+
+from multilang.state.checkpointed import Checkpointed
+from multilang.state.names import SPOUT, STREAM, TURN
+from multilang.state.source import SourceExecutor
+from multilang.topology.model import Topology
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.topology.model import ComponentSpec
+
+
+def plain(topology: Topology) -> Topology:
+    """The topology as it was declared: the inverse of ``multilang.state.transform.stateful``. Others come back as they are."""
+    if SPOUT not in topology.components:
+        return topology
+    specs = {id: _unwrapped(spec) for id, spec in topology.components.items() if id != SPOUT}
+    return Topology(topology.name, topology.conf, specs, module=topology.module)
+
+
+def _unwrapped(spec: ComponentSpec) -> ComponentSpec:
+    twin = spec.copy()
+    wrapper = spec.component
+    if isinstance(wrapper, Checkpointed):
+        twin.component = wrapper.wrapped
+        twin.factory = wrapper._factory
+        twin.streams = wrapper.wrapped.declared_streams()
+        twin.inputs = [input_ for input_ in spec.inputs if input_.stream not in (STREAM, TURN)]
+        if isinstance(wrapper, SourceExecutor):
+            twin.kind = "spout"
+    return twin

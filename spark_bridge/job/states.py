@@ -1,0 +1,250 @@
+"""The states of a topology's stateful bolts, as the driver keeps them: where Storm's checkpoints keep them, in the same way.
+
+The namespaces, the transactions and the checkpoint spout's own entry are those of ``multilang.state``. So a topology that
+ran on Storm or on the embedded cluster goes on here from the same store, and back; and what was cut short by one is brought
+to an end by the other.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from multilang.state.admin import COORDINATOR, StoredStates
+from multilang.state.bolt import Stateful
+from multilang.state.errors import StateError
+from multilang.state.names import COMMITTED, COMMITTING, PREPARING, SPOUT, STATE_KEY, TASKS_KEY, namespace
+from multilang.state.providers import MEMORY, SQLITE
+from multilang.state.settings import CONFIG, PROVIDER
+from multilang.state.sqlite import SqliteStateProvider
+from multilang.state.steps import Steps
+from spark_bridge.job.errors import NotOnSparkError
+from spark_bridge.job.stateful import Saving, open_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from multilang.state.stored import StoredState
+    from multilang.topology.model import Topology
+    from spark_bridge.job.stateful import Rows
+
+    Where = str | os.PathLike[str] | Mapping[str, Any]
+
+QUERIES_KEY = "__queries"  # beside the checkpoint spout's state: the last batch of each streaming query that is in it
+
+
+def is_stateful(topology: Topology) -> bool:
+    """Whether its builder added checkpoints."""
+    return SPOUT in topology.components
+
+
+def conf_of(where: Where) -> dict[str, Any]:
+    """The conf entries of a place: a path of an SQLite file, ``redis://host:port/database``, or the entries themselves."""
+    if not isinstance(where, str | os.PathLike):
+        return dict(where)
+    text = os.fspath(where)
+    if not text.startswith("redis://"):
+        return {PROVIDER: "sqlite", CONFIG: {"path": os.path.abspath(os.path.expanduser(text))}}
+    url = urlsplit(text)
+    database = url.path.strip("/")
+    try:
+        if url.password or url.username or url.query or (database and not database.isdecimal()):
+            raise ValueError("its form is redis://HOST:PORT/DATABASE, and a password is in $MULTILANG_REDIS_PASSWORD")
+        pool = {"host": url.hostname or "localhost", "port": url.port or 6379, "database": int(database or 0)}
+    except ValueError as problem:
+        raise NotOnSparkError(f"state: {text.rpartition('@')[2]!r} can't be used: {problem}") from None
+    return {PROVIDER: "redis", CONFIG: {"jedisPoolConfig": pool}}
+
+
+class NoStates:
+    """A topology's bolts begin with empty states, that end with the job."""
+
+    conf: Mapping[str, Any] = {PROVIDER: MEMORY, CONFIG: None}
+    saving = Saving(0, {})
+
+
+class States:
+    """What one place has stored for ``topology``: settled, and claimed until ``close``. ``where``: None for the conf's own.
+
+    ``conf``: how a task gets at it. Raises StateError for what can't be used, NotOnSparkError for what is not this topology's.
+    """
+
+    def __init__(self, topology: Topology, where: Where | None) -> None:
+        self.topology = topology
+        self._stored = stored = StoredStates(topology, {} if where is None else conf_of(where))
+        self._provider = stored.provider
+        self._names = [
+            namespace(id, index)
+            for id, spec in topology.components.items()
+            if isinstance(getattr(spec.component, "wrapped", None), Stateful)
+            for index in range(spec.tasks)
+        ]
+        self._open: dict[str, StoredState] = {}
+        self._steps = Steps(stored.conf, COORDINATOR)
+        try:
+            stored.settle()
+            self._coordinator = open_state(self._provider, COORDINATOR)
+            self._steps.watch(self._coordinator)
+            self._check_tasks()
+        except BaseException:
+            stored.close()
+            raise
+
+    @property
+    def conf(self) -> dict[str, Any]:
+        """The entries that name this place, wherever a task runs."""
+        config = self._provider.config
+        if isinstance(self._provider, SqliteStateProvider):
+            return {PROVIDER: SQLITE, CONFIG: {**config, "path": self._provider.path}}
+        return {PROVIDER: self._stored.conf.get(PROVIDER), CONFIG: config}
+
+    @property
+    def is_local(self) -> bool:
+        """Whether nobody on another machine gets at it."""
+        return isinstance(self._provider, SqliteStateProvider)
+
+    @property
+    def txid(self) -> int:
+        """The last transaction; -1 when there was none."""
+        return (self._coordinator.get(STATE_KEY) or [-1, COMMITTED])[0]  # type: ignore[no-any-return]
+
+    @property
+    def saving(self) -> Saving:
+        """What tasks are told of the next transaction."""
+        return Saving(self.txid + 1, {name: self._state(name).store.txids()[0] for name in self._names})
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever stored."""
+        return not self._stored.namespaces() and self._coordinator.get(STATE_KEY) is None
+
+    def batch_of(self, query: str) -> int | None:
+        """The last batch of a streaming query that is in these states."""
+        return (self._coordinator.get(QUERIES_KEY) or {}).get(query)
+
+    def save(self, changes: Mapping[str, Rows], query: str | None = None, batch: int = 0) -> None:
+        """Commit what changed in the states, by namespace, and that this batch is in them: all of it, or none.
+
+        Storm's three phases. From the moment on when COMMITTING is stored, whoever comes next commits it.
+        """
+        txid = self.txid + 1
+        steps = self._steps
+        self._remember(txid, PREPARING)
+        for name in self._names:
+            state = self._traced(name, "PREPARE", txid)
+            state.store.prepare(txid, changes.get(name, ()))
+        if query is not None:
+            queries = self._coordinator.get(QUERIES_KEY) or {}
+            self._coordinator.put(QUERIES_KEY, {**queries, query: batch})
+        self._remember(txid, COMMITTING)
+        for name in self._names:
+            self._traced(name, "COMMIT", txid).store.commit(txid)
+        self._remember(txid, COMMITTED)
+        steps("done")
+
+    def fill(self, before: States | None, changes: Mapping[str, Rows]) -> None:
+        """Store what ``before`` has, with ``changes``, in this empty place: all at once, or nothing."""
+        contents: dict[str, dict[Any, Any]] = {}
+        others = [] if before is None else before._stored.namespaces()  # such as the positions of sources
+        for name in dict.fromkeys([*self._names, *others]):
+            state = open_state((before or self)._provider, name)
+            try:
+                state.lay(changes.get(name, ()))
+                contents[name] = dict(state.items())
+            finally:
+                state.close()
+        txid = 0 if before is None else before.txid + 1
+        contents[COORDINATOR] = {TASKS_KEY: self._tasks(), STATE_KEY: [txid, COMMITTED]}
+        self.close_states()
+        self._provider.replace(contents)
+
+    def items(self, component: str) -> Iterator[tuple[Any, Any]]:
+        """All keys and values of a component's tasks."""
+        for index in range(self.topology[component].tasks):
+            state = open_state(self._provider, namespace(component, index))
+            try:
+                yield from state.items()
+            finally:
+                state.close()
+
+    def describe(self) -> str:
+        """Where it is, for people."""
+        return self._provider.describe()
+
+    def close_states(self) -> None:
+        """Let go of what is stored, and keep the place claimed."""
+        for state in self._open.values():
+            state.close()
+        self._open.clear()
+
+    def close(self) -> None:
+        """Somebody else may have it."""
+        self.close_states()
+        self._coordinator.close()
+        self._stored.close()
+
+    def _state(self, name: str) -> StoredState:
+        if name not in self._open:
+            self._open[name] = open_state(self._provider, name)
+        return self._open[name]
+
+    def _traced(self, name: str, action: str, txid: int) -> StoredState:
+        state = self._state(name)
+        steps = Steps(self._stored.conf, name)
+        steps.watch(state)
+        steps.at(action, txid)
+        return state
+
+    def _remember(self, txid: int, how: str) -> None:
+        self._steps.at(how, txid)
+        self._coordinator.put(STATE_KEY, [txid, how])
+        self._coordinator.commit()
+
+    def _tasks(self) -> dict[str, int]:
+        spout: Any = self.topology.components[SPOUT].component
+        return {id: self.topology[id].tasks for id in spout.stateful}
+
+    def _check_tasks(self) -> None:
+        """As the checkpoint spout does: state that was divided among another number of tasks is refused."""
+        stored: dict[str, int] = self._coordinator.get(TASKS_KEY) or {}
+        for component, tasks in self._tasks().items():
+            before = stored.get(component, tasks)
+            if before != tasks:
+                raise NotOnSparkError(
+                    f"the state of {component!r} is that of {before} tasks, and it has {tasks} now, so that keys would be "
+                    f"looked for where they are not: multilang state reshard TOPOLOGY {component} {tasks} moves them "
+                    f"({self.describe()})"
+                )
+        self._coordinator.put(TASKS_KEY, {**stored, **self._tasks()})
+
+
+def initial_and_saved(
+    topology: Topology, initial: Where | None, save: Where | None
+) -> tuple[States | None, States | None]:
+    """The places that ``run_topology`` reads and writes: one and the same when they are."""
+    if not is_stateful(topology):
+        if initial is None and save is None:
+            return None, None
+        raise NotOnSparkError(
+            f"topology {topology.name!r} has no stateful bolt, whose state could be read or saved: leave out initial_state and save_state"
+        )
+    same = initial is not None and save is not None and conf_of(initial) == conf_of(save)
+    before = None if initial is None else States(topology, initial)
+    try:
+        if same:
+            return before, before
+        after = None if save is None else States(topology, save)
+    except BaseException:
+        if before is not None:
+            before.close()
+        raise
+    if after is not None and not after.is_empty:
+        where = after.describe()
+        for states in (before, after):
+            if states is not None:
+                states.close()
+        raise StateError(
+            f"save_state: {where} holds state already; name an empty place, or, to go on from it, give initial_state too"
+        )
+    return before, after
