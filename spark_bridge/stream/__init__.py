@@ -1,0 +1,8 @@
+"""A topology as a Structured Streaming query: each micro-batch a run of it, what stateful bolts keep committed with the batch."""
+
+from __future__ import annotations
+
+from spark_bridge.stream.progress import BatchProgress
+from spark_bridge.stream.query import TopologyQuery, stream_topology
+
+__all__ = ["BatchProgress", "TopologyQuery", "stream_topology"]

@@ -1,0 +1,118 @@
+"""What a query's checkpoint folder says of its topology, so that another topology does not go on from there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from multilang.protocol.codec import dumps, loads
+from multilang.state.bolt import Stateful
+from multilang.topology.shell import ShellComponent
+from spark_bridge.job.errors import NotOnSparkError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from multilang.topology.model import ComponentSpec, Topology
+
+FILE = "multilang-topology.json"
+
+
+def check_same(spark: SparkSession, checkpoint: str, topology: Topology, sources: Mapping[str, Iterable[str]]) -> None:
+    """Write down what the topology is, or compare it with what was written: NotOnSparkError names the first difference.
+
+    ``topology``: as it was declared. ``sources``: the columns of each. What may change is code, conf, and the number of tasks
+    of bolts without state.
+    """
+    now = _described(topology, sources)
+    place = _Place(spark, checkpoint)
+    text = place.read(FILE)
+    if text is None:
+        if place.read("metadata") is not None:
+            raise NotOnSparkError(
+                f"the checkpoint {checkpoint} is that of another query, not of a topology: name a new folder"
+            )
+        place.write(FILE, dumps(now))
+        return
+    found = next(_differences(loads(text), now), None)
+    if found is not None:
+        raise NotOnSparkError(
+            f"the checkpoint {checkpoint} is that of another topology: {found}. Its offsets and what came of them belong "
+            "together: go on with the topology as it was, or name a new folder for this one"
+        )
+
+
+def _described(topology: Topology, sources: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+    return {
+        "topology": topology.name,
+        "sources": {name: list(columns) for name, columns in sources.items()},
+        "components": {id: _of(spec) for id, spec in topology.components.items()},
+    }
+
+
+def _of(spec: ComponentSpec) -> dict[str, Any]:
+    component = spec.component
+    found: dict[str, Any] = {
+        "kind": spec.kind,
+        "streams": {name: list(stream.fields) for name, stream in spec.streams.items()},
+        "inputs": sorted([each.component, each.stream, dumps(each.grouping.to_wire())] for each in spec.inputs),
+        "stateful": isinstance(component, Stateful),
+    }
+    if not isinstance(component, ShellComponent):
+        found["class"] = type(component).__name__
+    if found["stateful"]:
+        found["tasks"] = spec.tasks
+    return found
+
+
+def _differences(then: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+    if then["topology"] != now["topology"]:
+        yield f"it was {then['topology']!r}, and this is {now['topology']!r}"
+    for what, name in (("component", "components"), ("source", "sources")):
+        for id in sorted(then[name].keys() | now[name].keys()):
+            if id not in now[name]:
+                yield f"{what} {id!r} is not there any more"
+            elif id not in then[name]:
+                yield f"{what} {id!r} was not there"
+    for id, columns in now["sources"].items():
+        if columns != then["sources"][id]:
+            yield f"the source of {id!r} had the columns {', '.join(then['sources'][id])}, and has {', '.join(columns)}"
+    for id, spec in now["components"].items():
+        before = then["components"][id]
+        for key in sorted(before.keys() | spec.keys()):
+            if before.get(key) != spec.get(key):
+                yield f"{key} of {spec['kind']} {id!r} was {before.get(key)!r}, and is {spec.get(key)!r}"
+
+
+class _Place:
+    """A folder on whatever Spark can write to, through Hadoop's own file systems."""
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        self._jvm: Any = cast("Any", spark._jvm)
+        self._path: Any = self._jvm.org.apache.hadoop.fs.Path(folder)
+        session: Any = spark._jsparkSession
+        self._system = self._path.getFileSystem(session.sessionState().newHadoopConf())
+
+    def read(self, name: str) -> str | None:
+        """A file's text; None when there is none."""
+        path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
+        if not self._system.exists(path):
+            return None
+        stream = self._system.open(path)
+        try:
+            return bytes(stream.readAllBytes()).decode("utf-8")
+        finally:
+            stream.close()
+
+    def write(self, name: str, text: str) -> None:
+        """All of a new file, or nothing."""
+        path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
+        part = self._jvm.org.apache.hadoop.fs.Path(self._path, f".{name}.part")
+        stream = self._system.create(part, True)
+        try:
+            stream.write(text.encode("utf-8"))
+        finally:
+            stream.close()
+        if not self._system.rename(part, path):
+            raise NotOnSparkError(f"{path} can't be written")

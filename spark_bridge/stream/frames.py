@@ -1,0 +1,64 @@
+"""The sources of a streaming query: one query reads them all, whatever their number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spark_bridge.job.errors import NotOnSparkError
+from spark_bridge.job.sources import columns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from multilang.topology.model import Topology
+
+_SOURCE = "source"  # the column that tells a row's source, where there are several
+
+
+class Frames:
+    """``sources``: (spout, stream) -> streaming DataFrame. ``union``: one of all rows; ``columns``: those of each source."""
+
+    def __init__(self, topology: Topology, sources: Mapping[tuple[str, str], Any]) -> None:
+        if not sources:
+            raise NotOnSparkError(f"topology {topology.name!r}: name a streaming DataFrame for each of its spouts")
+        self._keys = list(sources)
+        frames: list[DataFrame] = []
+        for (component, stream), given in sources.items():
+            fields = topology.components[component].streams[stream].fields
+            if not getattr(given, "isStreaming", False):
+                raise NotOnSparkError(
+                    f"the source of {component!r} is no streaming DataFrame: make it with spark.readStream, or run what is "
+                    "bounded with run_topology"
+                )
+            frames.append(columns_of(component, fields, given)[0])
+        self.spouts = {component for component, _ in sources}
+        self.session: SparkSession = frames[0].sparkSession
+        self.columns = {"/".join(key): frame.columns for key, frame in zip(self._keys, frames, strict=True)}
+        self.union = frames[0] if len(frames) == 1 else _union(frames)
+
+    def of(self, batch: DataFrame) -> dict[tuple[str, str], DataFrame]:
+        """A batch's rows by source."""
+        if len(self._keys) == 1:
+            return {self._keys[0]: batch}
+        return {
+            key: batch.where(batch[_SOURCE] == number).select(f"row{number}.*") for number, key in enumerate(self._keys)
+        }
+
+
+def _union(frames: list[DataFrame]) -> DataFrame:
+    """Rows of several shapes: each source has a column for its own."""
+    from pyspark.sql import functions as f
+
+    def wide(number: int, frame: DataFrame) -> DataFrame:
+        rows = [
+            f.struct(*frame.columns) if place == number else f.lit(None).cast(other.schema)
+            for place, other in enumerate(frames)
+        ]
+        return frame.select(f.lit(number).alias(_SOURCE), *(row.alias(f"row{n}") for n, row in enumerate(rows)))
+
+    union = wide(0, frames[0])
+    for number, frame in enumerate(frames[1:], 1):
+        union = union.unionAll(wide(number, frame))
+    return union

@@ -1,0 +1,218 @@
+"""A topology as a streaming query: what it counts, over restarts and replayed batches, and what is refused."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from multilang import BasicBolt, TopologyBuilder
+from multilang.local import LocalCluster
+from multilang.state import StateError
+from multilang.state.admin import StoredStates
+from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
+from spark_bridge.stream import BatchProgress, stream_topology
+from tests.servers import wait_for
+from tests.spark.job.components import Count, Rows, Split, Words
+from tests.spark.job.test_stateful import wider
+from tests.spark.stream.conftest import state_of
+from tests.state.topologies import SENTENCES, topology, words_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.spark.stream.conftest import Lines
+
+
+def sentences(first: int, end: int) -> list[str]:
+    return [SENTENCES[n % 5] for n in range(first, end)]
+
+
+def test_each_row_counts_once_over_restarts_and_repeated_batches(
+    spark: SparkSession, lines: Lines, durable, tmp_path: Path
+) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    seen: list[tuple[int, int]] = []
+    told: list[BatchProgress] = []
+
+    def start():
+        return stream_topology(
+            topology,
+            {"sentences": lines.stream(spark)},
+            checkpoint=str(checkpoint),
+            state=durable,
+            each_batch=lambda result, batch: seen.append((batch, result.acked)),
+            progress=told.append,
+        )
+
+    lines.put(sentences(0, 40))
+    lines.put(sentences(40, 70))
+    with start() as query:
+        assert query.query.name == "stateful"
+        query.process_available()
+        assert state_of(durable) == words_of(70)
+        wait_for(lambda: len(told) == 2, "Spark told of both batches")
+    # As after a crash between the state's commit and Spark's own: the batch comes again, and is in the state already.
+    os.remove(checkpoint / "commits" / "1")
+    os.remove(checkpoint / "commits" / ".1.crc")
+    lines.put(sentences(70, 100))
+    with start() as query:
+        query.process_available()
+        wait_for(lambda: len(told) == 4, "Spark told of two more")
+    assert state_of(durable) == words_of(100)
+    assert seen == [(0, 40), (1, 30), (2, 30)]
+    assert [(each.batch, each.rows, each.acked, each.failed, each.replayed, each.repeated) for each in told] == [
+        (0, 40, 40, 0, 0, False),
+        (1, 30, 30, 0, 0, False),
+        (1, 0, 0, 0, 0, True),
+        (2, 30, 30, 0, 0, False),
+    ]
+    assert all(each.seconds > 0 and (each.process_rate > 0) is not each.repeated for each in told)
+    stored = StoredStates(topology, durable)
+    assert stored.position() == (2, "COMMITTED")
+    stored.close()
+    # The embedded cluster goes on from there, and then the query from where it was.
+    with LocalCluster(mode="inprocess", conf={**durable, "test.sentences": 50}) as cluster:
+        cluster.submit(topology).wait(timeout=120)
+    lines.put(sentences(0, 10))
+    with start() as query:
+        query.process_available()
+    assert state_of(durable) == words_of(100) + words_of(50) + words_of(10)
+
+
+def test_what_does_not_belong_together_is_refused_by_name(spark: SparkSession, lines: Lines, tmp_path: Path) -> None:
+    checkpoint, place = str(tmp_path / "checkpoint"), str(tmp_path / "state")
+    lines.put(sentences(0, 5))
+    source = lines.stream(spark)
+    with stream_topology(topology, {"sentences": source}, checkpoint=checkpoint, state=place) as query:
+        query.process_available()
+        with pytest.raises(StateError, match=r"is in use by another topology or command"):
+            run_in_another_process(place)
+    with pytest.raises(NotOnSparkError, match=r"that of another topology: tasks of bolt 'count' was 2, and is 3"):
+        stream_topology(wider(), {"sentences": source}, checkpoint=checkpoint, state=place)
+    with pytest.raises(NotOnSparkError, match=r"the source of 'sentences' is no streaming DataFrame"):
+        stream_topology(topology, {"sentences": spark.createDataFrame([("a",)], ["sentence"])}, checkpoint=checkpoint)
+    with pytest.raises(NotOnSparkError, match=r"name a streaming DataFrame for each of its spouts"):
+        stream_topology(topology, {}, checkpoint=checkpoint)
+    with pytest.raises(NotOnSparkError, match=r"has no column 'sentence'"):
+        stream_topology(topology, {"sentences": lines.stream(spark, "line")}, checkpoint=checkpoint)
+    lines.put(sentences(5, 10))
+    other = stream_topology(topology, {"sentences": source}, checkpoint=checkpoint, state=str(tmp_path / "other"))
+    with pytest.raises(SparkJobError, match=r"is at batch 1, and the state in .*other has no batch of this query"):
+        other.wait()
+
+
+def run_in_another_process(place: str) -> None:
+    import subprocess
+    import sys
+
+    script = f"""
+from spark_bridge.job.states import States
+from tests.state.topologies import topology
+States(topology, {place!r})
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    raise StateError(done.stderr.strip().splitlines()[-1])
+
+
+class Joined(BasicBolt):
+    """Both sources' rows, with where they came from, and how many there were before."""
+
+    output_fields = ["component", "value", "before"]
+
+    def initialize(self, conf, context):
+        self.before = 0
+
+    def process(self, tup):
+        self.emit([tup.component, tup.values[0], self.before])
+        self.before += 1
+
+
+def test_several_sources_and_bolts_that_remember_from_batch_to_batch(
+    spark: SparkSession, tmp_path: Path, lines: Lines
+) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("words", Words)
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("joined", Joined).shuffle_grouping("words").shuffle_grouping("rows")
+    both = builder.build("joined")
+    found: dict[int, list[list[object]]] = {}
+
+    def keep(result, batch):
+        found[batch] = result.rdd("joined").collect()
+
+    frame = lines.stream(spark, "sentence")
+    other = frame.selectExpr("upper(sentence) AS key", "length(sentence) AS n")
+    lines.put(["a", "b"])
+    with stream_topology(
+        both, {"words": frame, "rows": other}, checkpoint=str(tmp_path / "c"), each_batch=keep
+    ) as query:
+        query.process_available()
+        lines.put(["c"])
+        query.process_available()
+    rows = [tuple(row) for batch in sorted(found) for row in found[batch]]
+    assert sorted(row[:2] for row in rows) == [
+        ("rows", "A"), ("rows", "B"), ("rows", "C"), ("words", "a"), ("words", "b"), ("words", "c"),
+    ]  # fmt: skip
+    assert sorted(row[2] for row in rows) == list(range(6))
+
+
+class FailsTwice(BasicBolt):
+    output_fields = ["word"]
+
+    def initialize(self, conf, context):
+        self.failures = 0
+
+    def process(self, tup):
+        if tup[0] == "bad" or (tup[0] == "slow" and self.failures < 2):
+            self.failures += 1
+            raise ValueError("not yet")
+        self.emit([tup[0]])
+
+
+def test_failed_rows_are_replayed_within_their_batch_and_told_of(
+    spark: SparkSession, lines: Lines, tmp_path: Path
+) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("words", Words)
+    builder.set_bolt("fails", FailsTwice).shuffle_grouping("words")
+    builder.set_bolt("count", Count).shuffle_grouping("fails")
+    told: list[BatchProgress] = []
+    lines.put(["good", "slow", "good", "bad"])
+    query = stream_topology(
+        builder.build("failing"),
+        {"words": lines.stream(spark)},
+        checkpoint=str(tmp_path / "c"),
+        trigger={"availableNow": True},
+        progress=told.append,
+    )
+    assert query.wait(timeout=120)
+    assert [(each.acked, each.failed, each.replayed, each.lost) for each in told] == [(3, 5, 3, 1)]
+    assert [list(each.values) for each in query.failed] == [["bad"]]
+
+
+def test_a_plain_topology_counts_as_its_job_does(spark: SparkSession, lines: Lines, tmp_path: Path) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("words", Words)
+    builder.set_bolt("split", Split, parallelism=2).shuffle_grouping("words")
+    builder.set_bolt("count", Count, parallelism=2).fields_grouping("split", "word")
+    plain = builder.build("words")
+    highest: Counter[str] = Counter()
+
+    def keep(result, _batch):
+        for row in result.dataframe("count").groupBy("word").max("count").collect():
+            highest[row[0]] = max(highest[row[0]], row[1])
+
+    lines.put(sentences(0, 30))
+    lines.put(sentences(30, 50))
+    with stream_topology(
+        plain, {"words": lines.stream(spark)}, checkpoint=str(tmp_path / "c"), each_batch=keep
+    ) as query:
+        query.process_available()
+    rdd = spark.sparkContext.parallelize(sentences(0, 50), 2)
+    with run_topology(plain, {"words": rdd}, spark) as result:
+        assert dict(result.dataframe("count").groupBy("word").max("count").collect()) == highest == words_of(50)
