@@ -8,6 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from spark_bridge.replayable import ReplayablePartitionSpout
     from spark_bridge.sources.errors import ChangedRowsError, DamagedError, SourceError, SourceUnavailable
     from spark_bridge.sources.live import RDDSource
     from spark_bridge.sources.publish import publish
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from spark_bridge.spout import PartitionSpout
 
 _HOMES = {
+    "spark_bridge.replayable": ("ReplayablePartitionSpout",),
     "spark_bridge.sources.errors": ("ChangedRowsError", "DamagedError", "SourceError", "SourceUnavailable"),
     "spark_bridge.sources.live": ("RDDSource",),
     "spark_bridge.sources.publish": ("publish",),
@@ -40,6 +42,7 @@ __all__ = [
     "Progress",
     "PublishedSource",
     "RDDSource",
+    "ReplayablePartitionSpout",
     "SQLiteStore",
     "Served",
     "ServedSource",

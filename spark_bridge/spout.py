@@ -25,11 +25,47 @@ GROUP = "multilang.source.group"
 STORE = "multilang.source.store"
 
 
-class PartitionSpout(Spout):
-    """Emits the rows of a source's partitions, which are dealt over the spout's tasks.
+class OverSource(Spout):
+    """A spout over a partition source.
 
     ``source``: a source, or the URL of one; None: the URL is in the conf, ``multilang.source``. ``fields``: the names of
     a row's values; the source's own if None, which is then asked when the topology is declared.
+    """
+
+    def __init__(self, source: PartitionSource | str | None = None, *, fields: Sequence[str] | None = None) -> None:
+        self._given = source
+        if fields is not None:
+            self.output_fields = list(fields)  # type: ignore[misc]
+
+    def declared_streams(self) -> dict[str, Stream]:
+        if self.output_fields is None:
+            if self._given is None:
+                raise ConfigError(
+                    f"{type(self).__name__}() takes its source from the conf, {SOURCE!r}; say its fields: fields=[...]"
+                )
+            source = _opened(self._given)
+            self.output_fields = list(source.fields)  # type: ignore[misc]
+            if source is not self._given:
+                source.close()
+        return super().declared_streams()
+
+    def _open(self, conf: dict[str, Any]) -> PartitionSource:
+        """The source, which the conf may name."""
+        given = self._given
+        if given is None:
+            given = conf.get(SOURCE)
+            if not isinstance(given, str) or not given:
+                raise SourceError(f"the spout has no source; put its URL into the conf as {SOURCE!r}")
+        return _opened(given)
+
+    def _check_fields(self, source: PartitionSource) -> None:
+        declared = list(self.output_fields or ())
+        if list(source.fields) != declared:
+            raise SourceError(f"the source has the fields {list(source.fields)!r}, the spout declares {declared!r}")
+
+
+class PartitionSpout(OverSource):
+    """Emits the rows of a source's partitions, which are dealt over the spout's tasks. ``source`` and ``fields``: see OverSource.
 
     A message id is "PARTITION:OFFSET". A row that failed is read again by its offset, at once the first time and then
     after ``replay_delay_secs``, doubled each time up to ``max_replay_delay_secs``; at most ``max_replays`` times (None:
@@ -62,23 +98,9 @@ class PartitionSpout(Spout):
         store: WatermarkStore | None = None,
         group: str | None = None,
     ) -> None:
-        self._given = source
+        super().__init__(source, fields=fields)
         self._store = store
         self._group = group
-        if fields is not None:
-            self.output_fields = list(fields)  # type: ignore[misc]
-
-    def declared_streams(self) -> dict[str, Stream]:
-        if self.output_fields is None:
-            if self._given is None:
-                raise ConfigError(
-                    f"{type(self).__name__}() takes its source from the conf, {SOURCE!r}; say its fields: fields=[...]"
-                )
-            source = _opened(self._given)
-            self.output_fields = list(source.fields)  # type: ignore[misc]
-            if source is not self._given:
-                source.close()
-        return super().declared_streams()
 
     def gave_up(self, tup_id: str, failures: int) -> None:
         """The row failed ``failures`` times and won't be read again; the progress goes past it."""
@@ -92,12 +114,10 @@ class PartitionSpout(Spout):
         super().initialize(conf, context)
         from spark_bridge.sources.readahead import ReadAhead
 
-        source = self._source = _opened(self._from_conf(conf) if self._given is None else self._given)
+        source = self._source = self._open(conf)
         tasks = context.tasks(context.component)
         mine = range(context.task_index, self._patiently(lambda: source.partitions), len(tasks))
-        declared = list(self.output_fields or ())
-        if list(source.fields) != declared:
-            raise SourceError(f"the source has the fields {list(source.fields)!r}, the spout declares {declared!r}")
+        self._check_fields(source)
         pending = conf.get("topology.max.spout.pending")
         self._most = min(self.max_pending, pending) if pending else self.max_pending
         self._open_store(conf, context)
@@ -249,12 +269,6 @@ class PartitionSpout(Spout):
                 news.append(Progress(each, mark, done))
         if news:
             self._reader.report(news)
-
-    def _from_conf(self, conf: dict[str, Any]) -> str:
-        url = conf.get(SOURCE)
-        if not isinstance(url, str) or not url:
-            raise SourceError(f"the spout has no source; put its URL into the conf as {SOURCE!r}")
-        return url
 
     def _open_store(self, conf: dict[str, Any], context: Context) -> None:
         from spark_bridge.sources.store import SQLiteStore

@@ -24,8 +24,8 @@ def package() -> Path:
     return Path(spec.submodule_search_locations[0]) / "data"
 
 
-def flights(spark: SparkSession, folder: Path, months: int = 12) -> DataFrame:
-    """Every flight that arrived, with its airline's and airport's names. ``folder``: where the package's file is unpacked.
+def flights(spark: SparkSession, folder: Path, months: int = 12, *, first: int = 1) -> DataFrame:
+    """Every flight of the months from ``first`` to ``months`` that arrived, with its airline's and airport's names. ``folder``: where the package's file is unpacked.
 
     Airports that the table does not have keep their code as name. The same rows in the same order each time: files are
     read in pieces, and what is joined to them is small enough for every executor to have it all.
@@ -45,7 +45,7 @@ def flights(spark: SparkSession, folder: Path, months: int = 12) -> DataFrame:
     airports = table(data / "airports.csv").select(f.col("faa").alias("dest"), f.col("name").alias("airport"))
     return (
         table(folder / "flights.csv")
-        .where(f.col("month").cast("int") <= months)
+        .where(f.col("month").cast("int").between(first, months))
         .select("carrier", "dest", f.col("arr_delay").cast("double").cast("int").alias("arr_delay"))
         .dropna(subset=["arr_delay"])  # cancelled, or gone elsewhere
         .join(f.broadcast(airlines), "carrier", "left")
