@@ -75,7 +75,12 @@ def session(
         try:
             made = builder.getOrCreate()
         except Exception as error:
-            said = "\n".join(str(error).strip().splitlines()[:3])
+            lines = [
+                line.removeprefix(": ") for line in str(error).splitlines() if not line.startswith("An error occurred")
+            ]
+            said = next((line.strip() for line in lines if line.strip()), repr(error))
+            if "stopped SparkContext" in said:  # how Spark's driver ends when it has waited for a master in vain
+                said = "no such cluster answers there, or it refused"
             raise SessionError(f"Spark can't be started on {master!r}: {said}") from error
         try:
             warm_up(made)

@@ -156,6 +156,8 @@ class KafkaServer(Server):
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
             "log.dirs": folder / "data",
             "auto.create.topics.enable": "false",
+            "broker.heartbeat.interval.ms": 200,
+            "broker.session.timeout.ms": 1000,  # one that was killed is waited for so long before it may come again
             **dict.fromkeys(
                 [
                     "offsets.topic.replication.factor",

@@ -157,11 +157,16 @@ def columns_of(component: str, fields: Sequence[str], given: Any) -> tuple[DataF
             f"the DataFrame for {component!r} has no column {missing[0]!r}; its stream's fields are "
             f"{', '.join(fields)}, its columns {', '.join(given.columns)}: rename them with withColumnRenamed"
         )
-    wanted: DataFrame = given.select(*[given[field] for field in fields])
+    wanted: DataFrame = given.select(*[given[_quoted(field)] for field in fields])
     try:
         return wanted, kinds_of(wanted.schema)
     except SourceError as error:
         raise NotOnSparkError(f"the DataFrame for {component!r}: {error}") from error
+
+
+def _quoted(column: str) -> str:
+    """A column's name as Spark takes it for nothing else, such as a part of a struct."""
+    return f"`{column.replace('`', '``')}`"
 
 
 def check_sources(topology: Topology, sources: Mapping[Any, Any]) -> dict[tuple[str, str], Any]:
@@ -182,6 +187,10 @@ def check_sources(topology: Topology, sources: Mapping[Any, Any]) -> dict[tuple[
             raise NotOnSparkError(
                 f"sources: spout {component!r} has no stream {stream!r}; name one by ({component!r}, stream): "
                 f"{did_you_mean(stream, spec.streams)}"
+            )
+        if (component, stream) in found:
+            raise NotOnSparkError(
+                f"sources: stream {stream!r} of {component!r} has two sources; union() makes one of them"
             )
         found[component, stream] = given
     return found

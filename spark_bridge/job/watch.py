@@ -36,13 +36,12 @@ class Progress:
 
 def collected(rdd: RDD[Any], sizes: list[int], tell: Callable[[int, int], None] | None) -> list[Any]:
     """``rdd.collect()``. ``sizes``: tasks of each stage; ``tell``: called now and then with tasks done and tasks in all."""
-    sc = rdd.context
+    return _collected(rdd) if tell is None else _watched(rdd, rdd.context, sizes, tell)
+
+
+def _collected(rdd: RDD[Any]) -> list[Any]:
     try:
-        if tell is None:
-            return rdd.collect()
-        return _watched(rdd, sc, sizes, tell)
-    except SparkJobError:
-        raise
+        return rdd.collect()
     except Exception as error:
         raise readable(error) from error
 
@@ -57,7 +56,7 @@ def _watched(rdd: RDD[Any], sc: SparkContext, sizes: list[int], tell: Callable[[
     def work() -> None:
         try:
             sc.setJobGroup(group, "multilang: a round of a topology")
-            answer.append(rdd.collect())
+            answer.append(_collected(rdd))
         except Exception as error:  # noqa: BLE001  # raised again below, in the caller's thread
             answer.append(error)
         finally:

@@ -51,17 +51,19 @@ def publish(
         if not overwrite:
             raise SourceError(f"something is published at {url} already; publish elsewhere, or say overwrite=True")
         before = manifest_of(folder)
-    folder.fs.makedirs(folder.path, exist_ok=True)
+    try:
+        folder.fs.makedirs(folder.path, exist_ok=True)
+    except OSError as error:
+        raise SourceError(f"{url} can't be made a folder: {error}") from None
     name = uuid.uuid4().hex
     try:
         if kinds is None:
             write = _RowsWritten(url, name, group_rows, RowText(names, None))
             told = rdd.mapPartitionsWithIndex(write).collect()
         else:
-            frame = cast("DataFrame", rows)
-            if fields is not None:
-                frame = frame.toDF(*names)
-            table = frame.mapInArrow(_BatchesWritten(url, name, group_rows), _TOLD)
+            # mapInArrow looks its columns up by name, and finds none that has a dot in it
+            frame = cast("DataFrame", rows).toDF(*[f"c{number}" for number in range(len(names))])
+            table = frame.mapInArrow(_BatchesWritten(url, name, group_rows, names), _TOLD)
             told = [tuple(row) for row in table.collect()]
     except Exception as error:
         _sweep(folder, name, keep=())
@@ -136,10 +138,11 @@ class _RowsWritten:
 class _BatchesWritten:
     """Writes a partition of a DataFrame, which comes as Arrow batches; an empty one may not come at all."""
 
-    def __init__(self, url: str, name: str, group_rows: int) -> None:
+    def __init__(self, url: str, name: str, group_rows: int, fields: Sequence[str]) -> None:
         self._url = url
         self._name = name
         self._group_rows = group_rows
+        self._fields = list(fields)
 
     def __call__(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         import pyarrow
@@ -172,10 +175,10 @@ class _BatchesWritten:
                 count += part.num_rows
                 at += part.num_rows
                 if count == self._group_rows:
-                    yield pyarrow.Table.from_batches(waiting)
+                    yield pyarrow.Table.from_batches(waiting).rename_columns(self._fields)
                     waiting, count = [], 0
         if waiting:
-            yield pyarrow.Table.from_batches(waiting)
+            yield pyarrow.Table.from_batches(waiting).rename_columns(self._fields)
 
 
 def _written(url: str, name: str, partition: int, groups: Iterator[pyarrow.Table]) -> list[tuple[Any, ...]]:

@@ -7,7 +7,7 @@ import secrets
 import socket
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING
@@ -228,14 +228,19 @@ class Served:
     def _block(self, channel: Channel, partition: int, index: int) -> Block | None:
         if index < 0:
             raise ValueError(f"no block {index}")
-        future = self._workers.submit(self.rdd_source.block, partition, index)
-        while True:
-            try:
-                return future.result(_STILL_SECS)
-            except NotYet:
-                if future.done():
-                    return future.result()
-                channel.send({"wait": True})
+        try:
+            future = self._workers.submit(self.rdd_source.block, partition, index)
+            while True:
+                try:
+                    return future.result(_STILL_SECS)
+                except NotYet:
+                    if future.done():
+                        return future.result()
+                    channel.send({"wait": True})
+        except (CancelledError, RuntimeError):
+            if not self._closed:
+                raise
+            raise SourceUnavailable(f"{self.url} was closed") from None
 
     def _note(self, progress: list[list[Any]]) -> None:
         for partition, watermark, done in progress:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for server in ("zookeeper", "kafka"):
-            if server in getattr(item, "fixturenames", ()):
+            if server in getattr(item, "fixturenames", ()) or f"[{server}" in item.name:
                 item.add_marker(pytest.mark.xdist_group(server))  # in one process: one server
                 item.add_marker(pytest.mark.timeout(600))  # the first may fetch it
 

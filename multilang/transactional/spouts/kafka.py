@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-PATIENCE_SECS = 10.0  # for brokers that don't answer
+PATIENCE_SECS = 5.0  # for brokers that don't answer
 REFRESH_SECS = 10.0  # until the topic is asked for further partitions
 PARTS = ("key", "offset", "partition", "timestamp", "value")
 

@@ -72,8 +72,12 @@ class RedisSource(Source):
         self._fields = [field.encode() for field in fields]
         self._where = place(settings)
         self._client = connect(settings, "a spout of Redis Streams", patience)
-        with explained(self._where):
-            missing = [name for name in streams if self._client.type(name) != b"stream"]
+        try:
+            with explained(self._where):
+                missing = [name for name in streams if self._client.type(name) != b"stream"]
+        except StateError:
+            self._client.close()
+            raise
         if missing:
             self._client.close()
             raise ConfigError(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Rows: TypeAlias = Sequence[Sequence[Any]]
 
 IDLE_SECS = 0.05  # until a source that had nothing new is asked again
-REST_SECS = 2.0  # until a partition that could not be read is tried again, since trying may take long
+REST = 2.0  # times as long as a try took that failed, until the partition is tried again
 _TRUST = 10  # transactions that begin without asking again, where there was more
 
 log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
 
     def __init__(self, source: Source, conf: dict[str, Any], waits: bool) -> None:
         self._source = source
-        self._reader = _Reader(source)
+        self._reader = _Reader(source, 1, 0.0 if waits else REST)
         self._waits = waits
         self._state = open_state(conf)
         self._trusted = 0
@@ -177,7 +177,7 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
 class _Emitter(PartitionedEmitter):
     def __init__(self, source: Source, take: int) -> None:
         self._source = source
-        self._reader = _Reader(source, take)
+        self._reader = _Reader(source, take, 0.0)
 
     def close(self) -> None:
         self._source.close()
@@ -205,7 +205,7 @@ class _Emitter(PartitionedEmitter):
 class _OpaqueEmitter(OpaqueEmitter):
     def __init__(self, source: Source, take: int) -> None:
         self._source = source
-        self._reader = _Reader(source, take)
+        self._reader = _Reader(source, take, REST)
         self._told: dict[int, str] = {}
 
     def close(self) -> None:
@@ -230,11 +230,12 @@ class _OpaqueEmitter(OpaqueEmitter):
 
 
 class _Reader:
-    """Reads by what is known of batches. A partition that could not be read is left alone for a moment."""
+    """Reads by what is known of batches. ``rest``: see REST; 0 where everything waits for the partition anyway."""
 
-    def __init__(self, source: Source, take: int = 1) -> None:
+    def __init__(self, source: Source, take: int, rest: float) -> None:
         self._source = source
         self._take = take
+        self._rest = rest
         self._resting: dict[int, tuple[float, SourceError]] = {}
 
     def read(self, partition: int, last: Any) -> tuple[Rows, dict[str, Any]]:
@@ -268,13 +269,15 @@ class _Reader:
 
     @contextmanager
     def _tried(self, partition: int) -> Iterator[None]:
+        begin = monotonic()
         until, problem = self._resting.get(partition, (0.0, None))
-        if problem is not None and monotonic() < until:
+        if problem is not None and begin < until:
             raise problem
         try:
             yield
         except SourceError as problem:
-            self._resting[partition] = (monotonic() + REST_SECS, problem)
+            now = monotonic()
+            self._resting[partition] = (now + self._rest * (now - begin), problem)
             raise
         self._resting.pop(partition, None)
 

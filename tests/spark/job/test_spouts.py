@@ -88,6 +88,8 @@ def test_what_spark_cannot_express_is_refused_by_name(spark: SparkSession) -> No
         run_topology(topology, {"rows": [1], "other": rdd}, spark)
     with pytest.raises(NotOnSparkError, match=r"outputs: there is no stream 'b'"):
         run_topology(topology, {"rows": rdd, "other": rdd}, spark, outputs=["b"])
+    with pytest.raises(NotOnSparkError, match=r"stream 'default' of 'rows' has two sources"):
+        run_topology(topology, {"rows": rdd, ("rows", "default"): rdd, "other": rdd}, spark)
     with pytest.raises(NotOnSparkError, match=r"max_replays is -1"):
         run_topology(topology, {"rows": rdd, "other": rdd}, spark, max_replays=-1)
 
@@ -112,3 +114,16 @@ def test_stateful_bolts_are_refused(spark: SparkSession) -> None:
     builder.set_bolt("kept", Kept()).shuffle_grouping("rows")
     with pytest.raises(NotOnSparkError, match=r"bolt 'kept' runs inside a .*run the topology on the embedded cluster"):
         run_topology(builder.build("stateful"), {"rows": spark.sparkContext.parallelize([("a", 1)], 1)}, spark)
+
+
+def test_what_the_progress_callback_raises_is_raised(spark: SparkSession) -> None:
+    def progress(_: object) -> None:
+        raise KeyError("mine")
+
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("seen", Seen).shuffle_grouping("rows")
+    with pytest.raises(KeyError, match="mine"):
+        run_topology(
+            builder.build("told"), {"rows": spark.sparkContext.parallelize([("a", 1)], 1)}, spark, progress=progress
+        )

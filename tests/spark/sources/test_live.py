@@ -37,7 +37,7 @@ def test_rows_are_read_by_offset_in_any_order(spark: SparkSession, persist: bool
         assert all_rows(source, partition) == [[n] for n in numbers]
         assert not source.read(partition, len(numbers), 5)
     for offset in random.Random(1).sample(range(333), 20):
-        assert source.read(1, offset, 1) == [[333 + offset]]
+        assert source.read(1, offset, 1) == [(333 + offset,)]
     source.close()
 
 
@@ -131,7 +131,7 @@ def test_blocks_that_were_evicted_are_computed_again_and_are_the_same(spark: Spa
     before = [all_rows(source, partition) for partition in range(2)]
     source._blocks.unpersist(blocking=True)  # what an executor that is lost takes with it
     assert [all_rows(source, partition) for partition in range(2)] == before
-    assert source.read(1, 77, 1) == [[577]]
+    assert source.read(1, 77, 1) == [(577,)]
     source.close()
 
 

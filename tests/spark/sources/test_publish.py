@@ -224,6 +224,16 @@ def test_each_row_goes_through_an_embedded_cluster(numbers: str) -> None:
     assert sorted(got) == [(n, f"row {n}") for n in range(3000)]
 
 
+def test_columns_may_have_any_name_and_a_folder_must_be_one(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.range(3, numPartitions=1).selectExpr("id AS `a.b`", "id + 1 AS `c``d e`")
+    source = publish(frame, str(tmp_path / "dots"))
+    assert source.fields == ("a.b", "c`d e")
+    assert list(source.read(0, 0, 3)) == [(0, 1), (1, 2), (2, 3)]
+    (tmp_path / "file").touch()
+    with pytest.raises(SourceError, match="can't be made a folder"):
+        publish(frame, str(tmp_path / "file"))
+
+
 def test_a_url_of_an_unknown_kind_is_refused() -> None:
     with pytest.raises(SourceError, match="can't be opened"):
         PublishedSource("nowhere://x").read(0, 0, 1)

@@ -65,7 +65,7 @@ def test_a_secret_is_made_for_the_processes_that_are_started_here(
     monkeypatch.setenv("MULTILANG_SOURCE_SECRET", "")
     with serve(spark.sparkContext.parallelize([1], 1)) as served:
         assert len(os.environ["MULTILANG_SOURCE_SECRET"]) == 64
-        assert served.source.read(0, 0, 1) == [[1]]
+        assert served.source.read(0, 0, 1) == [(1,)]
 
 
 def test_the_wrong_secret_is_refused_and_the_right_one_served_still(
@@ -75,7 +75,7 @@ def test_the_wrong_secret_is_refused_and_the_right_one_served_still(
     with pytest.raises(SourceError, match="do not have the same secret"):
         served.source.read(0, 0, 1)
     monkeypatch.setenv("MULTILANG_SOURCE_SECRET", SECRET)
-    assert served.source.read(0, 0, 1) == [[0]]
+    assert served.source.read(0, 0, 1) == [(0,)]
 
 
 @pytest.mark.parametrize(("secret", "said"), [(None, "has no secret"), ("short", "has 5 characters only")])
@@ -120,7 +120,7 @@ def test_a_client_of_another_kind_is_hung_up_on(served: Served, noise: bytes) ->
         stranger.sendall(noise)
         while stranger.recv(4096):
             pass  # its challenge; then the end
-    assert served.source.read(0, 0, 1) == [[0]]
+    assert served.source.read(0, 0, 1) == [(0,)]
 
 
 def test_a_client_that_never_reads_is_hung_up_on_and_holds_nobody_up(served: Served) -> None:
@@ -130,7 +130,7 @@ def test_a_client_that_never_reads_is_hung_up_on_and_holds_nobody_up(served: Ser
             silent.send({"op": "block", "partition": 0, "index": 0})
         except SourceUnavailable:
             break  # already
-    assert served.source.read(1, 0, 1) == [[6666]]
+    assert served.source.read(1, 0, 1) == [(6666,)]
     until(lambda: len(served._channels) <= 1, "it is hung up on")
     silent.release()
 

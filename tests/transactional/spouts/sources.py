@@ -37,6 +37,9 @@ class Filled:
     def opaque(self, take: int) -> SourceSpout:
         raise NotImplementedError
 
+    def close(self) -> None:
+        pass
+
 
 class FilledFiles(Filled):
     def __init__(self, folder: Path) -> None:
@@ -106,6 +109,9 @@ class FilledRedis(Filled):
 
     def opaque(self, take: int) -> SourceSpout:
         return OpaqueTransactionalRedisSpout(self.names, ["word"], take, port=self.port)
+
+    def close(self) -> None:
+        self.client.close()
 
 
 class FilledKafka(Filled):

@@ -89,8 +89,7 @@ def test_a_file_that_shrank_is_told_and_nothing_is_emitted(source):
     assert rows.words == []
 
 
-def test_a_file_that_vanished_is_told_and_read_on_when_it_is_back(source, monkeypatch):
-    monkeypatch.setattr("multilang.transactional.spouts.source.REST_SECS", 0)
+def test_a_file_that_vanished_is_told_and_read_on_when_it_is_back(source):
     source.add(0, ["moon"])
     reader = opened(source.spout(take=10))
     reader.new(0)
@@ -105,8 +104,7 @@ def test_a_file_that_vanished_is_told_and_read_on_when_it_is_back(source, monkey
     assert reader.new(0) == ["sun"]
 
 
-def test_an_opaque_spout_leaves_a_file_out_tells_so_once_and_reads_on_when_it_is_back(source, monkeypatch):
-    monkeypatch.setattr("multilang.transactional.spouts.source.REST_SECS", 0)
+def test_an_opaque_spout_leaves_a_file_out_tells_so_once_and_reads_on_when_it_is_back(source):
     source.add(0, ["moon"])
     reader = opened(source.opaque(take=10))
     reader.new(0)
@@ -130,3 +128,24 @@ def test_what_is_no_text_is_told_with_its_place_unless_it_is_to_be_read_over(sou
         opened(source.spout(take=10)).new(0)
     assert opened(TransactionalFileSpout(source.folder, errors="replace")).new(0) == ["moon", "�"]
     assert opened(TransactionalFileSpout(source.folder, encoding="latin-1")).new(0) == ["moon", "ÿ"]
+
+
+def test_a_partition_whose_reading_takes_long_to_fail_is_left_out_for_longer_without_a_try(source, monkeypatch):
+    """Otherwise it would hold up the others at each batch."""
+    from multilang.transactional.spouts import files
+
+    now = [100.0]
+    monkeypatch.setattr("multilang.transactional.spouts.source.monotonic", lambda: now[0])
+    tries = []
+
+    def slow(self, partition, position):
+        tries.append(now[0])
+        now[0] += 5
+        raise files.SourceError("it does not answer")
+
+    monkeypatch.setattr(files.FileSource, "_at", slow)
+    reader = opened(source.opaque(take=10))
+    for _ in range(30):
+        assert reader.new(0) == []
+        now[0] += 1
+    assert tries == [100.0, 115.0, 130.0]

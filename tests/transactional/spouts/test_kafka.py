@@ -107,7 +107,6 @@ def test_what_a_producers_transaction_did_not_commit_is_not_read(source, kafka):
 
 def test_a_broker_that_is_killed_is_told_and_read_on_when_it_is_back(tmp_path, kafka, monkeypatch):
     monkeypatch.setattr(module, "PATIENCE_SECS", 2.0)
-    monkeypatch.setattr("multilang.transactional.spouts.source.REST_SECS", 0)
     server = KafkaServer(tmp_path)
     server.start()
     try:

@@ -45,6 +45,7 @@ def run(server, source, spout, found, conf):
         running.wait(timeout=LIMIT)
     assert found.multi_get(WORDS) == counts
     found.close()
+    source.close()
 
 
 @pytest.mark.parametrize("kind", ["idempotent", "opaque"])

@@ -16,7 +16,9 @@ from tests.transactional.spouts.test_sources import Reader
 
 @pytest.fixture
 def source(redis):
-    return FilledRedis(redis.port)
+    found = FilledRedis(redis.port)
+    yield found
+    found.close()
 
 
 def test_a_redis_that_is_killed_and_started_again_is_waited_for(tmp_path, redis_server):
@@ -36,6 +38,7 @@ def test_a_redis_that_is_killed_and_started_again_is_waited_for(tmp_path, redis_
         finally:
             restarter.join()
         reader.emitter.close()
+        source.close()
     finally:
         server.kill()
 
@@ -93,5 +96,7 @@ def test_a_stream_that_was_deleted_and_made_anew_is_told(source):
 
 def test_what_is_no_text_is_told_with_its_place(source):
     source.client.xadd(source.names[0], {"word": b"\xff"}, id="5-5")
+    reader = Reader(source.spout(take=5))
     with pytest.raises(ReportedFailedException, match=r"entry 5-5 of stream 'words-0' .* is no UTF-8"):
-        Reader(source.spout(take=5)).new(0)
+        reader.new(0)
+    reader.emitter.close()

@@ -1,0 +1,125 @@
+"""Transactions in an SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from multilang.component.errors import ConfigError
+from multilang.state import StateError
+from multilang.transactional.stores import open_state, sqlite
+from multilang.transactional.stores.sqlite import SqliteTransactionalState
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def conf(tmp_path):
+    return {sqlite.PATH: str(tmp_path / "deep" / "transactions.sqlite"), "multilang.parent": "local"}
+
+
+@pytest.fixture
+def opened(conf):
+    states = []
+
+    def make(id="words"):
+        states.append(open_state({**conf, "topology.transactional.id": id}))
+        return states[-1]
+
+    yield make
+    for each in states:
+        each.close()
+
+
+def test_what_is_set_is_found_by_another_task_and_what_is_missing_is_none(opened):
+    state, another = opened(), opened()
+    assert isinstance(state, SqliteTransactionalState)
+    assert state.get_data("user/0/1") is None
+    assert state.list("user") == []
+    state.delete("user/0/1")
+    for txid in (1, 2, 10):
+        state.set_data(f"user/0/{txid}", {"to": txid})
+    state.set_data("user/0/2", [2, None, "é"])
+    state.set_data("user/10/2", None)
+    assert another.get_data("user/0/2") == [2, None, "é"]
+    assert sorted(another.list("user/0")) == ["1", "10", "2"]
+    assert sorted(another.list("user")) == ["0", "10"]
+    assert another.list("use") == []
+
+
+def test_what_is_deleted_is_gone_for_its_task_at_once_and_for_others_with_the_next_write(opened):
+    state, another = opened(), opened()
+    state.set_data("user/0/1", 1)
+    state.set_data("user/0/2", 2)
+    state.delete("user/0/1")
+    assert state.list("user/0") == ["2"]
+    state.delete("user/0/2")
+    state.set_data("user/0/3", 3)
+    assert another.list("user/0") == ["3"]
+    state.delete("user/0/3")
+    state.close()
+    assert another.list("user/0") == []
+
+
+def test_ids_are_apart_in_one_file(opened):
+    one, other = opened("one"), opened("one more")
+    one.set_data("coordinator/currtx", 7)
+    assert other.get_data("coordinator/currtx") is None
+    assert other.list("coordinator") == []
+
+
+KILLED = """
+import os, sys
+from multilang.transactional.stores.sqlite import PATH, SqliteTransactionalState
+state = SqliteTransactionalState({PATH: sys.argv[1]}, "words")
+for txid in range(100):
+    state.set_data("coordinator/currtx", txid)
+    state.delete(f"coordinator/meta/{txid - 1}")
+    state.set_data(f"coordinator/meta/{txid}", txid)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_what_was_set_is_there_after_a_kill(conf, opened):
+    killed = subprocess.run([sys.executable, "-c", KILLED, conf[sqlite.PATH]], cwd=ROOT)
+    assert killed.returncode == -9
+    state = opened()
+    assert state.get_data("coordinator/currtx") == 99
+    assert state.list("coordinator/meta") == ["99"]
+
+
+CLAIMS = """
+import sys
+from multilang.transactional.stores.sqlite import PATH, SqliteTransactionalState
+SqliteTransactionalState({PATH: sys.argv[1]}, "words").claim()
+"""
+
+
+def test_a_second_topology_of_the_same_file_is_refused_and_one_that_is_started_again_is_not(conf, opened, monkeypatch):
+    state = opened()
+    state.claim()
+    other = subprocess.run([sys.executable, "-c", CLAIMS, conf[sqlite.PATH]], cwd=ROOT, capture_output=True, text=True)
+    assert "is in use by another topology" in other.stderr
+    opened().claim()  # the coordinator's task was started again in this process
+
+
+def test_the_default_is_a_file_of_the_ids_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path))
+    state = open_state({"multilang.parent": "local", "topology.transactional.id": "words"})
+    state.close()
+    assert Path(state.path) == tmp_path / "transactional" / "words.sqlite"
+
+
+def test_a_file_of_something_else_is_refused_and_a_wrong_path_is_named(tmp_path):
+    path = tmp_path / "other.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE nodes (path, value)")
+    connection.close()
+    with pytest.raises(StateError, match="no file of transactions"):
+        SqliteTransactionalState({sqlite.PATH: str(path)}, "words")
+    with pytest.raises(ConfigError, match="name a file"):
+        SqliteTransactionalState({sqlite.PATH: 7}, "words")
