@@ -130,7 +130,7 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
         self._state = open_state(conf)
         self._trusted = 0
         self._ask_at = float("-inf")
-        self._told = ""
+        self._told: set[str] = set()
 
     def is_ready(self) -> bool:
         if self._trusted > 0:
@@ -138,7 +138,7 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
             return True
         if monotonic() < self._ask_at:
             return False
-        if self._has_more(last_metadata(self._state)):
+        if self._more(last_metadata(self._state)):
             self._trusted = _TRUST - 1
             return True
         self._ask_at = monotonic() + IDLE_SECS
@@ -148,30 +148,39 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
         return _count(self._source)
 
     def exhausted(self, metadata: Mapping[int, Any]) -> bool:
-        return not self._has_more(metadata)
+        return self._more(metadata) is False
 
     def close(self) -> None:
         self._state.close()
         self._source.close()
 
-    def _has_more(self, metadata: Mapping[int, Any]) -> bool:
+    def _more(self, metadata: Mapping[int, Any]) -> bool | None:
+        """Whether there is anything to be read behind these batches; None: that can't be told now."""
         try:
             self._source.discover()
             partitions = self._source.num_partitions()
         except SourceError as problem:
-            if str(problem) != self._told:
-                log.warning("%s", problem)
-            self._told = str(problem)
-            return False
-        self._told = ""
+            self._tell(problem)
+            return None
+        more: bool | None = False
         for partition in range(partitions):
             try:
                 if self._reader.has_more(partition, metadata.get(partition)):
                     return True
-            except SourceError:  # which the emitter will meet, and report
-                if self._waits:
+            except SourceError as problem:
+                if self._waits:  # the emitter will meet it, and report it
                     return True
-        return False
+                self._tell(problem)
+                more = None
+        if more is False:
+            self._told.clear()
+        return more
+
+    def _tell(self, problem: SourceError) -> None:
+        """Once: it is met again and again, until it is over."""
+        if str(problem) not in self._told:
+            self._told.add(str(problem))
+            log.warning("%s", problem)
 
 
 class _Emitter(PartitionedEmitter):

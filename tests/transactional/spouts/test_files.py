@@ -122,6 +122,26 @@ def test_an_opaque_spout_leaves_a_file_out_tells_so_once_and_reads_on_when_it_is
     assert reader.new(0, rows) == ["sun"]
 
 
+@pytest.mark.parametrize("kind", ["spout", "opaque"])
+def test_a_file_that_can_not_be_read_is_not_taken_for_one_that_is_at_its_end(source, kind, tmp_path, caplog):
+    source.add(0, ["moon"])
+    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions"), "topology.transactional.id": "x"}
+    conf["multilang.parent"] = "local"
+    coordinator = getattr(source, kind)(take=10).get_coordinator(conf, None)
+    ended = {0: {"from": 0, "to": 5, "rows": 1}}
+    assert not coordinator.exhausted({})
+    assert coordinator.exhausted(ended)
+    file = source.folder / "0.txt"
+    file.rename(source.folder / "elsewhere")
+    for _ in range(3):
+        assert not coordinator.exhausted(ended)
+    # The idempotent spout begins a batch all the same, whose emitter reports it.
+    assert len(caplog.messages) == (kind == "opaque")
+    (source.folder / "elsewhere").rename(file)
+    assert coordinator.exhausted(ended)
+    coordinator.close()
+
+
 def test_what_is_no_text_is_told_with_its_place_unless_it_is_to_be_read_over(source):
     (source.folder / "0.txt").write_bytes(b"moon\n\xff\n")
     with pytest.raises(ReportedFailedException, match=r"0\.txt: the line at byte 5 is no utf-8.*errors=\"replace\""):
