@@ -45,7 +45,7 @@ FILES = {"drpc.thrift", "nimbus.log", "nimbus.thrift", "storm.yaml"}
 
 def is_module(name: str) -> bool:
     path = ROOT / name.replace(".", "/")
-    return path.is_dir() or path.with_suffix(".py").is_file()
+    return path.is_dir() or path.with_suffix(".py").is_file() or path.parent.with_suffix(".py").is_file()
 
 
 def test_every_key_that_the_code_reads_is_in_the_table_of_configuration() -> None:
