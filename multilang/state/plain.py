@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def plain(topology: Topology) -> Topology:
-    """The topology as it was declared: the inverse of ``multilang.state.transform.stateful``. Others come back as they are."""
+    """The topology as it was declared: the inverse of ``stateful`` in multilang.state.transform. Others come back as they are."""
     if SPOUT not in topology.components:
         return topology
     specs = {id: _unwrapped(spec) for id, spec in topology.components.items() if id != SPOUT}
