@@ -17,6 +17,7 @@ from multilang.cli.report import Outcome, write_json, write_tables
 from multilang.cli.view import PLAIN_EVERY, console
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps
+from multilang.state.errors import StateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,6 +88,12 @@ def _pairs(what: str) -> Any:
 @click.option(
     "--max-replays", type=click.IntRange(min=0), default=3, show_default=True, help="Further rounds for what failed."
 )
+@click.option("--stream", is_flag=True, help="As a streaming query: each source is a folder that files come into.")
+@click.option("--checkpoint", metavar="DIR", help="With --stream: what is read is written down there.")
+@click.option(
+    "--state", metavar="PLACE", help="With --stream: where states are, an SQLite file or redis://HOST:PORT/DATABASE."
+)
+@click.option("--once", is_flag=True, help="With --stream: end when what is there is read.")
 @click.option("-c", "--conf", multiple=True, metavar="KEY=VALUE", callback=conf_entries, help="A conf entry.")
 @click.option(
     "--spark-conf", multiple=True, metavar="KEY=VALUE", callback=_pairs("KEY=VALUE"), help="A property of Spark's."
@@ -107,7 +114,7 @@ def spark(**options: Any) -> int:
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
     try:
         return _run(**options)
-    except (ConfigError, ValueError) as error:
+    except (ConfigError, StateError, ValueError) as error:
         raise SparkFault(str(error)) from error
 
 
@@ -127,13 +134,26 @@ def _run(
     seed: int,
     as_json: bool,
     quiet: bool,
+    stream: bool,
+    checkpoint: str | None,
+    state: str | None,
+    once: bool,
 ) -> int:
     loaded = load(topology)
+    if stream and checkpoint is None:
+        raise SparkFault(
+            "--stream: what is read is written down in a folder, so that nothing counts twice; add --checkpoint DIR"
+        )
+    if stream and limits:
+        raise SparkFault("--limit: a streaming query runs no spout; give each a source")
+    if not stream and (checkpoint or state or once):
+        raise SparkFault("--checkpoint, --state and --once are for --stream")
     bounds = {name: _number(name, text) for name, text in limits.items()}
     for name, file in sources.items():
-        _check_source(loaded, name, file)
+        if not (stream and "*" in file):
+            _check_source(loaded, name, file)
     if output is not None:
-        _check_output(output, overwrite)
+        _check_output(output, overwrite or stream)
     try:
         from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
         from spark_bridge.job.watch import SPARK_ERRORS, readable
@@ -145,6 +165,29 @@ def _run(
         ) from error
     kept = [(name, stream) if slash else name for name, slash, stream in (each.partition("/") for each in keep)]
     try:
+        if stream:
+            from multilang.cli.spark_stream import run_stream, streaming, writer
+            from spark_bridge.stream import stream_topology
+
+            with session(master, loaded.name, spark_conf) as spark:
+                return run_stream(
+                    lambda tell: stream_topology(
+                        loaded,
+                        {name: streaming(spark, loaded, name, file) for name, file in sources.items()},
+                        checkpoint=str(checkpoint),
+                        state=state,
+                        conf=conf,
+                        outputs=kept or (None if output is not None else []),
+                        each_batch=None if output is None else writer(output, form),
+                        trigger={"availableNow": True} if once else None,
+                        max_replays=max_replays,
+                        seed=seed,
+                        progress=tell,
+                    ),
+                    loaded.name,
+                    as_json=as_json,
+                    quiet=quiet,
+                )
         with (
             session(master, loaded.name, spark_conf) as spark,
             _Shown(loaded.name, quiet) as shown,
@@ -225,12 +268,17 @@ def _write(result: JobResult, output: Path, form: str) -> None:
         if folder.exists():
             shutil.rmtree(folder)
         place = f"file://{folder.resolve()}"
-        if form == "json":
-            fields = result.topology.components[component].streams[stream].fields
-            result.rdd(component, stream).map(_line(fields)).saveAsTextFile(place)
-        else:
-            writer = result.dataframe(component, stream).write
-            (writer.option("header", True) if form == "csv" else writer).format(form).save(place)
+        write_stream(result, component, stream, place, form)
+
+
+def write_stream(result: JobResult, component: str, stream: str, place: str, form: str) -> None:
+    """Write one output stream to a URL where there is nothing yet."""
+    if form == "json":
+        fields = result.topology.components[component].streams[stream].fields
+        result.rdd(component, stream).map(_line(fields)).saveAsTextFile(place)
+    else:
+        writer = result.dataframe(component, stream).write
+        (writer.option("header", True) if form == "csv" else writer).format(form).save(place)
 
 
 def _line(fields: Sequence[str]) -> Callable[[list[Any]], str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import COMMAND, ROOT
+from tests.spark.stream.conftest import state_of
 
 SENTENCES = ["the cow jumped over the moon", "an apple a day", "the moon"] * 30
 COUNTS = Counter(word for sentence in SENTENCES for word in sentence.split())
@@ -99,3 +100,31 @@ def test_mistakes_are_named(text: Path, arguments: list[str], said: str) -> None
     assert shown.returncode == 2, shown.stderr
     assert said in shown.stderr
     assert "Traceback" not in shown.stderr
+
+
+def test_it_streams_what_comes_into_a_folder_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    arguments = ("--source", f"sentences={folder}", "--master", "local[2]", "--checkpoint", tmp_path / "checkpoint")
+    arguments += ("--state", tmp_path / "state", "--output", tmp_path / "out", "--stream", "--once", "--json")
+    for number, batch in enumerate((SENTENCES[:60], SENTENCES[60:])):
+        (folder / f"{number}.txt").write_text("".join(f"{line}\n" for line in batch))
+        shown = multilang("spark", "examples/stateful_word_count.py", *arguments)
+        assert shown.returncode == 0, shown.stderr
+        [told] = map(json.loads, shown.stdout.splitlines())
+        assert (told["batch"], told["rows"], told["acked"], told["lost"]) == (number, len(batch), len(batch), 0)
+        assert f"batch {number}: {len(batch)} rows in" in shown.stderr
+    assert state_of(tmp_path / "state") == COUNTS
+    last = [
+        line
+        for file in (tmp_path / "out" / "count" / "batch=000001").glob("part-*")
+        for line in file.read_text().splitlines()
+    ]
+    assert len(last) == sum(len(sentence.split()) for sentence in SENTENCES[60:])
+
+
+def test_options_of_streaming_queries_are_told_apart() -> None:
+    alone = multilang("spark", "examples/word_count.py", "--stream")
+    assert (alone.returncode, "add --checkpoint DIR" in alone.stderr) == (2, True)
+    bounded = multilang("spark", "examples/word_count.py", "--once")
+    assert (bounded.returncode, "are for --stream" in bounded.stderr) == (2, True)
