@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
     from typing import Any
 
+    from multilang.component.base import Component
     from multilang.component.collector import BoltCollector
     from multilang.component.context import Context
     from multilang.component.wrapper import Execute
@@ -62,6 +63,9 @@ class KeyedFairBolt(Wrapper):
     """
 
     _SIGTERM = 15  # of the module signal, which costs an import
+
+    def __init__(self, wrapped: Component | type[Component]) -> None:
+        super().__init__(wrapped() if isinstance(wrapped, type) else wrapped)
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         self._attach(collector, conf, context)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from multilang import BasicBolt, BatchBolt, StatefulBasicBolt
-from multilang.coordination import COORD_STREAM
-from multilang.drpc import LinearDRPCTopologyBuilder
+from multilang.coordination import COORD_STREAM, KeyedFairBolt
+from multilang.drpc import LinearDRPCTopologyBuilder, LocalDRPC
 from multilang.topology import TopologyError
 from tests.drpc.pipelines import Expand, Start, Total
 
@@ -105,3 +105,27 @@ def test_a_single_batch_bolt_may_have_many_tasks():
     builder = LinearDRPCTopologyBuilder("f")
     builder.add_bolt(Alone, 3)
     assert wiring(builder.build(), "bolt0")["prepare-request", "default"] == "fields (request)"
+
+
+class Twice(BatchBolt):
+    output_fields = ["id", "result"]
+
+    def process(self, tup):
+        self.emit([self.id, tup.values[1] * 2])
+
+
+class Shout(BasicBolt):
+    output_fields = ["id", "result"]
+
+    def process(self, tup):
+        self.emit([tup.values[0], tup.values[1].upper()])
+
+
+@pytest.mark.parametrize("steps", [(Shout, Twice), (Shout(), Twice())])
+def test_a_fair_bolt_stands_around_a_class_as_around_an_instance(steps):
+    builder = LinearDRPCTopologyBuilder("fair")
+    for step in steps:
+        builder.add_bolt(KeyedFairBolt(step), 2).fields_grouping("request" if step is steps[0] else "id")
+    with LocalDRPC("inprocess") as drpc:
+        drpc.submit(builder.build())
+        assert [drpc.execute("fair", text) for text in ("a", "b")] == ["AA", "BB"]
