@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from http import HTTPStatus
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from multilang.drpc.errors import DRPCExecutionException
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _READ_SECS = 30.0  # that a request may take to come in
 _MAX_BODY = 16384000  # bytes, Thrift's bound
+_MAX_DIGITS = 20  # of a length; int() refuses very many
 
 
 class _Refused(Exception):
@@ -68,12 +69,17 @@ async def _read(reader: asyncio.StreamReader) -> tuple[str, str]:
     if root != "drpc" or not function:
         raise _Refused(HTTPStatus.NOT_FOUND, "there is only /drpc/<function>/<args>")
     if method == "GET":
-        return unquote(function), unquote(arguments)
+        return _text(function), _text(arguments)
     if method != "POST":
         raise _Refused(HTTPStatus.METHOD_NOT_ALLOWED, "use GET or POST")
     sizes = [line.partition(":")[2].strip() for line in head if line.lower().startswith("content-length:")]
     if len(sizes) != 1 or not sizes[0].isdecimal():
         raise _Refused(HTTPStatus.LENGTH_REQUIRED, "a POST says its Content-Length")
-    if int(sizes[0]) > _MAX_BODY:
+    if len(sizes[0]) > _MAX_DIGITS or int(sizes[0]) > _MAX_BODY:
         raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {_MAX_BODY} bytes")
-    return unquote(function), (await reader.readexactly(int(sizes[0]))).decode()
+    return _text(function), (await reader.readexactly(int(sizes[0]))).decode()
+
+
+def _text(part: str) -> str:
+    """Part of a path, read as latin-1: percent-encoded, or UTF-8 as it is (as curl sends what is typed)."""
+    return unquote_to_bytes(part.encode("latin-1")).decode("utf-8", "replace")

@@ -46,8 +46,9 @@ class Message:
 
 def encode(kind: int, name: str, serial: int, fields: dict[int, Any]) -> bytes:
     """A message as a frame. None among the fields is left out."""
-    body = bytearray(_HEAD.pack(_VERSION | kind, len(name)))
-    body += name.encode()
+    called = name.encode()
+    body = bytearray(_HEAD.pack(_VERSION | kind, len(called)))
+    body += called
     body += _INT.pack(serial)
     _put_struct(body, fields)
     if len(body) > MAX_FRAME:
