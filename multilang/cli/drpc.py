@@ -12,13 +12,19 @@ import click
 from multilang.cli import exits
 from multilang.cli.arguments import conf_entries
 from multilang.cli.loading import load
+from multilang.component import settings
+from multilang.component.errors import ConfigError
 from multilang.drpc.client import DRPCClient
 from multilang.drpc.connection import CLIENT_PORT, HTTP_PORT, INVOCATIONS_PORT
 from multilang.drpc.errors import DRPCConnectionError, DRPCExecutionException, DRPCTimeoutError
 from multilang.drpc.server import DRPCServer
+from multilang.local import LocalCluster, LocalClusterError, TaskStartError
+from multilang.topology import TopologyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from multilang.local import LocalTopology
 
 _PORT = click.IntRange(0, 65535)
 
@@ -61,7 +67,12 @@ def serve(
 
     Storm's clients, and topologies on a Storm cluster whose conf has this host in drpc.servers, can use it too. It asks
     nobody for a password. TOPOLOGY is a file (examples/reach.py), a file and a name in it, or module:name.
-    """
+
+    \b
+    Exit status: 0  ended by Ctrl-C or SIGTERM
+                 3  a topology's component did not start
+                 4  a topology could not go on
+    """  # noqa: D301 - click wants the very sign that backslash-b stands for
     loaded = [load(each) for each in topologies]
     server = DRPCServer(host, port, invocations_port, None if no_http else http_port, timeout_secs=timeout)
     with ExitStack() as stack:
@@ -71,18 +82,26 @@ def serve(
             raise click.UsageError(str(error)) from error
         ended = threading.Event()
         _until_signal(stack, ended.set)
+        runs: list[LocalTopology] = []
         if loaded:
-            from multilang.local import LocalCluster
-
             cluster = stack.enter_context(LocalCluster())
             for topology in loaded:
-                cluster.submit(topology, conf={**server.conf, **conf})
+                try:
+                    settings.check(conf)
+                    runs.append(cluster.submit(topology, conf={**server.conf, **conf}))
+                except (ConfigError, LocalClusterError, TopologyError) as error:
+                    raise click.UsageError(str(error)) from error
                 click.echo(f"topology {topology.name!r} runs here")
         shown = "" if server.http_port is None else f", HTTP http://{host}:{server.http_port}/drpc/FUNCTION/ARGS"
         click.echo(f"clients {host}:{server.port}, topologies {host}:{server.invocations_port}{shown}")
         sys.stdout.flush()
-        while not ended.wait(0.5):
-            pass
+        try:
+            while not ended.wait(0.5):
+                for run in runs:
+                    run.run_for(0)
+        except LocalClusterError as error:
+            click.echo(f"Error: {error}", err=True)
+            return exits.NEVER_STARTED if isinstance(error, TaskStartError) else exits.BROKE_OFF
     return exits.OK
 
 
@@ -114,6 +133,8 @@ def call(function: str, arguments: str, host: str, port: int, timeout: float | N
     try:
         with DRPCClient(host, port, timeout) as client:
             click.echo(client.execute(function, arguments))
+    except ValueError as problem:  # bytes on the command line that are no text
+        raise click.UsageError(str(problem)) from problem
     except DRPCExecutionException as problem:
         click.echo(f"Error: {problem.kind or 'failed'}: {problem.message}", err=True)
         return exits.TIMED_OUT if problem.kind == "SERVER_TIMEOUT" else exits.FAILED_TUPLES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.component.errors import ConfigError
 from multilang.drpc.connection import INVOCATIONS_PORT, Connection
 
 TYPE_CHECKING = False
@@ -87,7 +88,10 @@ def place_of(conf: dict[str, Any], host: str) -> Place:
 
         if service in SERVICES:
             return Local(service)
-    return Remote(host, int(conf.get(PORT) or INVOCATIONS_PORT))
+    port = conf.get(PORT) or INVOCATIONS_PORT
+    if type(port) is not int or not 0 < port < 65536:
+        raise ConfigError(f"{PORT} is {port!r}; use the number of the DRPC server's port for topologies, as 3773")
+    return Remote(host, port)
 
 
 def place_at(host: str, port: int) -> Place:

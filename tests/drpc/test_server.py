@@ -30,7 +30,7 @@ from multilang.drpc import (
     LocalDRPC,
 )
 from multilang.drpc.places import Remote
-from multilang.drpc.thrift import CALL, MAX_TEXT, encode
+from multilang.drpc.thrift import CALL, EXCEPTION, MAX_TEXT, UNKNOWN_METHOD, decode, encode, frame_size
 from tests.cli.command import ROOT, multilang
 
 LIMIT = 60.0
@@ -165,6 +165,31 @@ def test_http_answers_as_storms_does(server):
         assert http(server, "/drpc/double", b"body") == (200, "bodybody")
         assert http(server, "/drpc/double/fail")[0] == 500
         assert http(server, "/other")[0] == 404
+
+
+def said(server, request):
+    """What the HTTP port answers to these bytes: its status, and the text."""
+    with socket.create_connection(("127.0.0.1", server.http_port), LIMIT) as wire:
+        wire.sendall(request)
+        answer = b""
+        while part := wire.recv(1 << 16):
+            answer += part
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return head.split(b"\r\n")[0].decode(), body.decode()
+
+
+def test_a_path_may_be_utf8_as_it_is_or_percent_encoded(server):
+    with answering(server):
+        for path in ("h\u00e9\u2603".encode(), b"h%C3%A9%E2%98%83", b"h\xc3\xa9%E2%98%83"):
+            request = b"GET /drpc/double/" + path + b" HTTP/1.1\r\n\r\n"
+            assert said(server, request) == ("HTTP/1.1 200 OK", "h\u00e9\u2603h\u00e9\u2603")
+
+
+def test_a_length_of_thousands_of_digits_is_refused_as_any_that_is_too_much(server, caplog):
+    for length in (b"16384001", b"9" * 5000):
+        status, text = said(server, b"POST /drpc/f HTTP/1.1\r\nContent-Length: " + length + b"\r\n\r\n")
+        assert (status.split()[1], text) == ("413", "at most 16384000 bytes")
+    assert not caplog.records
 
 
 def test_a_request_that_takes_too_long_is_an_error():
@@ -309,6 +334,16 @@ def test_fields_of_any_kind_are_an_answer_or_the_end_of_the_connection(server, c
     assert not caplog.records  # asyncio's, of an exception that nobody expected
 
 
+def test_a_method_of_any_name_is_answered_under_that_name(server):
+    name = "\u00e9\u2603"
+    for port in (server.port, server.invocations_port):
+        with socket.create_connection(("127.0.0.1", port), LIMIT) as wire, wire.makefile("rb") as answer:
+            wire.sendall(encode(CALL, name, 7, {}))
+            message = decode(answer.read(frame_size(answer.read(4))))
+        assert (message.kind, message.name, message.serial) == (EXCEPTION, name, 7)
+        assert message.fields == {1: f"this port has no method {name!r}", 2: UNKNOWN_METHOD}
+
+
 @pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, b"\0\0\0\x05hello", b"\0\0\0\x01"])
 def test_what_is_no_thrift_ends_its_connection_and_nothing_else(server, data):
     for port in (server.port, server.invocations_port):
@@ -353,3 +388,27 @@ def test_the_command_calls(server):
         shown = multilang("drpc", "call", "double", "fail", "--port", server.port)
         assert (shown.returncode, shown.stdout) == (1, "")
         assert "FAILED_REQUEST" in shown.stderr
+
+
+def test_arguments_that_are_no_text_are_a_wrong_command_line():
+    shown = multilang("drpc", "call", "f", os.fsdecode(b"\xff"))
+    assert shown.returncode == 2
+    assert "which '\\udcff' has not" in shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
+PORTS = ("--port", 0, "--invocations-port", 0, "--no-http")
+
+
+def test_serving_a_topology_that_cannot_start_ends_with_its_error():
+    shown = multilang("drpc", "serve", "examples/exclamation.py", *PORTS, "-c", "drpc.invocations.port=abc")
+    assert shown.returncode == 3
+    assert "drpc.invocations.port is 'abc'; use the number of the DRPC server's port" in shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
+def test_serving_two_topologies_of_one_name_is_a_wrong_command_line():
+    shown = multilang("drpc", "serve", "examples/exclamation.py", "examples/exclamation.py", *PORTS)
+    assert shown.returncode == 2
+    assert "a topology 'exclamation' runs already" in shown.stderr
+    assert "Traceback" not in shown.stderr
