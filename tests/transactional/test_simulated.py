@@ -40,6 +40,7 @@ def run(topology, database, seed, pending, faults):
     return running
 
 
+@pytest.mark.timeout(300 + 2 * RUNS)
 @pytest.mark.parametrize("which", ["transactional", "opaque"])
 def test_every_word_is_counted_once_and_transactions_are_committed_in_order(which, tmp_path):
     databases = (str(tmp_path / f"{n}.sqlite") for n in range(10**9))
