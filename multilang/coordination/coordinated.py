@@ -31,7 +31,7 @@ from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping, Sequence
     from typing import Any
 
     from multilang.component.collector import BoltCollector
@@ -59,6 +59,9 @@ class CoordinatedBolt(Wrapper):
 
     as_id: Callable[[Any], Hashable] | None = None
     """What the bolt sees as an id, made of what came; equal to that, and with the same hash."""
+
+    untracked: Callable[[Sequence[Any]], None] | None = None
+    """Told what is about to be emitted to a coordinated bolt with an id of which nothing came here; it may raise."""
 
     early: frozenset[str] = frozenset()
     """Sources whose reports are acked as they come. Those of all others are held until the id is finished."""
@@ -89,7 +92,7 @@ class CoordinatedBolt(Wrapper):
         self._emit, self._ack, self._fail = collector.emit, collector.ack, collector.fail
         self._received = collector.received
         self._ticks_left = self._ticks = _ticks_per_rotation(conf)
-        Counting(collector, self.tracked, self._lock, context).install()
+        Counting(collector, self.tracked, self._lock, context, self.untracked).install()
         collector.ack = self._acker()  # type: ignore[assignment,method-assign]
         collector.fail = self._failed  # type: ignore[method-assign]
         self._inner = start_bolt(self.wrapped, collector, conf, context)

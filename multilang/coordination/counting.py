@@ -27,8 +27,16 @@ class Counting:
     all, they are. A stream that leads to no coordinated bolt is not counted at all.
     """
 
-    def __init__(self, collector: BoltCollector, tracked: Tracked, lock: Any, context: Context) -> None:
+    def __init__(
+        self,
+        collector: BoltCollector,
+        tracked: Tracked,
+        lock: Any,
+        context: Context,
+        untracked: Callable[[Sequence[Any]], None] | None = None,
+    ) -> None:
         self._collector = collector
+        self._untracked = untracked  # told what is about to be emitted of no id that is at work here, and be lost
         self._tracked = tracked
         self._lock = lock
         self._targets = frozenset(
@@ -48,6 +56,7 @@ class Counting:
 
     def _emit(self, emit: Emit) -> Emit:
         get, ways, lock, targets = self._tracked.get, self._ways, self._lock, self._targets
+        untracked = self._untracked
 
         def counted(
             values: Sequence[Any],
@@ -65,6 +74,8 @@ class Counting:
             except (IndexError, KeyError, TypeError):
                 info = None  # no such thing can be an id; what is wrong with it emit says
             if info is None:
+                if untracked is not None:
+                    untracked(values)
                 return emit(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
             if way is not _ASK or direct_task is not None:
                 tasks = emit(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
@@ -88,7 +99,7 @@ class Counting:
 
     def _at_once(self, emit: Emit) -> Emit:
         """Where nothing is awaited, and no other thread speaks."""
-        get, ways = self._tracked.get, self._ways
+        get, ways, untracked = self._tracked.get, self._ways, self._untracked
 
         def counted(
             values: Sequence[Any],
@@ -98,16 +109,19 @@ class Counting:
             need_task_ids: bool = False,
             on_task_ids: Callable[[list[int]], None] | None = None,
         ) -> list[int] | None:
-            tasks: Any = emit(values, stream, anchors, direct_task, True, on_task_ids)
+            info = None
             if stream in ways:
                 try:
                     info = get(values[0])
                 except (LookupError, TypeError):
-                    info = None  # no such thing can be an id
-                if info is not None:
-                    counts = info.counts
-                    for task in tasks:
-                        counts[task] = counts.get(task, 0) + 1
+                    pass  # no such thing can be an id
+                if info is None and untracked is not None:
+                    untracked(values)
+            tasks: Any = emit(values, stream, anchors, direct_task, True, on_task_ids)
+            if info is not None:
+                counts = info.counts
+                for task in tasks:
+                    counts[task] = counts.get(task, 0) + 1
             return tasks if need_task_ids else None
 
         return counted

@@ -14,7 +14,7 @@ from multilang.transactional.stores import open_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from multilang.component.collector import BoltCollector
@@ -33,6 +33,16 @@ def _attempt(value: Any) -> TransactionAttempt:
         ) from None
 
 
+def _refuse(values: Sequence[Any]) -> None:
+    """What has not the id of the batch that is worked on would be missed by nobody, and yet not be counted."""
+    if isinstance(values, list | tuple) and values:
+        attempt = _attempt(values[0])
+        raise ValueError(
+            f"a tuple of {attempt!r} is emitted, of which nothing came to this task: it would be lost. Emit with the attempt "
+            "that is worked on: self.id in a BatchBolt, tup[0] in a BasicBolt"
+        )
+
+
 class TransactionalBolt(CoordinatedBolt):
     """A bolt of the user's. ``early``: its sources that have no committer upstream and are none.
 
@@ -41,6 +51,7 @@ class TransactionalBolt(CoordinatedBolt):
     """
 
     as_id = staticmethod(_attempt)
+    untracked = staticmethod(_refuse)
 
     def _identified(self, tup: Tuple) -> None:
         """The time has come to commit.
@@ -61,6 +72,7 @@ class EmitterBolt(CoordinatedBolt):
     """Around the emitters. It takes the commit stream itself: "a commit is no tuple of the batch"."""
 
     as_id = staticmethod(_attempt)
+    untracked = staticmethod(_refuse)
     wrapped: TransactionalSpoutBatchExecutor
 
     def _others(self, wants_ticks: bool) -> dict[str, Callable[[Tuple], bool]]:

@@ -85,6 +85,8 @@ class TransactionalTopologyBuilder:
                 f"bolt {id!r}: a stateful bolt keeps its acks until a checkpoint, for which no transaction can wait; write a "
                 "BatchBolt that updates a TransactionalMap"
             )
+        if issubclass(kind, Committer) and not issubclass(kind, BatchBolt):
+            raise TopologyError(f"bolt {id!r}: what commits is a BatchBolt, in its finish_batch, not {bolt!r}")
         return self._add(id, bolt, issubclass(kind, Committer), parallelism, tasks, conf)
 
     def set_committer_bolt(

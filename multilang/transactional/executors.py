@@ -11,7 +11,7 @@ from multilang.component.errors import ConfigError
 from multilang.transactional.api import OpaquePartitionedTransactionalSpout, PartitionedTransactionalSpout
 from multilang.transactional.marker import Committer
 from multilang.transactional.names import USER
-from multilang.transactional.rotating import RotatingTransactionalState
+from multilang.transactional.rotating import RotatingTransactionalState, as_stored
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +65,11 @@ def emitter_of(spout: AnySpout, state: TransactionalState, conf: dict[str, Any],
         return _PartitionedEmitter(own, _Partitions(state, context))  # type: ignore[return-value]
     if isinstance(spout, OpaquePartitionedTransactionalSpout):
         return _OpaqueEmitter(own, _Partitions(state, context))  # type: ignore[return-value]
+    if is_committer(spout) and not hasattr(own, "commit"):
+        raise TypeError(
+            f"{type(spout).__name__} is a Committer, and {type(own).__name__}, its emitter, has no commit method: "
+            "define commit(self, attempt)"
+        )
     return own  # type: ignore[no-any-return]
 
 
@@ -162,7 +167,7 @@ class _OpaqueEmitter:
             last = before[partition] if partition in before else self._partitions[partition].before(txid)
             end = self._own.emit_partition_batch(attempt, collector, partition, last)
             # Where nothing could be read it goes on from the same place, and not from the beginning.
-            ends[partition] = last if end is None else end
+            ends[partition] = last if end is None else as_stored(end)
 
     def commit(self, attempt: TransactionAttempt) -> None:
         for partition, end in self._uncommitted.pop(attempt.txid).items():

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from multilang.protocol.codec import dumps, loads, reason_against
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from multilang.transactional.state import TransactionalState
+
+
+def as_stored(metadata: Any) -> Any:
+    """As it is when it is read again: a tuple is a list then, and no part is anybody else's. TypeError for what JSON lacks."""
+    reason = reason_against(metadata)
+    if reason is not None:
+        raise TypeError(f"the metadata of a transaction can't be stored: {reason}")
+    return loads(dumps(metadata))
 
 
 class RotatingTransactionalState:
@@ -31,6 +41,7 @@ class RotatingTransactionalState:
         return iter(self._values)
 
     def __setitem__(self, txid: int, value: Any) -> None:
+        value = as_stored(value)
         self._state.set_data(self._at(txid), value)
         self._values[txid] = value
 

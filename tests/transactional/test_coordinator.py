@@ -194,3 +194,42 @@ def test_one_that_fails_again_and_again_is_begun_again_after_a_pause(conf, monke
 def test_a_setting_with_which_nothing_could_be_committed_is_refused(conf, wrong, message):
     with pytest.raises(ConfigError, match=message):
         started({**conf, **wrong})
+
+
+class Described(Coordinator):
+    """Transactions with this metadata. ``previous``: what it was told of the one before, each time."""
+
+    def __init__(self, metadata):
+        self.metadata = metadata
+        self.previous = []
+
+    def initialize_transaction(self, txid, previous):
+        self.previous.append(previous)
+        return self.metadata
+
+
+class DescribedSpout(TransactionalSpout):
+    output_fields = ["tx"]
+
+    def __init__(self, metadata):
+        self.coordinator = Described(metadata)
+
+    def get_coordinator(self, conf, context):
+        return self.coordinator
+
+
+def test_metadata_is_what_is_read_again_from_the_beginning_and_nobody_elses(conf):
+    metadata = {"range": (1, 2)}
+    spout = DescribedSpout(metadata)
+    run_spout(TransactionalSpoutCoordinator(spout), conf=conf).next()
+    assert spout.coordinator.previous == [None, {"range": [1, 2]}, {"range": [1, 2]}]
+    assert spout.coordinator.previous[1] is not metadata
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [({1: 2}, "JSON has string keys only"), ({3}, "a set"), (float("nan"), "nan has no JSON form"), (b"x", "bytes")],
+)
+def test_metadata_that_could_not_be_read_again_is_refused(conf, metadata, message):
+    with pytest.raises(TypeError, match=f"metadata of a transaction can't be stored.*{message}"):
+        run_spout(TransactionalSpoutCoordinator(DescribedSpout(metadata)), conf=conf).next()

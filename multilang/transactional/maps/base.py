@@ -8,6 +8,7 @@ from functools import partial
 from multilang.protocol.codec import dumps, loads, reason_against
 from multilang.state.errors import StateError
 from multilang.state.serializers import JsonKeySerializer
+from multilang.transactional.maps.backing import Backing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from multilang.transactional.attempt import TransactionAttempt
-    from multilang.transactional.maps.backing import Backing, Row
+    from multilang.transactional.maps.backing import Row
 
     Change: TypeAlias = int | float | Callable[[Any], Any]
     Stored: TypeAlias = dict[str, Any]  # {"value": 3, "txid": 7, "attempt": 123}
@@ -36,6 +37,11 @@ class UpdateMap(ABC):
     """What the map stores about itself has this name, which is no key's."""
 
     def __init__(self, backing: Backing) -> None:
+        given: object = backing
+        if not isinstance(given, Backing):
+            raise TypeError(
+                f'a map is made of where its values are, {type(self).__name__}(SqliteBacking("counts.sqlite")), not of {given!r}'
+            )
         self.backing = backing
 
     def get(self, key: Hashable, default: Any = None) -> Any:

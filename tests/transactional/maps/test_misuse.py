@@ -107,3 +107,10 @@ def test_a_map_is_copied_with_its_bolt_and_goes_to_other_processes_closed(tmp_pa
     found.close()
     assert found.get("moon") == 1
     found.close()
+
+
+@pytest.mark.parametrize("kind", [TransactionalMap, OpaqueMap])
+@pytest.mark.parametrize("wrong", ["counts.sqlite", MemoryBacking, None])
+def test_a_map_of_something_that_is_no_backing_is_refused(kind, wrong):
+    with pytest.raises(TypeError, match=rf'{kind.__name__}\(SqliteBacking\("counts.sqlite"\)\)'):
+        kind(wrong)

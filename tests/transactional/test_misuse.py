@@ -1,0 +1,99 @@
+"""What users get wrong in a transactional topology fails where they wrote it, and loses nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from multilang import BasicBolt, BatchBolt, LocalCluster
+from multilang.local import TaskStartError
+from multilang.topology import TopologyError
+from multilang.transactional import (
+    Committer,
+    Emitter,
+    MemoryTransactionalSpout,
+    TransactionalSpout,
+    TransactionalTopologyBuilder,
+)
+from tests.transactional.kept import kept_conf
+
+
+class WithoutAttempt(BasicBolt):
+    output_fields = ["word", "tx"]
+
+    def process(self, tup):
+        self.emit([tup["word"], tup[0]])
+
+
+class OfAnotherAttempt(BasicBolt):
+    output_fields = ["tx", "word"]
+
+    def process(self, tup):
+        self.emit([f"{tup[0].txid}:5", tup["word"]])
+
+
+class ManyOfAnotherAttempt(BasicBolt):
+    output_fields = ["tx", "word"]
+
+    def process(self, tup):
+        self.emit_many([[f"{tup[0].txid}:5", tup["word"]]])
+
+
+class Commits(BatchBolt, Committer):
+    committed = []
+
+    def process(self, tup):
+        pass
+
+    def finish_batch(self):
+        self.committed.append(self.id.txid)
+
+
+def builder_of(bolt, parallelism=1):
+    builder = TransactionalTopologyBuilder("wrong", "spout", MemoryTransactionalSpout({0: [["moon"]]}, ["word"], 1))
+    builder.set_bolt("bolt", bolt).shuffle_grouping("spout")
+    builder.set_bolt("commits", Commits, parallelism).shuffle_grouping("bolt")
+    return builder
+
+
+@pytest.mark.parametrize("mode", ["simulated", "process"])
+@pytest.mark.parametrize(
+    ("bolt", "message"),
+    [
+        (WithoutAttempt, "first value of a tuple in a transactional topology is its TransactionAttempt, not 'moon'"),
+        (OfAnotherAttempt, "a tuple of TransactionAttempt(1, 5) is emitted, of which nothing came to this task"),
+        (ManyOfAnotherAttempt, "a tuple of TransactionAttempt(1, 5) is emitted, of which nothing came to this task"),
+    ],
+)
+def test_a_tuple_that_would_be_lost_fails_its_batch_where_it_is_emitted(bolt, message, mode, tmp_path):
+    Commits.committed.clear()
+    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    with LocalCluster(mode=mode, conf=conf) as cluster:
+        run = cluster.submit(builder_of(bolt, 2).build())
+        run.wait(until=lambda run: len(run.errors) > 1, timeout=60)
+        assert {error.component for error in run.errors} == {"bolt"}
+        assert message in run.errors[0].message
+        assert not any(error.fatal for error in run.errors)
+    assert Commits.committed == []
+
+
+def test_a_basic_bolt_commits_nothing():
+    with pytest.raises(TopologyError, match="bolt 'wrong': what commits is a BatchBolt"):
+        builder_of(WithoutAttempt).set_bolt("wrong", type("Wrong", (BasicBolt, Committer), {}))
+
+
+class CommittingSpout(TransactionalSpout, Committer):
+    output_fields = ["tx"]
+
+    def get_emitter(self, conf, context):
+        return Emitter()
+
+
+def test_a_committing_spout_whose_emitters_can_not_commit_is_not_started():
+    builder = TransactionalTopologyBuilder("wrong", "spout", CommittingSpout)
+    with (
+        LocalCluster(mode="simulated", conf=kept_conf("wrong")) as cluster,
+        pytest.raises(
+            TaskStartError, match=r"Emitter, its emitter, has no commit method: define commit\(self, attempt\)"
+        ),
+    ):
+        cluster.submit(builder.build()).wait(timeout=60)
