@@ -43,11 +43,11 @@ def job(split: type):
 
 
 def first(made: Job, worker: int):
-    return list(Stage(made, 0)(worker, SENTENCES))
+    return list(Stage(made, 0, {})(worker, SENTENCES))
 
 
 def second(made: Job, worker: int, sent):
-    return list(Stage(made, 1)(worker, [(key, record) for key, record in sent if key == worker]))
+    return list(Stage(made, 1, {})(worker, [(key, record) for key, record in sent if key == worker]))
 
 
 def report(made: Job, records) -> RoundReport:
