@@ -11,6 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from spark_bridge.job.errors import ComponentStartError, SparkJobError
+from spark_bridge.python import what_is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,7 +104,8 @@ def readable(error: Exception) -> SparkJobError:
         return (ComponentStartError if name == "ComponentStartError" else SparkJobError)(said)
     at = text.rfind("Traceback (most recent call last)")
     if at >= 0:
-        return SparkJobError(f"a Spark task failed:\n{text[at:].partition(chr(10) * 2)[0].rstrip()}")
+        traceback, missing = text[at:].partition("\n\n")[0].rstrip(), what_is_missing(text)
+        return SparkJobError(f"a Spark task failed:\n{traceback}" + (f"\n\n{missing}" if missing else ""))
     said = text.partition("\n\tat ")[0].strip()
     if said.startswith("An error occurred while calling"):
         said = said.partition("\n: ")[2]

@@ -14,6 +14,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from spark_bridge.python import what_is_missing
 from spark_bridge.sources.blocks import BLOCK_ROWS, Block, Chains, RowText, blocks_of
 from spark_bridge.sources.blocksource import BlockSource
 from spark_bridge.sources.errors import SourceError, SourceUnavailable
@@ -383,5 +384,5 @@ def explained(error: Exception, what: str) -> SourceError:
     python = [line for line in lines if "Error: " in line or "Exception: " in line]
     if any(word in text for word in _PASSING):
         return SourceUnavailable(f"{what}: an executor or its Python was lost")
-    why = (python or lines or [repr(error)])[-1 if python else 0]
+    why = what_is_missing(text) or (python or lines or [repr(error)])[-1 if python else 0]
     return SourceError(f"{what}: {why[:500]}")

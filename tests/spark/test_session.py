@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from multilang.topology import load_topology
+from spark_bridge import RDDSource, SourceError
+from spark_bridge.job import SparkJobError, run_topology
 from spark_bridge.session import MasterError, session
 
 if TYPE_CHECKING:
@@ -49,3 +52,19 @@ with session("local[2]"):
     )
     assert shown.returncode == 0, shown.stderr
     assert int(shown.stdout) >= 2  # the process that forks them, and one at least
+
+
+def test_executors_whose_python_lacks_the_library_are_named_with_what_to_do(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n', encoding="utf-8")
+    bare.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(bare))
+    due = rf"No module named '\w+' in the executors' Python \({bare}\): install it there, or name another .* PYSPARK_PYTHON"
+    rdd = spark.sparkContext.parallelize(["a b"], 1)
+    with pytest.raises(SourceError, match=due):
+        RDDSource(rdd).read(0, 0, 1)
+    topology = load_topology(str(Path(__file__).parents[2] / "examples/word_count.py"))
+    with pytest.raises(SparkJobError, match=due):
+        run_topology(topology, {"sentences": rdd}, spark)
