@@ -46,11 +46,16 @@ def up(home: Path | None, supervisors: int, slots: int, conf: dict[str, Any], dr
     """
     chosen = Cluster(home, supervisors=supervisors, slots=slots, conf=conf, drpc=drpc)
     with faults():
-        started = chosen.up(lambda what: click.echo(f"{what} ...", err=True))
+        chosen.up(lambda what: click.echo(f"{what} ...", err=True))
         address = chosen.address
+        otherwise = chosen.not_as_asked()
     running = len([name for name in chosen.status() if name.startswith("supervisor")])
-    if not started and running != supervisors:
-        click.echo(f"it runs with {running} supervisors already; multilang cluster down ends it first", err=True)
+    if otherwise:
+        click.echo(
+            f"it runs already, and keeps what it was started with ({', '.join(otherwise)}); "
+            "multilang cluster down ends it first",
+            err=True,
+        )
     click.echo(f"nimbus      {address}")
     click.echo(f"supervisors {running}")
     if chosen.drpc:

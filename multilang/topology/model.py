@@ -193,7 +193,7 @@ class Topology:
     def with_conf(self, conf: Mapping[str, Any], name: str | None = None) -> Topology:
         """This topology with ``conf`` laid over its own, and the numbers of tasks that follow from it."""
         copies = {id: spec.copy() for id, spec in self.components.items()}
-        twin = Topology(name or self.name, {**self.conf, **conf}, copies, module=self.module)
+        twin = Topology(self.name if name is None else name, {**self.conf, **conf}, copies, module=self.module)
         twin._made_from = self
         return twin
 

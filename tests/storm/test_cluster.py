@@ -43,6 +43,8 @@ def test_up_goes_on_after_kill_9_and_down_leaves_nothing(storm_programs: None, t
 
         first = cluster.status()
         assert multilang("cluster", "up", "--home", home).returncode == 0
+        other = multilang("cluster", "up", "--home", home, "--supervisors", 2, "-c", "topology.debug=true")
+        assert "keeps what it was started with (supervisors, topology.debug)" in other.stderr
         assert cluster.status() == first  # idempotent
 
         cluster.kill("nimbus")
@@ -87,6 +89,11 @@ def test_a_port_where_another_listens_is_refused(storm_programs: None, tmp_path:
         with pytest.raises(ClusterError, match=f"nimbus.thrift.port is {port}, where another program listens"):
             cluster.up()
     assert not cluster.processes()
+
+
+def test_a_folder_that_cannot_be_made_is_named(storm_programs: None) -> None:
+    with pytest.raises(ClusterError, match=r"/proc/there can't be a cluster's folder: .*; name another"):
+        Cluster(Path("/proc/there")).up()
 
 
 def test_a_folder_with_other_things_is_left_alone(storm_programs: None, tmp_path: Path) -> None:

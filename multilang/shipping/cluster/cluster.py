@@ -18,7 +18,7 @@ from multilang.shipping.cluster.artifacts import STORM_VERSION, java, runs_sourc
 from multilang.shipping.cluster.state import LOOPBACK, PORTS, State, default_home, new_state, read_state, write_state
 from multilang.shipping.errors import ClusterError, NimbusError, ShippingError
 from multilang.shipping.nimbus import Nimbus
-from multilang.shipping.storm_yaml import Address
+from multilang.shipping.storm_yaml import Address, read_conf
 
 if TYPE_CHECKING:
     import subprocess
@@ -116,6 +116,12 @@ class Cluster:
         alive = processes.daemons(self.home)
         return {} if state is None else {name: alive.get(name) for name in state.daemons}
 
+    def not_as_asked(self) -> list[str]:
+        """What the cluster that runs has otherwise than this one was made with: entries of storm.yaml, ``"supervisors"``."""
+        has = read_conf(self.conf_folder / "storm.yaml")
+        asked = [key for key, value in self._conf.items() if has.get(key) != value]
+        return asked if len(self._state().supervisors) == self._supervisors else ["supervisors", *asked]
+
     def processes(self) -> dict[int, str]:
         """All its processes, workers and components included: number -> the daemon that it comes from."""
         return processes.members(self.home)
@@ -160,8 +166,11 @@ class Cluster:
             raise ClusterError(f"{self.home} holds other things; name an empty folder for the cluster, or a new one")
         if any(letter in str(self.home) for letter in ' :*"%'):
             raise ClusterError(f"{self.home} can't be a cluster's folder: Java's class path takes no such name")
-        self.home.mkdir(parents=True, exist_ok=True)
-        sign.touch()
+        try:
+            self.home.mkdir(parents=True, exist_ok=True)
+            sign.touch()
+        except OSError as error:
+            raise ClusterError(f"{self.home} can't be a cluster's folder: {error.strerror}; name another") from None
 
     def _with_drpc(self) -> bool:
         possible = self._drpc is not False and runs_sources()
