@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spark_bridge.sources.source import ListSource, PartitionSource, Progress, open_source
     from spark_bridge.sources.store import SQLiteStore, WatermarkStore
     from spark_bridge.spout import PartitionSpout
+    from spark_bridge.transactional import OpaqueTransactionalPartitionSpout, TransactionalPartitionSpout
 
 _HOMES = {
     "spark_bridge.replayable": ("ReplayablePartitionSpout",),
@@ -30,6 +31,7 @@ _HOMES = {
     "spark_bridge.sources.source": ("ListSource", "PartitionSource", "Progress", "open_source"),
     "spark_bridge.sources.store": ("SQLiteStore", "WatermarkStore"),
     "spark_bridge.spout": ("PartitionSpout",),
+    "spark_bridge.transactional": ("OpaqueTransactionalPartitionSpout", "TransactionalPartitionSpout"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -37,6 +39,7 @@ __all__ = [
     "ChangedRowsError",
     "DamagedError",
     "ListSource",
+    "OpaqueTransactionalPartitionSpout",
     "PartitionSource",
     "PartitionSpout",
     "Progress",
@@ -48,6 +51,7 @@ __all__ = [
     "ServedSource",
     "SourceError",
     "SourceUnavailable",
+    "TransactionalPartitionSpout",
     "WatermarkStore",
     "open_source",
     "publish",

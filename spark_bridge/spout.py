@@ -6,12 +6,13 @@ from time import monotonic
 
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
+from multilang.component.streams import declared_streams
 from spark_bridge.sources.errors import SourceError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Mapping, Sequence
+    from typing import Any, ClassVar
 
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
@@ -25,12 +26,15 @@ GROUP = "multilang.source.group"
 STORE = "multilang.source.store"
 
 
-class OverSource(Spout):
-    """A spout over a partition source.
+class OverSource:
+    """A spout of any kind over a partition source.
 
     ``source``: a source, or the URL of one; None: the URL is in the conf, ``multilang.source``. ``fields``: the names of
     a row's values; the source's own if None, which is then asked when the topology is declared.
     """
+
+    output_fields: ClassVar[Sequence[str] | None] = None
+    output_streams: ClassVar[Mapping[str, Sequence[str] | Stream] | None] = None
 
     def __init__(self, source: PartitionSource | str | None = None, *, fields: Sequence[str] | None = None) -> None:
         self._given = source
@@ -39,15 +43,20 @@ class OverSource(Spout):
 
     def declared_streams(self) -> dict[str, Stream]:
         if self.output_fields is None:
-            if self._given is None:
-                raise ConfigError(
-                    f"{type(self).__name__}() takes its source from the conf, {SOURCE!r}; say its fields: fields=[...]"
-                )
-            source = _opened(self._given)
-            self.output_fields = list(source.fields)  # type: ignore[misc]
+            self.output_fields = self._fields_of_source()  # type: ignore[misc]
+        return declared_streams(self.output_fields, self.output_streams)
+
+    def _fields_of_source(self) -> list[str]:
+        if self._given is None:
+            raise ConfigError(
+                f"{type(self).__name__}() takes its source from the conf, {SOURCE!r}; say its fields: fields=[...]"
+            )
+        source = _opened(self._given)
+        try:
+            return list(source.fields)
+        finally:
             if source is not self._given:
                 source.close()
-        return super().declared_streams()
 
     def _open(self, conf: dict[str, Any]) -> PartitionSource:
         """The source, which the conf may name."""
@@ -64,7 +73,7 @@ class OverSource(Spout):
             raise SourceError(f"the source has the fields {list(source.fields)!r}, the spout declares {declared!r}")
 
 
-class PartitionSpout(OverSource):
+class PartitionSpout(OverSource, Spout):
     """Emits the rows of a source's partitions, which are dealt over the spout's tasks. ``source`` and ``fields``: see OverSource.
 
     A message id is "PARTITION:OFFSET". A row that failed is read again by its offset, at once the first time and then

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from multilang.transactional.state import TransactionalState
 
 
-def last_metadata(state: TransactionalState) -> dict[int, Any]:
-    """What is stored of the last batch of each partition that had one."""
+def last_metadata(state: TransactionalState, last_txid: float = float("inf")) -> dict[int, Any]:
+    """What is stored of the last batch of each partition that had one, by transactions up to ``last_txid``."""
     last = {}
     for partition in state.list(USER):
         path = f"{USER}/{partition}"
-        txids = list(map(int, state.list(path)))
+        txids = [txid for txid in map(int, state.list(path)) if txid <= last_txid]
         if txids:
             last[int(partition)] = state.get_data(f"{path}/{max(txids)}")
     return last

@@ -28,7 +28,8 @@ from multilang.transactional.spouts.source import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import BinaryIO
+    from collections.abc import Mapping
+    from typing import Any, BinaryIO
 
 INDEX = ".partitions"
 
@@ -49,7 +50,7 @@ class _Files(SourceSpout):
         self.encoding = encoding
         self.errors = errors
 
-    def open(self) -> FileSource:
+    def open(self, conf: Mapping[str, Any]) -> FileSource:
         return FileSource(self.folder, self.pattern, self.encoding, self.errors)
 
 

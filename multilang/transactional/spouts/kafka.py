@@ -48,7 +48,7 @@ class _Kafka(SourceSpout):
         self.topic = topic
         self.options = dict(options or {})
 
-    def open(self) -> KafkaSource:
+    def open(self, conf: Mapping[str, Any]) -> KafkaSource:
         return KafkaSource(self.servers, self.topic, self.fields, self.options)
 
 

@@ -23,7 +23,7 @@ from multilang.transactional.spouts.source import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 START_SECS = 3.0  # for a Redis that does not answer, before anything is started
@@ -50,7 +50,7 @@ class _RedisStreams(SourceSpout):
         """Open it once, with the patience of somebody who waits for the answer."""
         RedisSource(self.streams, self.fields, self.settings, START_SECS).close()
 
-    def open(self) -> RedisSource:
+    def open(self, conf: Mapping[str, Any]) -> RedisSource:
         return RedisSource(self.streams, self.fields, self.settings)
 
 

@@ -22,6 +22,7 @@ from multilang.transactional.api import (
     PartitionedTransactionalSpout,
 )
 from multilang.transactional.executors import last_metadata
+from multilang.transactional.names import CURRENT
 from multilang.transactional.stores import open_state
 
 TYPE_CHECKING = False
@@ -74,6 +75,9 @@ class Source(ABC):
     def has_more(self, partition: int, position: Position) -> bool:
         """Whether ``read`` would give any row."""
 
+    def committed(self, positions: Mapping[int, Position]) -> None:  # noqa: B027  # few want to know
+        """All before these positions is committed, by partition. Called by the coordinator, now and then and at the end."""
+
     def close(self) -> None:  # noqa: B027  # not every source has something to close
         """The task ends."""
 
@@ -93,10 +97,10 @@ class SourceSpout(ABC):
 
     def check_start(self, conf: dict[str, Any]) -> None:
         """Open the source once."""
-        self.open().close()
+        self.open(conf).close()
 
     @abstractmethod
-    def open(self) -> Source:
+    def open(self, conf: Mapping[str, Any]) -> Source:
         """The source, in a task's process."""
 
 
@@ -104,20 +108,20 @@ class TransactionalSourceSpout(SourceSpout, PartitionedTransactionalSpout):
     """Replays the very same batch. A partition that can't be read holds up everything until it can."""
 
     def get_coordinator(self, conf: dict[str, Any], context: Context) -> PartitionedCoordinator:
-        return _Coordinator(self.open(), conf, waits=True)
+        return _Coordinator(self.open(conf), conf, waits=True)
 
     def get_emitter(self, conf: dict[str, Any], context: Context) -> PartitionedEmitter:
-        return _Emitter(self.open(), self.take)
+        return _Emitter(self.open(conf), self.take)
 
 
 class OpaqueTransactionalSourceSpout(SourceSpout, OpaquePartitionedTransactionalSpout):
     """Replays what there is then. A partition that can't be read is left out until it can; the error is reported."""
 
     def get_coordinator(self, conf: dict[str, Any], context: Context) -> OpaqueCoordinator:
-        return _Coordinator(self.open(), conf, waits=False)
+        return _Coordinator(self.open(conf), conf, waits=False)
 
     def get_emitter(self, conf: dict[str, Any], context: Context) -> OpaqueEmitter:
-        return _OpaqueEmitter(self.open(), self.take)
+        return _OpaqueEmitter(self.open(conf), self.take)
 
 
 class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
@@ -127,6 +131,7 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
         self._source = source
         self._reader = _Reader(source, 1, 0.0 if waits else REST)
         self._waits = waits
+        self._tells = type(source).committed is not Source.committed
         self._state = open_state(conf)
         self._trusted = 0
         self._ask_at = float("-inf")
@@ -156,6 +161,17 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
 
     def _more(self, metadata: Mapping[int, Any]) -> bool | None:
         """Whether there is anything to be read behind these batches; None: that can't be told now."""
+        more = self._look(metadata)
+        if self._tells:
+            committed = last_metadata(self._state, (self._state.get_data(CURRENT) or 1) - 1)
+            try:
+                self._source.committed({each: known["to"] for each, known in committed.items() if known is not None})
+            except SourceError as problem:
+                self._tell(problem)
+                return None
+        return more
+
+    def _look(self, metadata: Mapping[int, Any]) -> bool | None:
         try:
             self._source.discover()
             partitions = self._source.num_partitions()

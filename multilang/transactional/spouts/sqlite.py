@@ -25,7 +25,7 @@ from multilang.transactional.spouts.source import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 WAIT_SECS = 5.0  # for another program that is writing
@@ -47,7 +47,7 @@ class _Sqlite(SourceSpout):
         self.query = query
         self.partitions = partitions
 
-    def open(self) -> SqliteSource:
+    def open(self, conf: Mapping[str, Any]) -> SqliteSource:
         return SqliteSource(self.path, self.query, len(self.fields), self.partitions)
 
 

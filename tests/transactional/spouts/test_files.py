@@ -16,7 +16,7 @@ def source(tmp_path):
 
 
 def discovered(spout):
-    found = spout.open()
+    found = spout.open({})
     found.discover()
     return found
 

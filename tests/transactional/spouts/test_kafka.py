@@ -22,7 +22,7 @@ def test_the_fields_are_parts_of_the_message(source):
     source.producer.produce(source.topic, None, None, partition=1)
     source.producer.flush(LIMIT)
     fields = ["offset", "partition", "key", "value", "timestamp"]
-    found = TransactionalKafkaSpout(source.address, source.topic, fields).open()
+    found = TransactionalKafkaSpout(source.address, source.topic, fields).open({})
     rows, _ = found.read(1, 0, 5)
     found.close()
     assert rows[0] == [0, 1, "key", "moon", 1_700_000_000_000]
@@ -51,7 +51,7 @@ def test_a_topic_that_gets_further_partitions_is_read_whole(source, monkeypatch)
     from confluent_kafka.admin import NewPartitions
 
     monkeypatch.setattr(module, "REFRESH_SECS", 0)
-    found = source.spout(take=5).open()
+    found = source.spout(take=5).open({})
     assert found.num_partitions() == 3
     source.admin.create_partitions([NewPartitions(source.topic, 4)])[source.topic].result(LIMIT)
     wait_for(lambda: source.partitions() == 4, "the partition is known")
@@ -82,7 +82,7 @@ def test_what_a_producers_transaction_did_not_commit_is_not_read(source, kafka):
     producer = Producer({"bootstrap.servers": kafka.address, "transactional.id": source.topic})
     producer.init_transactions(LIMIT)
     reader = Reader(source.spout(take=3))
-    found = source.spout(take=3).open()
+    found = source.spout(take=3).open({})
     for word, commit in (("a", True), ("b", False), ("c", True), ("d", True), ("e", False)):
         producer.begin_transaction()
         producer.produce(source.topic, word, partition=0)

@@ -60,7 +60,7 @@ def test_a_stream_that_is_not_there_is_named_before_anything_runs(redis):
 def test_fields_that_an_entry_lacks_are_none(source):
     source.add(0, ["moon"])
     spout = TransactionalRedisSpout(source.names, ["nix", "other"], port=source.port)
-    found = spout.open()
+    found = spout.open({})
     assert found.read(0, found.first(0), 5)[0] == [[None, "x"]]
     found.close()
 

@@ -55,7 +55,7 @@ def opened():
     readers = []
 
     def make(spout):
-        source = spout.open()
+        source = spout.open({})
         source.discover()
         source.close()
         readers.append(Reader(spout))
@@ -135,7 +135,7 @@ def test_rows_that_come_while_others_are_read_are_all_read_once_and_in_order(sou
 def test_whether_there_is_more_is_known(source, opened):
     source.add(0, ["a", "b"])
     reader = opened(source.spout(take=2))
-    found = source.spout(take=2).open()
+    found = source.spout(take=2).open({})
     try:
         found.discover()
         assert found.num_partitions() == PARTITIONS
