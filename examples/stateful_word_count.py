@@ -2,7 +2,7 @@
 
     multilang run examples/stateful_word_count.py --until-drained --top count:word:count
     multilang state ls examples/stateful_word_count.py
-    multilang state get examples/stateful_word_count.py count moon
+    multilang state get examples/stateful_word_count.py count class
 
 With ``exactly_once`` in the place of ``topology`` each word counts once, whatever dies meanwhile, and a second run finds
 that all lines are counted already:
