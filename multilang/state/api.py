@@ -76,7 +76,7 @@ class KeyValueState(State, _Typed["K", "V"]):
 
     @abstractmethod
     def items(self) -> Iterator[tuple[K, V]]:
-        """All keys with their values, in no particular order; nothing may be put or deleted meanwhile."""
+        """All keys with their values as they are now, in no particular order; others may be put or deleted meanwhile."""
 
     def __iter__(self) -> Iterator[tuple[K, V]]:
         """As ``items``, as Storm's KeyValueState is iterated."""

@@ -60,7 +60,7 @@ def _load(name: str) -> Any:
     module, _, attribute = name.rpartition(".")
     try:
         return getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as problem:
+    except (ImportError, AttributeError, TypeError, ValueError) as problem:
         raise ConfigError(
             f"{PROVIDER} {name!r} can't be imported: {problem}; use a class by its dotted name, "
             f"or one of {', '.join(_OURS)}"

@@ -124,11 +124,14 @@ class RedisStore(Store):
         self._data = namespace
         self._prepare = f"{namespace}$prepare"
         self._txid = f"{namespace}$txid"
-        self._where = where
+        self._where = where = f"{namespace!r} in {where}"
         with explained(where):
             found = client.hgetall(self._txid)
             self._prepared: dict[bytes, bytes | None] = {k: v or None for k, v in client.hgetall(self._prepare).items()}
-        self._txids = (_number(found.get(b"commit")), _number(found.get(b"prepare")))
+        try:
+            self._txids = (_number(found.get(b"commit")), _number(found.get(b"prepare")))
+        except ValueError as problem:
+            raise StateError(f"{where} has no transactions of a state in {self._txid!r}: {found!r}") from problem
 
     def txids(self) -> tuple[int | None, int | None]:
         return self._txids
@@ -220,8 +223,11 @@ def _members(config: Mapping[str, Any], name: str, known: tuple[str, ...]) -> di
     unknown = [each for each in found if each not in known]
     if unknown:
         raise ConfigError(f"{CONFIG}: {name} knows no {unknown[0]!r}; it has {', '.join(known)}")
-    for number in ("port", "timeout", "database", "maxRedirections"):
-        value = found.get(number)
-        if value is not None and (type(value) is not int or value < 0):
-            raise ConfigError(f"{CONFIG}: {name}.{number} is {value!r}; use a number")
-    return found
+    given = {member: value for member, value in found.items() if value is not None}
+    for member, value in given.items():
+        if member in ("host", "password"):
+            if type(value) is not str or not value:
+                raise ConfigError(f"{CONFIG}: {name}.{member} is {value!r}; use text")
+        elif member != "nodes" and (type(value) is not int or value < 0):
+            raise ConfigError(f"{CONFIG}: {name}.{member} is {value!r}; use a number")
+    return given

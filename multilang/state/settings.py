@@ -19,6 +19,7 @@ ALIGNMENT = "multilang.state.alignment"
 CACHE = "multilang.state.cache.keys"
 TRACE = "multilang.state.trace"
 LEAST_INTERVAL_MS = 100
+_OWN = (ALIGNMENT, CACHE, TRACE)
 EXACT = "exact"
 AT_LEAST_ONCE = "at-least-once"
 
@@ -39,6 +40,9 @@ def check(conf: Mapping[str, Any]) -> None:
         )
     alignment(conf)
     cached_keys(conf)
+    for key in conf:
+        if key.startswith("multilang.state.") and key not in _OWN:
+            raise ConfigError(f"{key} is no setting; those of state are {', '.join(_OWN)}")
 
 
 def interval_secs(conf: Mapping[str, Any]) -> float:

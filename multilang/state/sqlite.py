@@ -44,7 +44,7 @@ class SqliteStateProvider(StateProvider):
         path = self.config.get("path")
         if path is None:
             path = state_file(str(self.conf.get("topology.name") or "topology"))
-        elif not isinstance(path, str) or not path:
+        elif not isinstance(path, str) or not path or "\0" in path:
             raise ConfigError(f"{CONFIG}: path is {path!r}; name a file")
         self.path = os.path.abspath(os.path.expanduser(path))
         self._keys = serializer(self.config, "keySerializerClass", JsonKeySerializer)

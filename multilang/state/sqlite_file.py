@@ -35,8 +35,8 @@ class SqliteFile:
         try:
             # Nothing here is shared between threads; a topology in this process may be waited for by one or another.
             connection = sqlite3.connect(path, timeout=WAIT_SECS, isolation_level=None, check_same_thread=False)
-        except sqlite3.Error as problem:
-            raise StateError(f"the {self.what} {path} can't be opened: {problem}") from problem
+        except sqlite3.DatabaseError as problem:
+            raise self.explained(problem, path) from problem
         try:
             self._check(connection, path)
             _to_wal(connection)
@@ -55,7 +55,10 @@ class SqliteFile:
         text = str(problem)
         if code in (11, 26) or "malformed" in text or "not a database" in text:  # SQLITE_CORRUPT, SQLITE_NOTADB
             return self._damaged(path, text)
-        return StateError(f"the {self.what} {path} can't be used: {text}")
+        fix = ""
+        if "unable to open" in text or "readonly" in text:
+            fix = f"; it has to be a file that can be written, in a folder that can be written, or name another in {self.setting}"
+        return StateError(f"the {self.what} {path} can't be used: {text}{fix}")
 
     def claim(self, path: str, owner: object) -> None:
         """Let no other process claim it: a lock on a file beside it, which the system takes back when the process dies."""

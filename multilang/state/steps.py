@@ -50,6 +50,6 @@ def _function(conf: Mapping[str, Any]) -> Callable[[str, str, int], None] | None
     module, _, attribute = name.rpartition(".")
     try:
         function: Callable[[str, str, int], None] = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as problem:
+    except (ImportError, AttributeError, TypeError, ValueError) as problem:
         raise ConfigError(f"{TRACE} {name!r} can't be imported: {problem}") from problem
     return function

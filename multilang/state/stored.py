@@ -121,14 +121,10 @@ class StoredState(KeyValueState["Any", "Any"]):
         return value
 
     def items(self) -> Iterator[tuple[Any, Any]]:
+        live = self._live.copy()  # what is read, put or deleted meanwhile changes the other
         if not self._complete:
-            live = self._live
-            decode_key, decode = self._keys.decode, self._values.decode
-            for raw, value in self.store.scan():
-                key = decode_key(raw)
-                if key not in live:
-                    yield key, decode(value)
-        for key, value in self._live.items():
+            yield from (item for item in self._scan() if item[0] not in live)
+        for key, value in live.items():
             if value is not None:
                 yield key, value
 
@@ -196,12 +192,31 @@ class StoredState(KeyValueState["Any", "Any"]):
         self._live = {}
         self._complete = self.store.count() <= self._cached
         if self._complete:
-            decode_key, decode = self._keys.decode, self._values.decode
-            self._live = {decode_key(key): decode(value) for key, value in self.store.scan()}
+            self._live = dict(self._scan())
+
+    def _scan(self) -> Iterator[tuple[Any, Any]]:
+        decode_key, decode = self._keys.decode, self._values.decode
+        for raw, value in self.store.scan():
+            try:
+                item = decode_key(raw), decode(value)
+            except Exception as problem:
+                raise self._undecoded(raw, value, problem) from problem
+            yield item
+
+    def _undecoded(self, key: bytes, value: bytes, problem: Exception) -> StateError:
+        return StateError(
+            f"{self.namespace!r} has the key {key[:80]!r} with the value {value[:80]!r}, which can't be read with "
+            f"{type(self._keys).__name__} and {type(self._values).__name__} ({type(problem).__name__}: {problem}): it was written "
+            "with other serializers (keySerializerClass, valueSerializerClass) or by another program"
+        )
 
     def _load(self, key: Any) -> Any:
-        raw = self.store.load(self._keys.encode(key))
-        value = None if raw is None else self._values.decode(raw)
+        raw_key = self._keys.encode(key)
+        raw = self.store.load(raw_key)
+        try:
+            value = None if raw is None else self._values.decode(raw)
+        except Exception as problem:
+            raise self._undecoded(raw_key, raw or b"", problem) from problem
         if len(self._live) - len(self._changed) > self._cached:
             self._forget()
         self._live[key] = value

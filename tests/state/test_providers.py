@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multilang.component.errors import ConfigError
+from multilang.protocol.codec import loads
 from multilang.state import KeyValueState, Serializer, StateError, StateProvider
 from multilang.state.providers import provider_of
 
@@ -258,6 +259,51 @@ def test_keys_that_memory_does_not_hold_are_read_when_they_are_asked_for(durable
     found.close()
 
 
+@pytest.mark.parametrize("cached", [0, 3, 100_000])
+def test_an_iteration_shows_each_key_once_whatever_is_done_meanwhile(durable, cached):
+    found = provider_of({**durable, "multilang.state.cache.keys": cached})
+    state = found.new_state("count-0")
+    for n in range(20):
+        state.put(n, n)
+    state.prepare_commit(0)
+    state.commit(0)
+    state.rollback()
+    seen = {}
+    for key, value in state:
+        assert key not in seen
+        seen[key] = value
+        assert state.get(19 - key) == 19 - key
+        assert state.get(("none", key)) is None
+        if key % 3 == 0:
+            state.put(("new", key), key)
+    assert seen == {n: n for n in range(20)}
+    for key, _ in state:
+        state.delete(key)
+    assert dict(state) == {}
+    state.close()
+    found.close()
+
+
+@pytest.mark.parametrize("cached", [0, 100_000])
+def test_what_others_wrote_is_told_with_its_place(durable, cached):
+    config = loads(durable["topology.state.provider.config"]) if "Redis" in durable["topology.state.provider"] else None
+    config = config or durable["topology.state.provider.config"]
+    texts = {**durable, "topology.state.provider.config": {**config, "valueSerializerClass": f"{__name__}.Text"}}
+    found = provider_of(texts)
+    state = found.new_state("count-0")
+    state.put("moon", "as it is")
+    state.prepare_commit(0)
+    state.commit(0)
+    state.close()
+    found.close()
+    found = provider_of({**durable, "multilang.state.cache.keys": cached})
+    with pytest.raises(
+        StateError, match=r"'count-0' has the key b'\"moon\"' with the value b'as it is'.*JsonSerializer"
+    ):
+        found.new_state("count-0").get("moon")
+    found.close()
+
+
 def test_what_a_provider_stores_is_listed_and_replaced(durable):
     found = provider_of(durable)
     assert found.namespaces() == []
@@ -320,6 +366,7 @@ def test_a_provider_of_ones_own_is_found_by_its_name():
     [
         ({"topology.state.provider": "nowhere.Provider"}, "nowhere"),
         ({"topology.state.provider": "org.apache.storm.hbase.state.HBaseKeyValueStateProvider"}, "HBase"),
+        ({"topology.state.provider": ".nowhere.Provider"}, "'.nowhere.Provider' can't be imported"),
         ({"topology.state.provider": "multilang.state.names.STREAM"}, "no subclass"),
         ({"topology.state.provider": 5}, "dotted name"),
         ({"topology.state.provider.config": "{"}, "no JSON"),
@@ -336,6 +383,18 @@ def test_a_provider_of_ones_own_is_found_by_its_name():
             "port is 'x'",
         ),
         ({"topology.state.provider": "redis", "topology.state.provider.config": {"jedisPoolConfig": 5}}, "an object"),
+        (
+            {"topology.state.provider": "redis", "topology.state.provider.config": {"jedisPoolConfig": {"host": 5}}},
+            "host is 5; use text",
+        ),
+        ({"topology.state.provider": "sqlite", "topology.state.provider.config": {"path": "a\0b"}}, "path is 'a"),
+        (
+            {
+                "topology.state.provider": "sqlite",
+                "topology.state.provider.config": {"valueSerializerClass": ".nowhere.Values"},
+            },
+            "valueSerializerClass '.nowhere.Values' can't be imported",
+        ),
         (
             {
                 "topology.state.provider": "sqlite",

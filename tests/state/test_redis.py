@@ -133,6 +133,19 @@ def test_a_redis_that_wants_a_password_says_where_it_belongs(tmp_path, redis_ser
         server.kill()
 
 
+def test_keys_that_are_not_of_a_state_are_named(redis, client):
+    found = provider_of(redis.conf)
+    client.set("one-0", "text")
+    client.hset("two-0$txid", "commit", "moon")
+    with pytest.raises(StateError, match=r"'one-0' in Redis .*WRONGTYPE"):
+        found.new_state("one-0")
+    with pytest.raises(
+        StateError, match=r"'two-0' in Redis .* has no transactions of a state in 'two-0\$txid': .*moon"
+    ):
+        found.new_state("two-0")
+    found.close()
+
+
 def test_a_redis_cluster_is_named_by_its_nodes(tmp_path, redis_server):
     import redis as module
 

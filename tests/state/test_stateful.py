@@ -90,6 +90,7 @@ def test_what_checkpoints_can_not_go_through_is_refused(fault):
         ({"topology.acker.executors": 0}, "without ackers"),
         ({"multilang.state.alignment": "maybe"}, "'exact'"),
         ({"multilang.state.cache.keys": -1}, "number of keys"),
+        ({"multilang.state.alignement": "exact"}, "multilang.state.alignement is no setting"),
     ],
 )
 def test_a_conf_that_can_not_work_is_refused_when_built_and_when_run(conf, says):
