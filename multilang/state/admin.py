@@ -18,6 +18,7 @@ from multilang.state.names import (
 )
 from multilang.state.providers import provider_of
 from multilang.state.serializers import as_key
+from multilang.state.source import SourceExecutor
 from multilang.topology.javahash import task_index
 
 if TYPE_CHECKING:
@@ -153,6 +154,12 @@ class StoredStates:
         ``values_of(key, value)``: the values that the grouping groups by, for a state whose keys are not just those.
         """
         spec = self.topology[component]
+        if isinstance(spec.component, SourceExecutor):
+            raise StateError(
+                f"{component!r} is a source: what its tasks have stored are their positions, which nobody else can divide; "
+                "state export, give each task its position in that file and its first line their number, and state import "
+                "--replace"
+            )
         if values_of is None and not any(input_.grouping.type == "fields" for input_ in spec.inputs):
             raise StateError(
                 f"{component!r} gets no tuples by fields grouping, so that nothing says which task a key belongs to; say "
@@ -161,7 +168,7 @@ class StoredStates:
         self.settle()
         names = self._of(component)
         before = self._tasks().get(component) or len(names)
-        if not names:
+        if not before:
             raise StateError(f"nothing of {component!r} is stored in {self.provider.describe()}")
         contents: Contents = {namespace(component, index): {} for index in range(max(tasks, before))}
         moved = 0

@@ -10,6 +10,7 @@ import pytest
 import ujson
 
 from multilang.local import LocalCluster
+from multilang.state import StateError, sqlite_file
 from multilang.state.admin import StoredStates
 from multilang.state.providers import provider_of
 from tests.cli.command import multilang
@@ -151,6 +152,21 @@ def build_with(tasks):
     return parallel
 
 
+def test_a_topology_that_ended_before_anything_was_committed_may_have_other_tasks(durable):
+    with LocalCluster(mode="simulated", conf=durable, seed=1) as cluster:
+        run = cluster.submit(topology)
+        run.run_for(0.0005)
+        assert run.counters["count"].acked == 0
+    states = StoredStates(topology, durable)
+    assert states.reshard("count", 3) == 0
+    states.close()
+    with LocalCluster(mode="inprocess", conf=durable) as cluster:
+        cluster.submit(build_with(3)).wait(timeout=60)
+    found = provider_of(durable)
+    assert stored(found, "count", 3) == words_of(200)
+    found.close()
+
+
 def by_first_letter(key, value):
     return [key[0]]
 
@@ -207,19 +223,23 @@ def test_a_sources_position_is_not_resharded(tmp_path):
         cluster.submit(exact).wait(timeout=60)
     shown = multilang("state", "reshard", f"{WHERE}:exact", "sentences", 1, *options(conf))
     assert shown.returncode == 2
+    assert "'sentences' is a source" in shown.stderr
     assert Counter(stored(provider_of(conf), "count", 2)) == words_of(200)
 
 
-def test_a_file_that_a_topology_uses_is_left_alone(tmp_path):
+def test_a_file_that_a_topology_uses_is_left_alone(tmp_path, monkeypatch):
     conf = {**conf_of("sqlite", None, tmp_path), "test.sentences": 20}
     with LocalCluster(conf=conf) as cluster:
         run = cluster.submit(topology)
         run.wait(timeout=100)
-        file = tmp_path / "file"
-        file.write_text('{"multilang-state": 1, "tasks": {}}')
-        for what in (("reshard", WHERE, "count", 3), ("export", WHERE), ("import", WHERE, file, "--replace")):
-            shown = multilang("state", *what, *options(conf))
-            assert shown.returncode == 2
-            assert "is in use by another topology" in shown.stderr
+        shown = multilang("state", "reshard", WHERE, "count", 3, *options(conf))
+        assert shown.returncode == 2
+        assert "is in use by another topology" in shown.stderr
+        monkeypatch.setattr(sqlite_file, "CLAIM_SECS", 0.0)
+        states = StoredStates(topology, conf)
+        for what in (lambda: list(states.export()), lambda: states.load(iter([ujson.loads(EXPORTED)]), replace=True)):
+            with pytest.raises(StateError, match="is in use by another topology"):
+                what()
+        states.close()
         assert multilang("state", "ls", WHERE, *options(conf)).returncode == 0
     assert multilang("state", "reshard", WHERE, "count", 3, *options(conf)).returncode == 0
