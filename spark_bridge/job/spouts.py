@@ -160,7 +160,10 @@ class _Task:
 
 
 class SpoutFeed:
-    """The tasks of one spout. ``batch``: tuples that each may emit in one round."""
+    """The tasks of one spout. ``batch``: tuples that each may emit in one round.
+
+    ``positions``: task index -> where a ReplayableSpout begins, if not at its own beginning.
+    """
 
     def __init__(
         self,
@@ -172,6 +175,7 @@ class SpoutFeed:
         limit: int | None,
         batch: int,
         report: Callable[[int, str], None],
+        positions: Mapping[int, Any] | None = None,
     ) -> None:
         self.spec = spec
         self.errors = 0
@@ -193,6 +197,8 @@ class SpoutFeed:
                 plan = TaskPlan(task, spec, {**conf, **spec.conf}, context, routes)
                 share = float("inf") if limit is None else (limit + len(tasks) - 1 - index) // len(tasks)
                 self.tasks.append(make(plan, links, share))
+                if positions and index in positions:
+                    self.tasks[-1].component.seek(positions[index])  # type: ignore[union-attr]
         except BaseException:
             self.close()
             raise

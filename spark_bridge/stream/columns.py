@@ -1,0 +1,99 @@
+"""A spout's values as the columns of a schema: texts, whole numbers, numbers and booleans; anything else is JSON in a text column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import types
+
+from multilang.protocol.codec import dumps
+from multilang.protocol.errors import shown
+from spark_bridge.job.errors import NotOnSparkError, SparkJobError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_MAX_SHOWN = 200  # characters of a value in a message
+
+
+class Columns:
+    """What a row of ``schema`` is made of. ``spout``: its name for messages; ``fields``: those of its stream."""
+
+    def __init__(self, spout: str, fields: Sequence[str], schema: types.StructType) -> None:
+        names = [column.name for column in schema.fields]
+        if names != list(fields):
+            raise NotOnSparkError(
+                f"spout {spout!r} emits the fields {', '.join(fields)}, and the schema has {', '.join(names)}"
+            )
+        self._spout = spout
+        self._columns = [(column, _converter(column)) for column in schema.fields]
+
+    def row(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """SparkJobError for a value that its column can't have."""
+        return tuple(
+            self._converted(column, convert, value)
+            for value, (column, convert) in zip(values, self._columns, strict=True)
+        )
+
+    def _converted(self, column: types.StructField, convert: Callable[[Any], Any], value: Any) -> Any:
+        if value is None and column.nullable:
+            return None
+        try:
+            if value is not None:
+                return convert(value)
+        except ValueError:
+            pass
+        raise SparkJobError(
+            f"spout {self._spout!r} emitted {shown(value, _MAX_SHOWN)} for the field {column.name!r}, whose column is a "
+            f"{column.dataType.simpleString()}{'' if column.nullable else ' that can not be null'}; its tuples are kept by the "
+            f"spout. Give another schema: `{column.name}` string takes anything"
+        )
+
+
+def _text(value: Any) -> str:
+    return value if type(value) is str else dumps(value)
+
+
+def _boolean(value: Any) -> bool:
+    if type(value) is not bool:
+        raise ValueError(value)
+    return value
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float):
+        raise ValueError(value)
+    return float(value)
+
+
+def _whole(bits: int) -> Callable[[Any], int]:
+    least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+    def convert(value: Any) -> int:
+        if type(value) is not int or not least <= value <= most:
+            raise ValueError(value)
+        return value
+
+    return convert
+
+
+_CONVERTERS: dict[type[types.DataType], Callable[[Any], Any]] = {
+    types.StringType: _text,
+    types.BooleanType: _boolean,
+    types.ByteType: _whole(8),
+    types.ShortType: _whole(16),
+    types.IntegerType: _whole(32),
+    types.LongType: _whole(64),
+    types.FloatType: _number,
+    types.DoubleType: _number,
+}
+
+
+def _converter(column: types.StructField) -> Callable[[Any], Any]:
+    found = _CONVERTERS.get(type(column.dataType))
+    if found is None:
+        raise NotOnSparkError(
+            f"column {column.name!r} is a {column.dataType.simpleString()}, which no value of a tuple is: take a string, and make "
+            "of it what you need in Spark (cast, from_json)"
+        )
+    return found

@@ -1,0 +1,119 @@
+"""What a spout has emitted and Spark has not committed yet: an SQLite file, so that a batch has the same rows after a crash."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from multilang.protocol.codec import dumps, loads
+from multilang.state.sqlite_file import SqliteFile
+from spark_bridge.job.errors import SparkJobError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    Offset = dict[str, str | int]
+
+_SCHEMA = """\
+CREATE TABLE ends (log TEXT NOT NULL, first INTEGER NOT NULL, next INTEGER NOT NULL);
+CREATE TABLE positions (task INTEGER PRIMARY KEY, position TEXT NOT NULL);
+CREATE TABLE rows (number INTEGER PRIMARY KEY, content TEXT NOT NULL);
+"""
+
+FILE = SqliteFile("spout log", 0x4D4C534C, 1, _SCHEMA, "the option log")  # "MLSL"
+
+
+class SpoutLog:
+    """Rows numbered from 0, of which those from ``first`` to ``next`` are here. One process has it at a time.
+
+    An offset is the log's own id and the number of the next row. Raises StateError for what is no such file, or in use.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(os.path.expanduser(path))
+        FILE.claim(self.path, self)
+        try:
+            self._connection = connection = FILE.open(self.path)
+            with connection:
+                connection.execute(
+                    "INSERT INTO ends SELECT ?, 0, 0 WHERE NOT EXISTS (SELECT * FROM ends)", (uuid4().hex,)
+                )
+            self.id, self.first, self.next = connection.execute("SELECT * FROM ends").fetchone()
+        except BaseException:
+            FILE.release(self.path, self)
+            raise
+
+    @property
+    def begin(self) -> Offset:
+        """The first row that no query has committed."""
+        return self._offset(self.first)
+
+    @property
+    def end(self) -> Offset:
+        """Behind the last row."""
+        return self._offset(self.next)
+
+    def positions(self) -> dict[int, Any]:
+        """Task index -> where the spout was behind the last row, of spouts that can say it."""
+        found = self._connection.execute("SELECT task, position FROM positions")
+        return {task: loads(position) for task, position in found}
+
+    def append(self, rows: Sequence[Sequence[Any]], positions: Mapping[int, Any]) -> None:
+        """On the disk when this returns; all of it or, after a crash, nothing."""
+        connection = self._connection
+        following = self.next + len(rows)
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.executemany("INSERT INTO rows VALUES (?, ?)", enumerate(map(dumps, rows), self.next))
+            connection.executemany(
+                "INSERT OR REPLACE INTO positions VALUES (?, ?)",
+                ((task, dumps(each)) for task, each in positions.items()),
+            )
+            connection.execute("UPDATE ends SET next = ?", (following,))
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.rollback()
+            raise
+        self.next = following
+
+    def rows(self, start: Offset, end: Offset) -> list[list[Any]]:
+        """Those between two offsets, in their order."""
+        where = self.number(start), self.number(end)
+        found = self._connection.execute(
+            "SELECT content FROM rows WHERE number >= ? AND number < ? ORDER BY number", where
+        )
+        return [loads(content) for (content,) in found]
+
+    def forget(self, end: Offset) -> None:
+        """Nobody will ask for rows before ``end`` any more."""
+        number = self.number(end)
+        with self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("DELETE FROM rows WHERE number < ?", (number,))
+            connection.execute("UPDATE ends SET first = ?", (number,))
+        self.first = number
+
+    def number(self, offset: Offset) -> int:
+        """The row's number. SparkJobError for an offset that is not in this log."""
+        log, number = offset["log"], int(offset["row"])
+        if log != self.id:
+            raise SparkJobError(
+                f"the checkpoint is that of another spout log than {self.path}: name the log that this query had, or begin a "
+                "new checkpoint"
+            )
+        if not self.first <= number <= self.next:
+            raise SparkJobError(
+                f"the checkpoint goes on at row {number}, and the spout log {self.path} has rows {self.first} to {self.next}: "
+                "one of them is an older copy, or another query reads this log, too; begin a new checkpoint"
+            )
+        return number
+
+    def close(self) -> None:
+        """Another process may have it."""
+        self._connection.close()
+        FILE.release(self.path, self)
+
+    def _offset(self, number: int) -> Offset:
+        return {"log": self.id, "row": number}

@@ -1,0 +1,110 @@
+"""The options of ``storm_spout``: which spout, and how it runs."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from multilang.component.find import find_object, split_target
+from multilang.protocol.codec import loads
+from multilang.state.plain import plain
+from multilang.topology import ShellSpout, TopologyBuilder, load_topology
+from multilang.topology.errors import did_you_mean
+from spark_bridge.job.errors import NotOnSparkError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from multilang.topology.model import Topology
+
+ROWS = 10_000
+_OPTIONS = ("log", "spout", "command", "fields", "topology", "stream", "parallelism", "conf", "rows")
+
+
+class SpoutOptions:
+    """``log``: the file that keeps what the spout emitted until Spark has committed it; of one query, on the driver's machine.
+
+    The spout is one of these:
+
+    - ``spout``: a class, or an instance, by its place: ``"shop.spouts.Orders"``, ``"spouts.py:orders"``;
+    - ``command``, of a spout in another language, ``"node orders.js"``, with its ``fields``, ``"customer, amount"``, and if it asks
+      for that its id, ``spout``;
+    - ``topology``, ``"shop/topology.py"``, and ``spout``, its id there.
+
+    And if need be: ``parallelism`` of the first two, 1; ``stream``, of the spout's streams; ``conf``, a JSON object; ``rows``, that a
+    batch has at the most, about. Raises NotOnSparkError, or a ConfigError of the topology's.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        given = {name.lower(): value for name, value in options.items()}
+        unknown = [name for name in given if name not in _OPTIONS]
+        if unknown:
+            raise NotOnSparkError(f"storm_spout has no option {unknown[0]!r}; {did_you_mean(unknown[0], _OPTIONS)}")
+        if "log" not in given:
+            raise NotOnSparkError(
+                "storm_spout needs the option log: a file on the driver's machine, of this query alone, that keeps what the spout "
+                "emitted until Spark has committed it"
+            )
+        self.log = given["log"]
+        self.rows = _count(given, "rows", ROWS)
+        topology = _topology(given)
+        self.topology = topology.with_conf(_conf(given))
+        self.id = given["spout"] if "topology" in given else next(iter(topology.spouts))
+        spec = self.topology.components.get(self.id)
+        if spec is None or spec.kind != "spout":
+            raise NotOnSparkError(
+                f"{self.id!r} is no spout of {topology.name!r}; {did_you_mean(self.id, topology.spouts)}"
+            )
+        self.stream = given.get("stream") or (next(iter(spec.streams)) if len(spec.streams) == 1 else "default")
+        if self.stream not in spec.streams:
+            raise NotOnSparkError(
+                f"spout {self.id!r} has no stream {self.stream!r}; say the option stream: {did_you_mean(self.stream, spec.streams)}"
+            )
+        self.fields = list(spec.streams[self.stream].fields)
+
+
+def _topology(given: Mapping[str, str]) -> Topology:
+    """The topology that has the spout, or one of the spout alone."""
+    command, name, whole = (given.get(option) for option in ("command", "spout", "topology"))
+    if (command is None and name is None) or (whole is not None and (command is not None or name is None)):
+        raise NotOnSparkError(
+            "storm_spout needs a spout, by one of: spout='shop.spouts.Orders'; command='node orders.js' and "
+            "fields='customer, amount'; topology='shop/topology.py' and spout, the spout's id there"
+        )
+    told = {"parallelism", "fields"} if whole is not None else {"fields"} if command is None else set()
+    for option in told & given.keys():
+        raise NotOnSparkError(
+            f"storm_spout: what {option} is the {'topology' if whole else 'spout'} says itself; leave out {option}"
+        )
+    if whole is not None:
+        return plain(load_topology(whole))
+    component: Any
+    if command is not None:
+        fields = [field.strip() for field in given.get("fields", "").split(",")]
+        words = shlex.split(command)
+        id = name or (words or [""])[0].rpartition("/")[2]
+        component = ShellSpout(words, output_fields=fields if any(fields) else None)
+    else:
+        place = str(name) if ":" in str(name) else ":".join(str(name).rpartition(".")[::2])
+        id, component = split_target(place)[1], find_object(place)
+    builder = TopologyBuilder()
+    builder.set_spout(id, component, parallelism=_count(given, "parallelism", 1))
+    return builder.build(id)
+
+
+def _count(given: Mapping[str, str], name: str, default: int) -> int:
+    text = given.get(name, str(default))
+    if not text.isdecimal() or not int(text):
+        raise NotOnSparkError(f"storm_spout: {name} is {text!r}; use a whole number from 1")
+    return int(text)
+
+
+def _conf(given: Mapping[str, str]) -> dict[str, Any]:
+    text = given.get("conf", "{}")
+    try:
+        found = loads(text)
+    except ValueError as problem:
+        raise NotOnSparkError(f"storm_spout: conf is no JSON: {problem}") from None
+    if not isinstance(found, dict):
+        raise NotOnSparkError(f'storm_spout: conf is a JSON object, such as {{"orders.folder": "/srv"}}, not {text}')
+    return found

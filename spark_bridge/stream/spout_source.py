@@ -1,0 +1,197 @@
+"""A spout as a source of Spark: ``spark.readStream.format("storm_spout")``.
+
+Spark runs the spout in a process of the driver's machine. What it emitted is written to a log before it is acked, and offsets are
+places in the log: so a batch has the same rows whenever Spark reads it, whatever the spout would emit a second time.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from multilang.local.conf import DEFAULTS, Settings
+from multilang.local.plan import storm_id
+from multilang.state.replayable import ReplayableSpout
+from spark_bridge.job.errors import NotOnSparkError, SparkJobError
+from spark_bridge.job.spouts import SpoutFeed
+from spark_bridge.stream.columns import Columns
+from spark_bridge.stream.spout_log import SpoutLog
+from spark_bridge.stream.spout_options import SpoutOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from spark_bridge.job.spouts import Emitted, SpoutTask
+    from spark_bridge.stream.spout_log import Offset
+
+try:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
+except ImportError:  # before Spark 4.2, which asks for no limit and reads what is available in one batch
+    ReadAllAvailable = ReadMaxRows = None  # type: ignore[assignment,misc]
+    SupportsTriggerAvailableNow = object  # type: ignore[assignment,misc]
+
+_ROWS_OF_A_PARTITION = 2500
+_IDLE_SECS = 0.02
+
+
+def register_spouts(spark: SparkSession) -> None:
+    """Let this session know the format ``storm_spout``."""
+    spark.dataSource.register(StormSpoutSource)
+
+
+class StormSpoutSource(DataSource):
+    """The format; see SpoutOptions for its options. Its columns are the stream's fields, text unless ``.schema(...)`` says otherwise."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "storm_spout"
+
+    def schema(self) -> str:
+        fields = SpoutOptions(self.options).fields
+        return ", ".join(f"`{field.replace('`', '``')}` string" for field in fields)
+
+    def streamReader(self, schema: StructType) -> SpoutReader:  # noqa: N802  # Spark's name
+        return SpoutReader(dict(self.options), schema)
+
+    def reader(self, schema: StructType) -> Any:
+        raise NotOnSparkError(
+            "storm_spout is for streams, where a crash loses nothing: spark.readStream.format('storm_spout'), with "
+            ".trigger(availableNow=True) for a spout that comes to an end; or run_topology, which runs such a spout itself"
+        )
+
+
+class Rows(InputPartition):
+    """Some rows of a batch, on their way to an executor."""
+
+    def __init__(self, rows: list[tuple[Any, ...]]) -> None:
+        super().__init__(None)
+        self.rows = rows
+
+
+class SpoutReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Made in three kinds of processes: where the query is planned, where the spout runs, and on executors, which only read."""
+
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._until_exhausted = False
+        self._running: RunningSpout | None = None
+        declared = SpoutOptions(options)
+        Columns(declared.id, declared.fields, schema)
+        self._rows = declared.rows
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        return self._spout.log.begin
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        return ReadMaxRows(self._rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._until_exhausted = True
+
+    def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802
+        log = self._spout.log
+        most = sys.maxsize if limit is not None and isinstance(limit, ReadAllAvailable) else self._rows
+        waiting = 0 if start is None else log.next - log.number(start)  # logged before a crash, and in no batch yet
+        if waiting < most:
+            self._spout.run(most - waiting, wait=self._until_exhausted and not waiting)
+        return log.end
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        rows = [*map(self._spout.columns.row, self._spout.log.rows(start, end))]
+        return [Rows(rows[place : place + _ROWS_OF_A_PARTITION]) for place in range(0, len(rows), _ROWS_OF_A_PARTITION)]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        assert isinstance(partition, Rows)
+        return iter(partition.rows)
+
+    def commit(self, end: Offset) -> None:
+        self._spout.log.forget(end)
+
+    def stop(self) -> None:
+        if self._running is not None:
+            self._running.close()
+
+    @property
+    def _spout(self) -> RunningSpout:
+        if self._running is None:
+            declared = SpoutOptions(self._options)
+            self._running = RunningSpout(declared, Columns(declared.id, declared.fields, self._schema))
+        return self._running
+
+
+class RunningSpout:
+    """A spout's tasks, and the log of what they emit; they start when they are to emit something."""
+
+    def __init__(self, declared: SpoutOptions, columns: Columns) -> None:
+        self._declared = declared
+        self.columns = columns
+        self.log = SpoutLog(declared.log)
+        self._feed: SpoutFeed | None = None
+
+    def run(self, most: int, wait: bool) -> None:
+        """Log and ack what it emits now, about ``most`` tuples at the most; ``wait``: at least one, unless it is exhausted."""
+        if self._feed is None:
+            self._feed = self._started()
+        feed = self._feed
+        while not (emitted := self._emitted(feed, most)) and wait and not feed.exhausted:
+            time.sleep(_IDLE_SECS)
+        if not emitted:
+            return
+        stream = self._declared.stream
+        rows = [values for _, (_, values, name, _) in emitted if (name or "default") == stream]
+        for values in rows:
+            self.columns.row(values)  # what Spark could not take is not taken from the spout either
+        self.log.append(rows, self._positions(feed))
+        feed.settle(emitted, set())  # now nothing of it can be lost
+
+    def close(self) -> None:
+        """They are not needed any more."""
+        if self._feed is not None:
+            self._feed.close()
+        self.log.close()
+
+    def _started(self) -> SpoutFeed:
+        topology = self._declared.topology
+        conf = {**DEFAULTS, "multilang.parent": "spark", **topology.conf}
+        conf.update({"topology.name": topology.name, "storm.id": storm_id(topology.name)})
+        return SpoutFeed(
+            topology,
+            topology.components[self._declared.id],
+            conf,
+            topology.task_ids(Settings(conf).ackers),
+            limit=sys.maxsize,
+            batch=0,
+            report=self._report,
+            positions=self.log.positions(),
+        )
+
+    def _emitted(self, feed: SpoutFeed, most: int) -> list[tuple[SpoutTask, Emitted]]:
+        found: list[tuple[SpoutTask, Emitted]] = []
+        share = max(1, most // len(feed.tasks))
+        for task in feed.tasks:
+            while len(task.emitted) < share and task.ask():
+                pass
+            found += [(task, each) for each in task.emitted]
+            task.emitted.clear()
+        return found
+
+    def _positions(self, feed: SpoutFeed) -> dict[int, Any]:
+        if not isinstance(self._declared.topology.components[self._declared.id].component, ReplayableSpout):
+            return {}
+        found = {index: task.component.position() for index, task in enumerate(feed.tasks)}  # type: ignore[union-attr]
+        if None in found.values():
+            raise SparkJobError(
+                f"position() of spout {self._declared.id!r} returned None; return where the next tuple comes from"
+            )
+        return found
+
+    def _report(self, task: int, message: str) -> None:
+        logging.getLogger(self._declared.id).error("task %s: %s", task, message)

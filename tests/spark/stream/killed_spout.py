@@ -1,0 +1,42 @@
+"""A query over a spout, in a driver of its own: ``python -m tests.spark.stream.killed_spout FOLDER OPTIONS BATCH``.
+
+Each batch's rows are written to a file of their own, ``seen/BATCH-PID``. The driver kills itself in the middle of BATCH.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+
+from spark_bridge.session import session
+from spark_bridge.stream import register_spouts
+
+
+def main() -> None:
+    folder, options, last = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
+    settings = {
+        "spark.driver.memory": "768m",
+        "spark.local.dir": folder,
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+    }
+
+    def keep(rows, batch):
+        found = [list(row) for row in rows.collect()]
+        part = f"{folder}/seen/.{batch}-{os.getpid()}"
+        with open(part, "w") as file:
+            json.dump(found, file)
+        os.rename(part, f"{folder}/seen/{batch}-{os.getpid()}")
+        if batch == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with session("local[2]", "killed", settings) as spark:
+        register_spouts(spark)
+        rows = spark.readStream.format("storm_spout").options(log=f"{folder}/log", **options).load()
+        writer = rows.writeStream.foreachBatch(keep).option("checkpointLocation", f"{folder}/checkpoint")
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Spouts for Spark to read."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from multilang import ReliableSpout, Spout, TopologyBuilder
+from multilang.state import ReplayableSpout
+
+
+def die_once(conf, where):
+    """kill -9, the first time that ``test.die`` names this place."""
+    die = conf.get("test.die")
+    if die and die[0] == where and not os.path.exists(die[1]):
+        Path(die[1]).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Queue(ReliableSpout):
+    """The files of ``test.queue``, each until it is acked: what a process has that was killed comes again."""
+
+    output_fields = ["item"]
+
+    def initialize(self, conf, context):
+        self.conf = conf
+        self.folder = Path(conf["test.queue"])
+        self.seen = set()
+
+    def next_tuple(self):
+        items = sorted(each.name for each in self.folder.iterdir() if each.name not in self.seen)
+        for item in items[:7]:
+            if item == "00050":
+                die_once(self.conf, "next_tuple")
+            self.seen.add(item)
+            self.emit([item], tup_id=item)
+
+    def acked(self, tup_id):
+        if tup_id == "00055":
+            die_once(self.conf, "ack")
+        (self.folder / tup_id).unlink()
+
+    def exhausted(self):
+        return not self.under_way and not any(self.folder.iterdir())
+
+
+class Numbers(ReplayableSpout):
+    """Up to ``test.numbers``, by position; each task has its share."""
+
+    output_fields = ["n", "value"]
+
+    def initialize(self, conf, context):
+        self.end = conf.get("test.numbers", 5)
+        self.n, self.step = context.task_index, len(context.tasks(context.component))
+
+    def next_tuple(self):
+        if self.n < self.end:
+            n, self.n = self.n, self.n + self.step
+            self.emit([n, [None, "text", {"a": 1}, 2.5, True][n % 5]], tup_id=n)
+
+    def position(self):
+        return self.n
+
+    def seek(self, position):
+        self.n = position
+
+    def exhausted(self):
+        return self.n >= self.end
+
+
+class Plain(Spout):
+    """Emits without ids, on two streams."""
+
+    output_streams = {"default": ["n"], "odd": ["n", "half"]}
+
+    def initialize(self, conf, context):
+        self.n = 0
+
+    def next_tuple(self):
+        if self.n < 20:
+            self.emit([self.n])
+            if self.n % 2:
+                self.emit([self.n, self.n / 2], stream="odd")
+            self.n += 1
+
+
+class Broken(Spout):
+    output_fields = ["n"]
+
+    def next_tuple(self):
+        raise ValueError("no more of this")
+
+
+plain = Plain()
+
+builder = TopologyBuilder()
+builder.set_spout("numbers", Numbers, parallelism=3)
+topology = builder.build("numbers")

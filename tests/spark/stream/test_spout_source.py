@@ -1,0 +1,268 @@
+"""A spout as a source of Spark: every row through real queries, over restarts and kills of the spout and of the driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from multilang.state import StateError
+from spark_bridge.job import NotOnSparkError, SparkJobError
+from spark_bridge.stream import register_spouts, stream_topology
+from spark_bridge.stream.spout_log import SpoutLog
+from spark_bridge.stream.spout_source import SpoutReader, StormSpoutSource
+from tests.spark.stream.conftest import state_of
+from tests.state.topologies import exact, words_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[3]
+HERE = "tests.spark.stream.spouts"
+CHILD = str(ROOT / "tests" / "spark" / "job" / "spout_child.py")
+KILLS = 30 if os.environ.get("MULTILANG_SOAK") == "full" else 1
+
+
+class Seen:
+    """The rows of each batch, as a query gives them; a batch that comes again has to be the same."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        register_spouts(spark)
+        self.spark = spark
+        self.folder = folder
+        self.batches: dict[int, list[list[Any]]] = {}
+
+    def run(self, schema: str | None = None, **options: str) -> None:
+        """All that there is."""
+        reader = self.spark.readStream.format("storm_spout").options(log=str(self.folder / "log"), **options)
+        frame = (reader.schema(schema) if schema else reader).load()
+        writer = frame.writeStream.foreachBatch(self._keep).option(
+            "checkpointLocation", str(self.folder / "checkpoint")
+        )
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    def _keep(self, rows, batch):
+        found = sorted([list(row) for row in rows.collect()], key=repr)
+        assert self.batches.setdefault(batch, found) == found
+
+    @property
+    def rows(self) -> list[list[Any]]:
+        return sorted((row for batch in self.batches.values() for row in batch), key=repr)
+
+
+@pytest.fixture
+def seen(spark: SparkSession, tmp_path: Path) -> Seen:
+    return Seen(spark, tmp_path)
+
+
+def fill(queue: Path, first: int, end: int) -> list[str]:
+    queue.mkdir(exist_ok=True)
+    for n in range(first, end):
+        (queue / f"{n:05}").touch()
+    return [f"{n:05}" for n in range(end)]
+
+
+def test_a_topologys_spout_counts_once_over_a_batch_that_is_repeated(spark: SparkSession, tmp_path: Path) -> None:
+    register_spouts(spark)
+    options = {
+        "topology": "tests.state.topologies:exact",
+        "spout": "sentences",
+        "rows": "80",
+        "log": str(tmp_path / "log"),
+    }
+    frame = spark.readStream.format("storm_spout").options(**options).load()
+    place = tmp_path / "state"
+
+    def start():
+        return stream_topology(exact, {"sentences": frame}, checkpoint=str(tmp_path / "c"), state=place)
+
+    with start() as query:
+        query.process_available()
+        last = query.query.lastProgress.batchId
+    assert state_of(place) == words_of(200)
+    # As if the driver had died before the batch was committed: Spark asks for what lies between two offsets.
+    for name in (str(last), f".{last}.crc"):
+        (tmp_path / "c" / "commits" / name).unlink()
+    with start() as query:
+        query.process_available()
+    assert state_of(place) == words_of(200)
+
+
+@pytest.mark.parametrize("where", ["next_tuple", "ack"])
+def test_nothing_is_lost_when_the_spouts_process_is_killed(seen: Seen, tmp_path: Path, where: str) -> None:
+    queue = tmp_path / "queue"
+    items = fill(queue, 0, 100)
+    conf = json.dumps({"test.queue": str(queue), "test.die": [where, str(tmp_path / "died")]})
+    options = {"spout": f"{HERE}.Queue", "conf": conf, "rows": "30"}
+    with pytest.raises(StreamingQueryException):
+        seen.run(**options)
+    assert any(queue.iterdir())
+    seen.run(**options)
+    assert not any(queue.iterdir())
+    found = [row[0] for row in seen.rows]
+    assert sorted(set(found)) == items
+    # Emitted and not logged: comes again. Logged and not acked: comes twice.
+    assert len(found) == len(items) + {"next_tuple": 0, "ack": 70 - 55}[where]
+    items = fill(queue, 100, 110)
+    seen.run(**options)
+    assert sorted({row[0] for row in seen.rows}) == items
+
+
+def test_a_spout_in_another_language_and_one_without_ids(spark: SparkSession, tmp_path: Path) -> None:
+    shell = Seen(spark, tmp_path / "shell")
+    conf = json.dumps({"test.folder": str(tmp_path)})
+    command = f"{sys.executable} {CHILD} 60 tells"
+    shell.run(
+        "key string, n long", command=command, spout="numbers", fields="key, n", parallelism="2", rows="25", conf=conf
+    )
+    assert sorted(shell.rows) == sorted([f"k{n % 3}", n] for n in range(60))
+    assert len(shell.batches) >= 3
+    told = [line for file in tmp_path.glob("told-*") for line in file.read_text().splitlines()]
+    assert sorted(told) == sorted(f"ack {n}" for n in range(60))
+    odd = Seen(spark, tmp_path / "odd")
+    odd.run("n int, half double", spout=f"{HERE}:plain", stream="odd")
+    assert sorted(odd.rows) == [[n, n / 2] for n in range(1, 20, 2)]
+
+
+def test_a_driver_that_is_killed_loses_nothing_and_counts_nothing_twice(spark_programs: None, tmp_path: Path) -> None:
+    (tmp_path / "seen").mkdir()
+    chance = random.Random(10)
+    numbers = 0
+
+    def run(last: int) -> subprocess.Popen[bytes]:
+        options = {
+            "topology": f"{HERE}:topology",
+            "spout": "numbers",
+            "rows": "40",
+            "conf": json.dumps({"test.numbers": numbers}),
+        }
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.spark.stream.killed_spout", str(tmp_path), json.dumps(options), str(last)],
+            cwd=ROOT,
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def end(process: subprocess.Popen[bytes]) -> str:
+        try:
+            return process.communicate(timeout=300)[1].decode()
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def batches() -> dict[int, list[Any]]:
+        """By number; those that were repeated had the same rows."""
+        found: dict[int, list[Any]] = {}
+        for file in (tmp_path / "seen").glob("[0-9]*"):
+            rows = sorted(json.loads(file.read_text()))
+            assert found.setdefault(int(file.name.partition("-")[0]), rows) == rows
+        return found
+
+    for kill in range(KILLS):
+        numbers += 200
+        if not kill:  # between a batch's rows and its commit
+            process = run(1)
+            said = end(process)
+            assert process.returncode == -signal.SIGKILL, said[-3000:]
+            assert sorted(batches()) == [0, 1]
+        else:
+            there = len(batches())
+            process = run(-1)
+            deadline = time.monotonic() + 60
+            while process.poll() is None and time.monotonic() < deadline and len(batches()) == there:
+                time.sleep(0.02)
+            time.sleep(chance.uniform(0, 2))
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            end(process)
+    process = run(-1)
+    said = end(process)
+    assert process.returncode == 0, said[-3000:]
+    assert sorted(int(row[0]) for rows in batches().values() for row in rows) == list(range(numbers))
+
+
+def reader(folder: Path, schema: str | None = None, **options: str) -> SpoutReader:
+    source = StormSpoutSource({"log": str(folder / "log"), **options})
+    columns = [each.split() for each in (schema or source.schema()).split(", ")]
+    kinds = {"long": LongType(), "string": StringType()}
+    return source.streamReader(StructType([StructField(name.strip("`"), kinds[kind]) for name, kind in columns]))
+
+
+def rows_of(source: SpoutReader, start: Any, end: Any) -> list[tuple[Any, ...]]:
+    return [row for partition in source.partitions(start, end) for row in source.read(partition)]
+
+
+def test_values_take_the_types_of_the_schema_and_others_are_json(tmp_path: Path) -> None:
+    source = reader(tmp_path, "n long, value string", spout=f"{HERE}.Numbers")
+    start = source.initialOffset()
+    end = source.latestOffset(start)
+    assert rows_of(source, start, end) == [(0, None), (1, "text"), (2, '{"a":1}'), (3, "2.5"), (4, "true")]
+    assert source.partitions(end, end) == []
+    source.stop()
+    # What was logged and is in no batch is there for the next one, before anything new.
+    again = reader(tmp_path, "n long, value string", spout=f"{HERE}.Numbers", conf='{"test.numbers": 8}', rows="3")
+    assert again.initialOffset() == start
+    assert again.latestOffset(start) == end
+    later = again.latestOffset(end)
+    assert [row[0] for row in rows_of(again, end, later)] == [5, 6, 7]
+    again.commit(end)
+    with pytest.raises(SparkJobError, match=r"the checkpoint goes on at row 0, and the spout log .* has rows 5 to 8"):
+        again.partitions(start, later)
+    again.stop()
+    wrong = reader(tmp_path / "wrong", "n long, value long", spout=f"{HERE}.Numbers")
+    with pytest.raises(
+        SparkJobError, match=r"spout 'Numbers' emitted 'text' for the field 'value', whose column is a bigint"
+    ):
+        wrong.latestOffset(wrong.initialOffset())
+    assert wrong.latestOffset.__self__._spout.log.next == 0
+    wrong.stop()
+
+
+def test_what_can_not_be_a_source_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    for options, said in (
+        ({}, r"storm_spout needs a spout, by one of"),
+        ({"spout": f"{HERE}.Numbers", "row": "1"}, r"has no option 'row'.*rows"),
+        ({"spout": f"{HERE}.Numbers", "rows": "0"}, r"rows is '0'; use a whole number from 1"),
+        ({"spout": f"{HERE}.Numbers", "fields": "a"}, r"what fields is the spout says itself"),
+        ({"spout": f"{HERE}.Numbers", "conf": "[1]"}, r"conf is a JSON object"),
+        ({"topology": f"{HERE}:topology", "spout": "number"}, r"'number' is no spout of 'numbers'.*numbers"),
+        ({"spout": f"{HERE}:plain", "stream": "even"}, r"has no stream 'even'"),
+    ):
+        with pytest.raises(NotOnSparkError, match=said):
+            reader(tmp_path, **options)
+    with pytest.raises(NotOnSparkError, match=r"needs the option log: a file on the driver's machine"):
+        StormSpoutSource({"spout": f"{HERE}.Numbers"}).schema()
+    with pytest.raises(NotOnSparkError, match=r"emits the fields n, value, and the schema has m, value"):
+        reader(tmp_path, "m long, value string", spout=f"{HERE}.Numbers")
+    with pytest.raises(NotOnSparkError, match=r"readStream.format\('storm_spout'\).*run_topology"):
+        StormSpoutSource({"log": "x", "spout": f"{HERE}.Numbers"}).reader(StructType())
+    broken = reader(tmp_path, spout=f"{HERE}.Broken")
+    with pytest.raises(SparkJobError, match=r"no more of this"):
+        broken.latestOffset(broken.initialOffset())
+    one = broken.initialOffset()
+    script = f"from spark_bridge.stream.spout_log import SpoutLog\nSpoutLog({str(tmp_path / 'log')!r})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert f"the spout log {tmp_path}/log is in use" in done.stderr
+    broken.stop()
+    other = SpoutLog(str(tmp_path / "other"))
+    with pytest.raises(SparkJobError, match=r"that of another spout log than .*/other"):
+        other.forget(one)
+    other.close()
+    (tmp_path / "text").write_text("no log at all, but a text that is long enough to be read as something else" * 20)
+    with pytest.raises(StateError, match=r"the spout log .*/text is damaged"):
+        SpoutLog(str(tmp_path / "text"))
