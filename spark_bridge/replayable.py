@@ -7,12 +7,23 @@ from spark_bridge.spout import OverSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from multilang.component.context import Context
 
 _BLOCK = 4096  # rows that are asked for at once
 _ROWS = 16  # that are emitted at once
+
+
+def offsets_of(positions: Iterable[Mapping[str, int] | None]) -> dict[int, int]:
+    """Partition -> the offset of its next row, from the positions of a spout's tasks (None: at its beginning)."""
+    return {int(partition): offset for each in positions for partition, offset in (each or {}).items()}
+
+
+def positions_at(offsets: Mapping[int, int], tasks: int) -> list[dict[str, int]]:
+    """The position of each of a spout's tasks, where partition -> the offset of its next row."""
+    return [{str(each): at for each, at in offsets.items() if each % tasks == task} for task in range(tasks)]
 
 
 class ReplayablePartitionSpout(OverSource, ReplayableSpout):
@@ -52,7 +63,7 @@ class ReplayablePartitionSpout(OverSource, ReplayableSpout):
         return {str(partition): offset for partition, offset in self._offsets.items()}
 
     def seek(self, position: dict[str, int]) -> None:
-        self._offsets = {int(partition): offset for partition, offset in position.items()}
+        self._offsets = offsets_of([position])
         self._ended: set[int] = set()
         self._block: tuple[int, int, Any] = (-1, 0, ())
 

@@ -16,6 +16,7 @@ from multilang.state.plain import plain
 from multilang.topology.errors import did_you_mean
 from spark_bridge.job.blocks import REPORT, STATE
 from spark_bridge.job.by_value import by_value
+from spark_bridge.job.cut import Cut
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.feeds import EmittedFeed, RowFeed, sources_of
 from spark_bridge.job.job import Job, Stage
@@ -29,7 +30,7 @@ from spark_bridge.job.states import NoStates, States, initial_and_saved, is_stat
 from spark_bridge.job.watch import SPARK_ERRORS, Progress, collected, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from pyspark import RDD
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from multilang.topology.model import Topology
     from spark_bridge.job.stateful import Rows
     from spark_bridge.job.states import Where
+    from spark_bridge.sources.source import PartitionSource
 
 MAX_NAMED = 1000  # failed tuples whose values are fetched
 MAX_ERRORS = 1000  # the oldest are dropped; the counters count them all
@@ -46,7 +48,7 @@ _IDLE_SECS = 0.02  # while a spout waits for its replays to be due
 
 def run_topology(
     topology: Topology,
-    sources: Mapping[str | tuple[str, str], RDD[Any] | DataFrame],
+    sources: Mapping[str | tuple[str, str], RDD[Any] | DataFrame | PartitionSource],
     spark: SparkSession,
     *,
     conf: Mapping[str, Any] | None = None,
@@ -58,6 +60,7 @@ def run_topology(
     progress: Callable[[Progress], None] | None = None,
     initial_state: Where | None = None,
     save_state: Where | None = None,
+    positions: Mapping[str, Sequence[Any]] | None = None,
 ) -> JobResult:
     """Run ``topology`` on ``spark`` until every spout tuple is acked, or has failed for good.
 
@@ -72,16 +75,19 @@ def run_topology(
     ``initial_state``: what stateful bolts begin with (None: nothing), and ``save_state``: where it is kept when every row is
     processed (None: nowhere), each the path of an SQLite file, ``"redis://HOST:PORT/DATABASE"``, or the conf entries of a
     provider. It is saved all at once or, when the job breaks off, not at all; to a place that is empty, unless it is the
-    initial one.
+    initial one. ``positions``: where the spouts of a topology with exact alignment go on after this job, saved with the state:
+    spout -> what ``position()`` returns, for each of its tasks. A PartitionSource among the sources needs none: it is read from
+    where the initial state's spout is to where it ends now, and that is saved.
 
     Raises NotOnSparkError, before any job starts, for what Spark can't express; ComponentStartError for a component that
     can't be initialized; SparkJobError when the job breaks off.
     """
     before, after = initial_and_saved(topology.with_conf(conf or {}), initial_state, save_state)
     try:
+        cut = Cut(topology.with_conf(conf or {}), sources, positions or {}, spark, before, after)
         run = Run(
             topology,
-            sources,
+            cut.sources,
             spark,
             conf or {},
             outputs,
@@ -94,10 +100,11 @@ def run_topology(
         )
         result = run.run()
         if after is not None:
+            changes = {**run.changes(), **(before or after).moved(cut.positions)}
             if after is before:
-                after.save(run.changes())
+                after.save(changes)
             else:
-                after.fill(before, run.changes())
+                after.fill(before, changes)
         return result
     finally:
         for states in (before, after):

@@ -17,13 +17,14 @@ from multilang.state.errors import StateError
 from multilang.state.names import COMMITTED, COMMITTING, PREPARING, SPOUT, STATE_KEY, TASKS_KEY, namespace
 from multilang.state.providers import MEMORY, SQLITE
 from multilang.state.settings import CONFIG, PROVIDER
+from multilang.state.source import POSITION
 from multilang.state.sqlite import SqliteStateProvider
 from multilang.state.steps import Steps
 from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.job.stateful import Saving, open_state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from multilang.state.stored import StoredState
     from multilang.topology.model import Topology
@@ -131,14 +132,15 @@ class States:
         txid = self.txid + 1
         steps = self._steps
         self._remember(txid, PREPARING)
-        for name in self._names:
+        names = list(dict.fromkeys([*self._names, *changes]))
+        for name in names:
             state = self._traced(name, "PREPARE", txid)
             state.store.prepare(txid, changes.get(name, ()))
         if query is not None:
             queries = self._coordinator.get(QUERIES_KEY) or {}
             self._coordinator.put(QUERIES_KEY, {**queries, query: batch})
         self._remember(txid, COMMITTING)
-        for name in self._names:
+        for name in names:
             self._traced(name, "COMMIT", txid).store.commit(txid)
         self._remember(txid, COMMITTED)
         steps("done")
@@ -147,7 +149,7 @@ class States:
         """Store what ``before`` has, with ``changes``, in this empty place: all at once, or nothing."""
         contents: dict[str, dict[Any, Any]] = {}
         others = [] if before is None else before._stored.namespaces()  # such as the positions of sources
-        for name in dict.fromkeys([*self._names, *others]):
+        for name in dict.fromkeys([*self._names, *others, *changes]):
             state = open_state((before or self)._provider, name)
             try:
                 state.lay(changes.get(name, ()))
@@ -158,6 +160,26 @@ class States:
         contents[COORDINATOR] = {TASKS_KEY: self._tasks(), STATE_KEY: [txid, COMMITTED]}
         self.close_states()
         self._provider.replace(contents)
+
+    def positions(self, spout: str) -> list[Any]:
+        """Where each task of a spout goes on; None: at its beginning."""
+        found = []
+        for index in range(self.topology[spout].tasks):
+            state = open_state(self._provider, namespace(spout, index))
+            found.append(state.get(POSITION))
+            state.close()
+        return found
+
+    def moved(self, positions: Mapping[str, Sequence[Any]]) -> dict[str, Rows]:
+        """What changes where spouts are to go on there, task by task; by namespace, as ``save`` and ``fill`` take it."""
+        changes: dict[str, Rows] = {}
+        for spout, each in positions.items():
+            for index, position in enumerate(each):
+                state = open_state(self._provider, namespace(spout, index))
+                state.put(POSITION, position)
+                changes[state.namespace] = state.changes()
+                state.close()
+        return changes
 
     def items(self, component: str) -> Iterator[tuple[Any, Any]]:
         """All keys and values of a component's tasks."""

@@ -49,6 +49,9 @@ class PublishedSource(PartitionSource):
         """How many rows there are in all."""
         return self._about()["rows"]  # type: ignore[no-any-return]
 
+    def count(self, partition: int) -> int:
+        return self._about()["partitions"][partition]["rows"]  # type: ignore[no-any-return]
+
     def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:
         about = self._about()["partitions"]
         if not 0 <= partition < len(about):

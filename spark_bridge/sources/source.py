@@ -6,10 +6,12 @@ from spark_bridge.sources.errors import SourceError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any, TypeAlias
 
     Row: TypeAlias = Sequence[Any]
+
+_COUNTED = 8192  # rows at once
 
 
 class Progress:
@@ -64,6 +66,19 @@ class PartitionSource:
         """
         raise NotImplementedError
 
+    def count(self, partition: int) -> int:
+        """How many rows a partition has now. Unless a source knows better, they are read to be counted."""
+        offset = 0
+        while rows := self.read(partition, offset, _COUNTED):
+            offset += len(rows)
+        return offset
+
+    def until(self, ends: Mapping[int, int]) -> PartitionSource:
+        """The same rows, but each partition ends where ``ends`` says: partition -> the offset behind its last row."""
+        from spark_bridge.sources.until import Until
+
+        return Until(self, ends)
+
     def soon(self, partition: int, offset: int) -> None:
         """The next partition that will be read; a source that has to prepare it may begin. Must not wait."""
 
@@ -116,6 +131,9 @@ class ListSource(PartitionSource):
 
     def __deepcopy__(self, memo: object) -> ListSource:
         return self  # nothing in it changes
+
+    def count(self, partition: int) -> int:
+        return len(self._partitions[partition])
 
     def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:
         return self._partitions[partition][offset : offset + limit]

@@ -1,0 +1,49 @@
+"""The first rows of a source's partitions."""
+
+from __future__ import annotations
+
+from spark_bridge.sources.errors import SourceError
+from spark_bridge.sources.source import PartitionSource
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from spark_bridge.sources.source import Row
+
+
+class Until(PartitionSource):
+    """``source`` without what comes from ``ends`` on: partition -> the offset behind its last row."""
+
+    def __init__(self, source: PartitionSource, ends: Mapping[int, int]) -> None:
+        self._source = source
+        self._ends = dict(ends)
+        self.waits = source.waits
+        missing = [each for each in range(source.partitions) if each not in ends]
+        if missing or len(ends) > source.partitions:
+            raise SourceError(
+                f"the ends of source {source.name!r} are those of its {source.partitions} partitions, from 0 on: "
+                f"{f'partition {missing[0]} has none' if missing else f'{sorted(ends)} are more'}"
+            )
+
+    @property
+    def name(self) -> str:
+        return self._source.name
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return self._source.fields
+
+    @property
+    def partitions(self) -> int:
+        return self._source.partitions
+
+    def count(self, partition: int) -> int:
+        return self._ends[partition]
+
+    def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:
+        limit = min(limit, self._ends[partition] - offset)
+        return self._source.read(partition, offset, limit) if limit > 0 else ()
+
+    def close(self) -> None:
+        self._source.close()
