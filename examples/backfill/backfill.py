@@ -4,7 +4,9 @@ pip install '.[cli,spark,flights]'
 python examples/backfill/backfill.py
 python examples/backfill/backfill.py --state redis://localhost:6379/0
 
-Both count into the same states. At the end these are compared with what Spark SQL says of all twelve months.
+All twelve are in one log of four partitions, in which each row has its offset, and the topology's spout reads that log. The
+history is what comes before the cut, an offset per partition. With what Spark counts it saves where it ended, so the topology
+begins with the first flight that is not counted. At the end its states are compared with what Spark SQL says of all months.
 """
 
 from __future__ import annotations
@@ -20,17 +22,20 @@ from typing import TYPE_CHECKING, Any
 sys.path.append(str(Path(__file__).parents[1] / "flights"))  # where the flights are read, for two examples
 
 from data import Results, by_sql, flights
+from pyspark.sql import functions as f
 from totals import topology
 
 from multilang import LocalCluster
 from multilang.state.admin import StoredStates
-from spark_bridge import publish
+from spark_bridge import PublishedSource, publish
 from spark_bridge.job import run_topology
 from spark_bridge.job.states import conf_of
 from spark_bridge.session import session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
 
 
 def in_states(conf: Mapping[str, Any]) -> Results:
@@ -43,6 +48,17 @@ def in_states(conf: Mapping[str, Any]) -> Results:
             found[component][line["key"]] = [line["key"], *line["value"]]
     states.close()
     return found
+
+
+def written(spark: SparkSession, folder: Path, months: int) -> tuple[PublishedSource, dict[int, int]]:
+    """The log, and the cut before the last month: partition -> how many flights of earlier months it has."""
+    history = flights(spark, folder, months - 1).withColumn("live", f.lit(0))
+    live = flights(spark, folder, months, first=months).withColumn("live", f.lit(1))
+    log = history.union(live).repartition(4, "carrier").sortWithinPartitions("live").persist()
+    cut = log.groupBy(f.spark_partition_id()).agg(f.sum(1 - f.col("live"))).collect()
+    source = publish(log.drop("live"), f"{folder}/log")
+    log.unpersist()
+    return source, {**dict.fromkeys(range(source.partitions), 0), **dict(cut)}
 
 
 def main() -> int:
@@ -60,15 +76,14 @@ def main() -> int:
         session("local[2]", "backfill", {"spark.sql.shuffle.partitions": "2"}) as spark,
     ):
         place = chosen.state or f"{folder}/totals.sqlite"
-        live = publish(flights(spark, Path(folder), chosen.months, first=chosen.months), f"{folder}/live")
+        log, cut = written(spark, Path(folder), chosen.months)
 
         begin = time.perf_counter()
-        history = flights(spark, Path(folder), chosen.months - 1)
-        with run_topology(topology, {"flights": history}, spark, save_state=place) as result:
+        with run_topology(topology, {"flights": log.until(cut)}, spark, save_state=place) as result:
             print(f"history: {result.acked:,} flights by Spark in {time.perf_counter() - begin:.1f} s")
 
         begin = time.perf_counter()
-        conf = {**conf_of(place), "multilang.source": live.url}
+        conf = {**conf_of(place), "multilang.source": log.url}
         with LocalCluster(mode="process" if chosen.processes else "inprocess", conf=conf) as cluster:
             cluster.submit(topology).wait(until="drained")
         found = in_states(conf_of(place))
