@@ -139,6 +139,11 @@ def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) 
 
     if isinstance(given, RDD):
         return given, []
+    if getattr(given, "isStreaming", False):
+        raise NotOnSparkError(
+            f"the source of {component!r} is a streaming DataFrame, which has no end: run it with stream_topology, or read it "
+            "with spark.read"
+        )
     wanted, kinds = columns_of(component, fields, given)
     return wanted.rdd, kinds
 

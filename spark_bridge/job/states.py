@@ -46,6 +46,11 @@ def conf_of(where: Where) -> dict[str, Any]:
         return dict(where)
     text = os.fspath(where)
     if not text.startswith("redis://"):
+        if "://" in text:
+            raise NotOnSparkError(
+                f"state: {text.rpartition('@')[2]!r} is neither a file on this machine nor redis://HOST:PORT/DATABASE; another "
+                "provider is named by its conf entries"
+            )
         return {PROVIDER: "sqlite", CONFIG: {"path": os.path.abspath(os.path.expanduser(text))}}
     url = urlsplit(text)
     database = url.path.strip("/")

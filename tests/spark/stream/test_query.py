@@ -96,8 +96,10 @@ def test_what_does_not_belong_together_is_refused_by_name(spark: SparkSession, l
         stream_topology(wider(), {"sentences": source}, checkpoint=checkpoint, state=place)
     with pytest.raises(NotOnSparkError, match=r"the source of 'sentences' is no streaming DataFrame"):
         stream_topology(topology, {"sentences": spark.createDataFrame([("a",)], ["sentence"])}, checkpoint=checkpoint)
-    with pytest.raises(NotOnSparkError, match=r"name a streaming DataFrame for each of its spouts"):
-        stream_topology(topology, {}, checkpoint=checkpoint)
+    with pytest.raises(NotOnSparkError, match=r"the source of 'sentences' is a streaming DataFrame, which has no end"):
+        run_topology(topology, {"sentences": source}, spark)
+    with pytest.raises(NotOnSparkError, match=r"state: 'h:1/x' is neither a file on this machine nor redis://HOST"):
+        stream_topology(topology, {"sentences": source}, checkpoint=checkpoint, state="postgres://me:secret@h:1/x")
     with pytest.raises(NotOnSparkError, match=r"has no column 'sentence'"):
         stream_topology(topology, {"sentences": lines.stream(spark, "line")}, checkpoint=checkpoint)
     lines.put(sentences(5, 10))
