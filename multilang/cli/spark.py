@@ -88,7 +88,7 @@ def _pairs(what: str) -> Any:
 @click.option(
     "--max-replays", type=click.IntRange(min=0), default=3, show_default=True, help="Further rounds for what failed."
 )
-@click.option("--stream", is_flag=True, help="As a streaming query: each source is a folder that files come into.")
+@click.option("--stream", is_flag=True, help="As a streaming query: a source is a folder that files come into.")
 @click.option("--checkpoint", metavar="DIR", help="With --stream: what is read is written down there.")
 @click.option(
     "--state", metavar="PLACE", help="With --stream: where states are, an SQLite file or redis://HOST:PORT/DATABASE."
@@ -145,7 +145,7 @@ def _run(
             "--stream: what is read is written down in a folder, so that nothing counts twice; add --checkpoint DIR"
         )
     if stream and limits:
-        raise SparkFault("--limit: a streaming query runs no spout; give each a source")
+        raise SparkFault("--limit: a streaming query has no end, and needs no bound")
     if not stream and (checkpoint or state or once):
         raise SparkFault("--checkpoint, --state and --once are for --stream")
     bounds = {name: _number(name, text) for name, text in limits.items()}

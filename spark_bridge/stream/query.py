@@ -16,6 +16,7 @@ from spark_bridge.job.states import NoStates, States, is_stateful
 from spark_bridge.job.watch import readable
 from spark_bridge.stream.checkpoint import check_same
 from spark_bridge.stream.frames import Frames
+from spark_bridge.stream.own_spouts import own_spouts
 from spark_bridge.stream.progress import BatchProgress, ProgressListener
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def stream_topology(
 ) -> TopologyQuery:
     """Start a Structured Streaming query that runs ``topology`` on each micro-batch; it is running when this returns.
 
-    ``sources``: a streaming DataFrame for every spout, by component id or (id, stream), with the stream's fields among its
-    columns. ``checkpoint``: Spark's folder of the query, any URL that it can write to. ``state``: where stateful bolts keep
+    ``sources``: streaming DataFrames in the place of spouts, by component id or (id, stream), with the stream's fields among their
+    columns. A spout without one runs as it is, beside the driver: see StormSpoutSource. ``checkpoint``: Spark's folder of the query, any URL that it can write to. ``state``: where stateful bolts keep
     their states, the path of an SQLite file, ``"redis://HOST:PORT/DATABASE"``, or the conf entries of a provider; unless given,
     what the topology's conf names, or the file that the embedded cluster takes. What a batch changed there is committed
     with the batch's number: Spark repeats a batch that a crash cut short, and it counts once.
@@ -66,14 +67,9 @@ def stream_topology(
     """
     whole = topology.with_conf(conf or {})
     declared = plain(whole)
-    frames = Frames(declared, check_sources(declared, sources))
+    given = check_sources(declared, sources)
+    frames = Frames(declared, {**given, **own_spouts(whole, given, conf or {}, checkpoint)})
     spark = frames.session
-    missing = [id for id in declared.spouts if id not in frames.spouts]
-    if missing:
-        raise NotOnSparkError(
-            f"spout {missing[0]!r} has no source, and a streaming query can run none: give it one, "
-            f"{{{missing[0]!r}: spark.readStream...}}"
-        )
     check_same(spark, checkpoint, declared, frames.columns)
     if state is not None and not is_stateful(whole):
         raise NotOnSparkError(

@@ -22,7 +22,7 @@ from spark_bridge.stream import register_spouts, stream_topology
 from spark_bridge.stream.spout_log import SpoutLog
 from spark_bridge.stream.spout_source import SpoutReader, StormSpoutSource
 from tests.spark.stream.conftest import state_of
-from tests.state.topologies import exact, words_of
+from tests.state.topologies import build, exact, words_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,30 +72,33 @@ def fill(queue: Path, first: int, end: int) -> list[str]:
     return [f"{n:05}" for n in range(end)]
 
 
-def test_a_topologys_spout_counts_once_over_a_batch_that_is_repeated(spark: SparkSession, tmp_path: Path) -> None:
-    register_spouts(spark)
-    options = {
-        "topology": "tests.state.topologies:exact",
-        "spout": "sentences",
-        "rows": "80",
-        "log": str(tmp_path / "log"),
-    }
-    frame = spark.readStream.format("storm_spout").options(**options).load()
-    place = tmp_path / "state"
+def test_a_spout_without_a_source_runs_as_it_is_and_counts_once_over_a_repeated_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    place, checkpoint = tmp_path / "state", tmp_path / "c"
 
-    def start():
-        return stream_topology(exact, {"sentences": frame}, checkpoint=str(tmp_path / "c"), state=place)
+    def run(sentences: int) -> int:
+        conf = {"test.sentences": sentences}
+        with stream_topology(
+            exact, {}, checkpoint=str(checkpoint), state=place, conf=conf, trigger={"availableNow": True}
+        ) as query:
+            query.wait()
+            return query.query.lastProgress.batchId
 
-    with start() as query:
-        query.process_available()
-        last = query.query.lastProgress.batchId
-    assert state_of(place) == words_of(200)
+    last = run(50)
+    assert state_of(place) == words_of(50)
     # As if the driver had died before the batch was committed: Spark asks for what lies between two offsets.
     for name in (str(last), f".{last}.crc"):
-        (tmp_path / "c" / "commits" / name).unlink()
-    with start() as query:
-        query.process_available()
-    assert state_of(place) == words_of(200)
+        (checkpoint / "commits" / name).unlink()
+    run(80)
+    assert state_of(place) == words_of(80)
+    inside = build()
+    with pytest.raises(
+        NotOnSparkError, match=r"'sentences' has no source, and can't run as it is .*make it in a module"
+    ):
+        stream_topology(inside, {}, checkpoint=str(checkpoint))
+    with pytest.raises(NotOnSparkError, match=r"hdfs://h/c is no folder on this machine, where the log"):
+        stream_topology(exact, {}, checkpoint="hdfs://h/c")
 
 
 @pytest.mark.parametrize("where", ["next_tuple", "ack"])

@@ -1,0 +1,56 @@
+"""Spouts of a streaming query that have no source: they run as they are, each as ``storm_spout``, with its log beside the checkpoint's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from multilang.protocol.codec import dumps
+from multilang.state.plain import plain
+from spark_bridge.job.errors import NotOnSparkError
+from spark_bridge.stream.spout_source import register_spouts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from multilang.topology.model import Topology
+
+FOLDER = "spouts"
+
+
+def own_spouts(
+    topology: Topology, sources: Mapping[tuple[str, str], Any], conf: Mapping[str, Any], checkpoint: str
+) -> dict[tuple[str, str], DataFrame]:
+    """(spout, stream) -> what it emits, for each spout that ``sources`` has nothing for. NotOnSparkError where one can't run."""
+    sourced = {component for component, _ in sources}
+    return {
+        (id, next(iter(spec.streams))): _frame(topology, id, list(spec.streams), conf, checkpoint)
+        for id, spec in plain(topology).spouts.items()
+        if id not in sourced
+    }
+
+
+def _frame(topology: Topology, id: str, streams: list[str], conf: Mapping[str, Any], checkpoint: str) -> DataFrame:
+    from pyspark.sql import SparkSession
+
+    spark: SparkSession | None = SparkSession.getActiveSession()
+    origin = topology.origin
+    place = urlsplit(checkpoint)
+    problem = ""
+    if spark is None:
+        problem = "there is no active Spark session"
+    elif len(streams) != 1:
+        problem = f"it has the streams {', '.join(streams)}"
+    elif origin is None:
+        problem = "another process runs it, which can't import the topology; make it in a module"
+    elif place.scheme not in ("", "file"):
+        problem = f"{checkpoint} is no folder on this machine, where the log of what it emitted could be"
+    if spark is None or origin is None or problem:
+        raise NotOnSparkError(
+            f"spout {id!r} has no source, and can't run as it is ({problem}): give it one, {{{id!r}: spark.readStream...}}"
+        )
+    register_spouts(spark)
+    reader = spark.readStream.format("storm_spout").options(topology=origin, spout=id, conf=dumps(dict(conf)))
+    return reader.option("log", f"{place.path}/{FOLDER}/{quote(id, safe='')}.log").load()
