@@ -107,7 +107,7 @@ class BatchBoltExecutor(Wrapper):
         batches = self.batches
 
         def execute(tup: Tuple) -> None:
-            if tup.task < 0 and tup.stream == TICK_STREAM and tup.component == SYSTEM_COMPONENT:
+            if tup.stream == TICK_STREAM and tup.component == SYSTEM_COMPONENT:
                 ack(tup)
                 return
             collector.current = tup

@@ -198,17 +198,20 @@ class CoordinatedBolt(Wrapper):
         def acked(tup: Any) -> None:
             if type(tup) is str or not tup.unfinished:
                 tup = self._received(tup)
-            with lock:
-                info = get(tup.values[0])
-                if info is None or tup.stream == TICK_STREAM:
-                    ack(tup)
-                elif info.reports < due and not info.failed:  # by far the most frequent case
-                    info.received += 1
-                    ack(tup)
-                else:
-                    self._acked(tup, info)
+            info = get(tup.values[0])
+            if info is None or tup.stream == TICK_STREAM:
+                ack(tup)
+            elif info.reports < due and not info.failed:  # by far the most frequent case
+                info.received += 1
+                ack(tup)
+            else:
+                self._acked(tup, info)
 
-        return acked
+        def locked(tup: Any) -> None:
+            with lock:
+                acked(tup)
+
+        return locked if self._collector.takes_threads else acked
 
     def _acked(self, tup: Tuple, info: Tracking) -> None:
         if not info.failed:

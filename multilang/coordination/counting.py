@@ -121,7 +121,10 @@ class Counting:
             if info is not None:
                 counts = info.counts
                 for task in tasks:
-                    counts[task] = counts.get(task, 0) + 1
+                    try:
+                        counts[task] += 1
+                    except KeyError:
+                        counts[task] = 1
             return tasks if need_task_ids else None
 
         return counted

@@ -378,7 +378,7 @@ def _spout_emit(emitter: Emitter, pending: Pending, acked: Callable[[Any], None]
                 if kind is str:
                     if value.isascii():
                         continue
-                elif kind is int and MIN_INT <= value <= MAX_INT:
+                elif (kind is int and MIN_INT <= value <= MAX_INT) or kind in TEXTS:
                     continue
                 values = emitter.checked(values, stream)
                 break

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 
 def _attempt(value: Any) -> TransactionAttempt:
+    if type(value) is TransactionAttempt:  # not from another process: one object for all tasks is found the fastest
+        return value
     try:
         return TransactionAttempt.parse(value)
     except (AttributeError, ValueError):

@@ -11,7 +11,7 @@ from multilang.component.errors import ConfigError
 from multilang.transactional.api import OpaquePartitionedTransactionalSpout, PartitionedTransactionalSpout
 from multilang.transactional.marker import Committer
 from multilang.transactional.names import USER
-from multilang.transactional.rotating import RotatingTransactionalState, as_stored
+from multilang.transactional.rotating import Changes, RotatingTransactionalState, as_stored
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,13 +34,7 @@ if TYPE_CHECKING:
 
 def last_metadata(state: TransactionalState, last_txid: float = float("inf")) -> dict[int, Any]:
     """What is stored of the last batch of each partition that had one, by transactions up to ``last_txid``."""
-    last = {}
-    for partition in state.list(USER):
-        path = f"{USER}/{partition}"
-        txids = [txid for txid in map(int, state.list(path)) if txid <= last_txid]
-        if txids:
-            last[int(partition)] = state.get_data(f"{path}/{max(txids)}")
-    return last
+    return {int(partition): metadata for partition, metadata in state.last_of_each(USER, last_txid).items()}
 
 
 def is_committer(spout: AnySpout) -> bool:
@@ -108,7 +102,8 @@ class _Partitions(dict[int, RotatingTransactionalState]):
     """What is known of a task's partitions, read when it is first asked for."""
 
     def __init__(self, state: TransactionalState, context: Context) -> None:
-        self.store = state
+        self._changes = Changes(state)
+        self.write = self._changes.write
         self._first = context.task_index
         self._step = len(context.tasks(context.component))
         for name in state.list(USER):
@@ -117,7 +112,7 @@ class _Partitions(dict[int, RotatingTransactionalState]):
                 self[partition]
 
     def __missing__(self, partition: int) -> RotatingTransactionalState:
-        found = self[partition] = RotatingTransactionalState(self.store, f"{USER}/{partition}")
+        found = self[partition] = RotatingTransactionalState(self._changes, f"{USER}/{partition}")
         return found
 
     def mine(self, partitions: int) -> range:
@@ -136,7 +131,10 @@ class _PartitionedEmitter:
         self._own = own
         self._partitions = partitions
         self.cleanup_before = partitions.cleanup_before
-        self.close = own.close
+
+    def close(self) -> None:
+        self._own.close()
+        self._partitions.write()
 
     def emit_batch(self, attempt: TransactionAttempt, metadata: int, collector: BatchCollector) -> None:
         txid = attempt.txid
@@ -147,6 +145,7 @@ class _PartitionedEmitter:
             elif not known.has_after(txid):
                 known[txid] = self._own.emit_partition_batch_new(attempt, collector, partition, known.before(txid))
             # Otherwise this one failed before anything was emitted, and a later one began there: it stays empty.
+        self._partitions.write()
 
 
 class _OpaqueEmitter:
@@ -157,7 +156,10 @@ class _OpaqueEmitter:
         self._partitions = partitions
         self._uncommitted: dict[int, dict[int, Any]] = {}
         self.cleanup_before = partitions.cleanup_before
-        self.close = own.close
+
+    def close(self) -> None:
+        self._own.close()
+        self._partitions.write()
 
     def emit_batch(self, attempt: TransactionAttempt, metadata: Any, collector: BatchCollector) -> None:
         txid = attempt.txid
@@ -172,3 +174,4 @@ class _OpaqueEmitter:
     def commit(self, attempt: TransactionAttempt) -> None:
         for partition, end in self._uncommitted.pop(attempt.txid).items():
             self._partitions[partition][attempt.txid] = end
+        self._partitions.write()

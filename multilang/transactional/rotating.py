@@ -1,4 +1,7 @@
-"""What is remembered of each transaction that is not done: one value for each, by txid (Storm's RotatingTransactionalState)."""
+"""What is remembered of each transaction that is not done: one value for each, by txid (Storm's RotatingTransactionalState).
+
+It is written at chosen moments: what one step changes goes to the store at once, and to the disk once.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,36 @@ def as_stored(metadata: Any) -> Any:
     return loads(dumps(metadata))
 
 
+class Changes:
+    """Changes of a task's, made to ``state`` by ``write``: where something is about to be done that relies on them."""
+
+    def __init__(self, state: TransactionalState) -> None:
+        self.state = state
+        self._set: dict[str, Any] = {}
+        self._deleted: list[str] = []
+
+    def set_data(self, path: str, value: Any) -> None:
+        self._set[path] = value
+
+    def delete(self, path: str) -> None:
+        self._set.pop(path, None)
+        self._deleted.append(path)
+
+    def write(self) -> None:
+        """They are stored when this returns. What can't be stored stays, for the next time."""
+        if self._set or self._deleted:
+            self.state.update(self._set, self._deleted)
+            self._set.clear()
+            self._deleted.clear()
+
+
 class RotatingTransactionalState:
-    """The values below ``path``, read once; every change is stored before the call returns.
+    """The values below ``path``, read once; what is changed is stored by ``changes``. Only one task may change them."""
 
-    Only one task may change them.
-    """
-
-    def __init__(self, state: TransactionalState, path: str) -> None:
-        self._state = state
+    def __init__(self, changes: Changes, path: str) -> None:
+        self._changes = changes
         self._path = path
+        state = changes.state
         self._values = {txid: state.get_data(self._at(txid)) for txid in sorted(map(int, state.list(path)))}
 
     def __contains__(self, txid: int) -> bool:
@@ -42,7 +66,7 @@ class RotatingTransactionalState:
 
     def __setitem__(self, txid: int, value: Any) -> None:
         value = as_stored(value)
-        self._state.set_data(self._at(txid), value)
+        self._changes.set_data(self._at(txid), value)
         self._values[txid] = value
 
     def before(self, txid: int) -> Any:
@@ -57,7 +81,7 @@ class RotatingTransactionalState:
     def cleanup_before(self, txid: int) -> None:
         """Forget all transactions before ``txid``."""
         for each in [each for each in self._values if each < txid]:
-            self._state.delete(self._at(each))
+            self._changes.delete(self._at(each))
             del self._values[each]
 
     def _at(self, txid: int) -> str:

@@ -22,7 +22,7 @@ from multilang.protocol.codec import dumps
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import coordinator_of
 from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, CURRENT, METADATA, STREAMS
-from multilang.transactional.rotating import RotatingTransactionalState
+from multilang.transactional.rotating import Changes, RotatingTransactionalState
 from multilang.transactional.stores import check_state, open_state
 
 TYPE_CHECKING = False
@@ -67,7 +67,8 @@ class TransactionalSpoutCoordinator(Spout):
         self._window = pending(conf)
         self._state = open_state(conf)
         self._state.claim()
-        self._metadata = RotatingTransactionalState(self._state, METADATA)
+        self._changes = Changes(self._state)
+        self._metadata = RotatingTransactionalState(self._changes, METADATA)
         self._current: int = self._state.get_data(CURRENT) or 1
         self._active: dict[int, _Active] = {}
         self._failures = 0
@@ -83,13 +84,21 @@ class TransactionalSpoutCoordinator(Spout):
         """Begin what may begin, and commit what may be committed."""
         if self.clock() < self._not_before:
             return
+        begins = []
+        for txid in range(self._current, self._current + self._window):
+            if txid not in self._active:
+                if txid not in self._metadata and not self._initialize(txid):
+                    break
+                begins.append(txid)
+        # A transaction has to be known before it begins, and the last commit before the next one: else, after a crash, a
+        # batch might be another, or one be committed again after its successor.
+        self._changes.write()
         first = self._active.get(self._current)
         if first is not None and first.status == PROCESSED:
             first.status = COMMITTING
             self.emit([first.attempt], first.attempt, COMMIT_STREAM)
-        for txid in range(self._current, self._current + self._window):
-            if txid not in self._active and not self._begin(txid):
-                return
+        for txid in begins:
+            self._begin(txid)
 
     def ack(self, tup_id: Any) -> None:
         active = self._active_of(tup_id)
@@ -101,7 +110,7 @@ class TransactionalSpoutCoordinator(Spout):
             txid = active.attempt.txid
             del self._active[txid]
             self._current = txid + 1
-            self._state.set_data(CURRENT, self._current)
+            self._changes.set_data(CURRENT, self._current)
             self._metadata.cleanup_before(txid)
             self._failures = 0
             self._not_before = float("-inf")
@@ -127,6 +136,7 @@ class TransactionalSpoutCoordinator(Spout):
     def close(self) -> None:
         if hasattr(self, "_coordinator"):
             self._coordinator.close()
+            self._changes.write()
             self._state.close()
 
     def _active_of(self, tup_id: str) -> _Active | None:
@@ -134,15 +144,12 @@ class TransactionalSpoutCoordinator(Spout):
         active = self._active.get(TransactionAttempt.parse(tup_id).txid)
         return active if active is not None and active.attempt == tup_id else None
 
-    def _begin(self, txid: int) -> bool:
-        if txid not in self._metadata and not self._initialize(txid):
-            return False
+    def _begin(self, txid: int) -> None:
         attempt = TransactionAttempt(txid, getrandbits(64) - _HALF)
         self._active[txid] = _Active(attempt)
         # As text: Storm can't send lists and objects from one worker to another.
         values = [attempt, dumps(self._metadata[txid]), self._current - 1 or None]
         self.emit(values, attempt, BATCH_STREAM)
-        return True
 
     def _initialize(self, txid: int) -> bool:
         """Have a transaction described that was never begun, if there is one."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
 
@@ -41,9 +41,25 @@ class TransactionalState(ABC):
     def delete(self, path: str) -> None:
         """Remove the value; nothing happens when there is none."""
 
+    def update(self, values: Mapping[str, Any], deleted: Iterable[str] = ()) -> None:
+        """Set values by their paths, and then remove others. A store that can does it all at once, which takes less time."""
+        for path, value in values.items():
+            self.set_data(path, value)
+        for path in deleted:
+            self.delete(path)
+
     @abstractmethod
     def list(self, path: str) -> Sequence[str]:
         """The names of what is directly below ``path``, in no order; none when there is no such path."""
+
+    def last_of_each(self, path: str, last_txid: float = float("inf")) -> dict[str, Any]:
+        """By the name of what is directly below ``path``, the value of the last of the transactions below that, to ``last_txid``."""
+        last = {}
+        for name in self.list(path):
+            txids = [txid for txid in map(int, self.list(f"{path}/{name}")) if txid <= last_txid]
+            if txids:
+                last[name] = self.get_data(f"{path}/{name}/{max(txids)}")
+        return last
 
     @abstractmethod
     def close(self) -> None:

@@ -81,6 +81,7 @@ def test_the_same_transaction_has_the_same_batch_also_in_another_process(store):
     again = Emitting(spout, store)
     assert [again.emit(2, 1), again.emit(3, 1), again.emit(1, 1)] == [["0c", "0d"], ["0e", "0f"], ["0a", "0b"]]
     again.emitter.cleanup_before(3)
+    again.emitter.close()
     assert store.tree == {"user/0/3": {"index": 4, "amount": 2}}
 
 
@@ -164,6 +165,7 @@ def test_an_opaque_batch_begins_where_the_one_before_it_ended_and_is_stored_when
     again.commit(2)
     again.commit(3)
     again.emitter.cleanup_before(3)
+    again.emitter.close()
     assert store.tree == {"user/0/3": {"index": 5, "amount": 1}}
 
 

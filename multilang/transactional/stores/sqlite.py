@@ -13,7 +13,7 @@ from multilang.transactional.state import TransactionalState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
 PATH = "multilang.transactional.sqlite.path"
@@ -35,7 +35,6 @@ class SqliteTransactionalState(TransactionalState):
             raise ConfigError(f"{PATH} is {path!r}; name a file")
         self.path = os.path.abspath(os.path.expanduser(path))
         self._connection = FILE.open(self.path)
-        self._deleted: list[tuple[str]] = []  # with the next value that is set: nobody waits for it
 
     def claim(self) -> None:
         FILE.claim(self.path, self)
@@ -45,43 +44,49 @@ class SqliteTransactionalState(TransactionalState):
         return loads(rows[0][0]) if rows else None
 
     def set_data(self, path: str, value: Any) -> None:
-        self._write([(self._full(path), dumps(value))])
+        self.update({path: value})
 
     def delete(self, path: str) -> None:
-        self._deleted.append((self._full(path),))
+        self.update({}, [path])
+
+    def update(self, values: Mapping[str, Any], deleted: Iterable[str] = ()) -> None:
+        connection = self._connection
+        rows = [(self._full(path), dumps(value)) for path, value in values.items()]
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany("INSERT OR REPLACE INTO nodes VALUES (?, ?)", rows)
+            connection.executemany("DELETE FROM nodes WHERE path = ?", [(self._full(path),) for path in deleted])
+            connection.execute("COMMIT")
+        except sqlite3.DatabaseError as problem:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise FILE.explained(problem, self.path) from problem
 
     def list(self, path: str) -> Sequence[str]:
-        full = self._full(path)
-        below = f"{full}/"
-        rows = self._rows("SELECT path FROM nodes WHERE path > ? AND path < ?", below, f"{full}{_AFTER_SLASH}")
-        return [*dict.fromkeys(row[0][len(below) :].partition("/")[0] for row in rows)]
+        return [*dict.fromkeys(below.partition("/")[0] for below, _ in self._below(path))]
+
+    def last_of_each(self, path: str, last_txid: float = float("inf")) -> dict[str, Any]:
+        last: dict[str, tuple[int, str]] = {}
+        for below, value in self._below(path):
+            name, _, txid = below.partition("/")
+            if int(txid) <= last_txid:
+                last[name] = max((int(txid), value), last.get(name, (0, "")))
+        return {name: loads(value) for name, (_, value) in last.items()}
 
     def close(self) -> None:
-        if self._deleted:
-            self._write([])
         self._connection.close()
         FILE.release(self.path, self)
 
     def _full(self, path: str) -> str:
         return f"{self.id}/{path}"  # a file that was named may have served another topology before
 
-    def _rows(self, statement: str, *values: str) -> Any:
-        if self._deleted:
-            self._write([])
+    def _below(self, path: str) -> Any:
+        full = self._full(path)
+        statement = "SELECT substr(path, ?), value FROM nodes WHERE path > ? AND path < ?"
+        return self._rows(statement, len(full) + 2, f"{full}/", f"{full}{_AFTER_SLASH}")
+
+    def _rows(self, statement: str, *values: str | int) -> Any:
         try:
             return self._connection.execute(statement, values).fetchall()
         except sqlite3.DatabaseError as problem:
             raise FILE.explained(problem, self.path) from problem
-
-    def _write(self, rows: Sequence[tuple[str, str]]) -> None:
-        connection = self._connection
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.executemany("DELETE FROM nodes WHERE path = ?", self._deleted)
-            connection.executemany("INSERT OR REPLACE INTO nodes VALUES (?, ?)", rows)
-            connection.execute("COMMIT")
-        except sqlite3.DatabaseError as problem:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise FILE.explained(problem, self.path) from problem
-        self._deleted.clear()

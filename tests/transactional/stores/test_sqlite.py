@@ -11,6 +11,7 @@ import pytest
 
 from multilang.component.errors import ConfigError
 from multilang.state import StateError
+from multilang.transactional import TransactionalState
 from multilang.transactional.stores import open_state, sqlite
 from multilang.transactional.stores.sqlite import SqliteTransactionalState
 
@@ -51,18 +52,24 @@ def test_what_is_set_is_found_by_another_task_and_what_is_missing_is_none(opened
     assert another.list("use") == []
 
 
-def test_what_is_deleted_is_gone_for_its_task_at_once_and_for_others_with_the_next_write(opened):
+def test_what_is_deleted_is_gone_and_what_belongs_together_is_written_together(opened):
     state, another = opened(), opened()
-    state.set_data("user/0/1", 1)
-    state.set_data("user/0/2", 2)
+    state.update({"user/0/1": 1, "user/0/2": 2, "user/1/2": {"to": 2}})
     state.delete("user/0/1")
-    assert state.list("user/0") == ["2"]
-    state.delete("user/0/2")
-    state.set_data("user/0/3", 3)
+    assert another.list("user/0") == ["2"]
+    state.update({"user/0/3": 3}, ["user/0/2", "user/7/7"])
     assert another.list("user/0") == ["3"]
-    state.delete("user/0/3")
-    state.close()
-    assert another.list("user/0") == []
+
+
+def test_the_last_of_each_is_that_of_the_highest_number(opened):
+    state = opened()
+    assert state.last_of_each("user") == {}
+    state.update({"user/0/9": "nine", "user/0/10": "ten", "user/12/3": None, "userland/5/5": 5})
+    expected = {"0": "ten", "12": None}
+    assert state.last_of_each("user") == expected
+    assert TransactionalState.last_of_each(state, "user") == expected
+    assert state.last_of_each("user", 9) == TransactionalState.last_of_each(state, "user", 9) == {"0": "nine", "12": None}
+    assert state.last_of_each("user", 2) == TransactionalState.last_of_each(state, "user", 2) == {}
 
 
 def test_ids_are_apart_in_one_file(opened):
