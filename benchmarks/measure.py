@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from . import environment, real_storm, shell_bolt, spark_job, state_job
 from .driver import Child, Driver, WrongAnswer
+from .targets import PENDING
 
 #: Which children run each workload; what is not there is left out.
 RATES = {
@@ -61,6 +62,8 @@ class Effort:
     state_rounds: int
     state: dict[str, int]
     state_sizes: tuple[int, ...]  # rounds, and keys stored
+    transactional_rounds: int
+    transactional: dict[str, int]  # words
 
 
 FULL = Effort(
@@ -79,6 +82,8 @@ FULL = Effort(
     3,
     {"process": 30_000, "inprocess": 150_000},
     (3, 1000, 10_000, 100_000, 1_000_000),
+    5,
+    {"process": 200_000, "inprocess": 1_000_000},
 )
 QUICK = Effort(
     3,
@@ -96,6 +101,8 @@ QUICK = Effort(
     1,
     {"process": 10_000, "inprocess": 60_000},
     (1, 1000, 10_000, 100_000),
+    1,
+    {"process": 50_000, "inprocess": 200_000},
 )
 
 
@@ -239,23 +246,35 @@ class Suite:
 
     def cluster(self) -> None:
         """Word count on the embedded cluster: sentences per second, from the submission to the last ack."""
-        script = environment.HERE / "cluster" / "embedded.py"
         if not self.only("ours"):
             return
         for _ in range(self.effort.cluster_rounds):
             for mode, sentences in self.effort.sentences.items():
-                say(f"cluster: {mode}")
-                ours = self.children["ours"]
-                command = [ours.command[0], str(script), mode, str(sentences)]
-                done = subprocess.run(
-                    command, env=ours.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True
-                )
-                said = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"right": False}
-                if not said["right"]:
-                    self.problem(WrongAnswer(f"embedded cluster, {mode}: {said} {done.stderr.strip()[-1500:]}"))
-                    continue
-                self.results.add("cluster", mode, "ours", sentences / said["wall"])
-                self.results.add("cluster cpu", mode, "ours", sentences / said["cpu"])
+                self.counted("cluster", "cluster/embedded.py", "ours", mode, sentences)
+
+    def counted(self, section: str, script: str, name: str, mode: str, amount: int, *more: int) -> None:
+        """A word count on the embedded cluster, in a process of its own: so many a second of wall and of CPU time."""
+        say(f"{section}: {mode} {name}")
+        ours = self.children["ours"]
+        command = [ours.command[0], str(environment.HERE / script), mode, *map(str, (amount, *more))]
+        done = subprocess.run(command, env=ours.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        said = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"right": False}
+        if not said["right"]:
+            self.problem(WrongAnswer(f"{section}, {mode} {name}: {said} {done.stderr.strip()[-1500:]}"))
+            return
+        self.results.add(section, mode, name, amount / said["wall"])
+        self.results.add(f"{section} cpu", mode, name, amount / said["cpu"])
+
+    def transactional(self) -> None:
+        """Word count with transactions of 1000 words against the same without."""
+        if not self.only("ours"):
+            return
+        for _ in range(self.effort.transactional_rounds):
+            for mode, words in self.effort.transactional.items():
+                self.counted("transactional", "transactional/counting.py", "plain", mode, words)
+                for pending in PENDING:
+                    more = (1000, pending)
+                    self.counted("transactional", "transactional/counting.py", f"{pending} pending", mode, words, *more)
 
     def state(self) -> None:
         """Word count with state against the same without, then what a checkpoint takes by what is stored."""

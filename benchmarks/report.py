@@ -27,6 +27,8 @@ UNITS = {
     "state cpu": "the same, sentences per CPU-second of all processes",
     "checkpoint": "prepare and commit of 1000 changed keys, milliseconds, by the keys stored",
     "checkpoint growth": "the same, with the most keys over the least",
+    "transactional": "word count, words per second, plain and with transactions of 1000 words, so many of them at once",
+    "transactional cpu": "the same, words per CPU-second of all processes",
     "spark": "word count on Spark, local[2], sentences per second",
     "spark cpu": "the same per CPU-second of all processes, the JVM's included",
     "spark seconds": "word count by run_topology, seconds",

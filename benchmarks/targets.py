@@ -26,6 +26,8 @@ class Target:
         return value >= self.at_least if self.at_least is not None else value <= (self.at_most or 0)
 
 
+PENDING = (1, 2, 4, 8)  # transactions at once
+
 TARGETS = (
     Target("rate", "split", "pystorm", at_least=6, aim=10),
     Target("rate", "count", "pystorm", at_least=6, aim=10),
@@ -45,6 +47,12 @@ TARGETS = (
     Target("checkpoint growth", "1000 to 1000000", None, at_most=10, ours="memory"),
     Target("checkpoint growth", "1000 to 1000000", None, at_most=10, ours="sqlite"),
     Target("checkpoint growth", "1000 to 1000000", None, at_most=10, ours="redis"),
+    *(
+        Target(section, mode, "plain", at_least=0.6, ours=f"{pending} pending")
+        for section in ("transactional", "transactional cpu")
+        for mode in ("process", "inprocess")
+        for pending in PENDING
+    ),
     Target("spark", "totals", "reduceByKey", at_least=0.3, aim=0.5),
     Target("spark", "running", "reduceByKey", at_least=0.3, aim=0.5),
     Target("spark growth", "time", None, at_most=1.2),

@@ -1,8 +1,8 @@
 """Tuples a second with transactions against the same word count without: `python -m benchmarks.transactional [WORDS] [ROUNDS]`.
 
 The plain count and all transactional ones run in turn, in every round, on the embedded cluster with processes and in process;
-ratios are taken within a round. The exit status is 0 when, at 1000 words a batch, the best number of pending batches reaches
-0.6 of the plain count's rate, by wall clock and by CPU.
+ratios are taken within a round. The exit status is 0 when, at 1000 words a batch, every number of pending batches reaches
+0.6 of the plain count's rate, by wall clock and by CPU. `python -m benchmarks transactional` measures that alone.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> int:
             cells = (f"{median(wall[batch, each]):6.2f} ({median(cpu[batch, each]):5.2f})" for each in PENDING)
             print(f"{batch:>13,}", *cells)
         for ratios in (wall, cpu):
-            reached = reached and max(median(ratios[1000, each]) for each in PENDING) >= WANTED
+            reached = reached and min(median(ratios[1000, each]) for each in PENDING) >= WANTED
     print(f"at 1,000 words a batch {'at least' if reached else 'LESS THAN'} {WANTED}")
     return 0 if reached else 1
 

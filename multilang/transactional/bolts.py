@@ -46,7 +46,7 @@ def _refuse(values: Sequence[Any]) -> None:
 
 
 class TransactionalBolt(CoordinatedBolt):
-    """A bolt of the user's. ``early``: its sources that have no committer upstream and are none.
+    """A bolt of the user's. ``early``: where it commits or stands behind a committer, its sources that do neither.
 
     They report in the processing phase, which must be able to end while others are waited for. (Storm's holds all reports, so
     that no transaction gets through where a bolt stands behind a committer and beside it, as one does on its own page.)

@@ -111,8 +111,9 @@ class TransactionalTopologyBuilder:
         for id, spec in bolts.items():
             self._coordinate(id, spec, whole._specs)
         late = {id for id in bolts if any(_commits(specs.get(each)) for each in (id, *_upstream(id, specs)))}
-        for spec in bolts.values():
-            spec.component.early = frozenset(spec.component.sources) - late  # type: ignore[union-attr]
+        for id in late:
+            bolt: Any = bolts[id].component
+            bolt.early = frozenset(bolt.sources) - late
         for spec in whole._specs.values():
             if spec.kind == "bolt" and TICKS not in (conf or {}):
                 spec.conf.setdefault(TICKS, TICK_SECS)

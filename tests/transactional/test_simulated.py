@@ -62,6 +62,19 @@ def test_every_word_is_counted_once_and_transactions_are_committed_in_order(whic
     check()
 
 
+@pytest.mark.parametrize("which", [topology, opaque], ids=["transactional", "opaque"])
+def test_nothing_is_replayed_where_nothing_goes_wrong(which, tmp_path):
+    """Whatever comes first: the commit phase begins when all of the processing phase is over."""
+    for seed in range(20):
+        path = str(tmp_path / f"{seed}.sqlite")
+        done = run(which, path, seed, 3, None)
+        assert sum(counters.failed for counters in done.stats.values()) == 0, seed
+        found = Database({"test.database": path})
+        commits = [(task, txid) for task, txid, _ in found.commits()]
+        found.close()
+        assert len(commits) == len(set(commits)), seed
+
+
 def test_the_same_seed_gives_the_same_run(tmp_path):
     faults = Faults(crash=0.005, acker_crash=0.001, late=0.002, spouts=True)
     runs = [run(topology, str(tmp_path / name), 7, 3, faults) for name in ("one", "other")]
