@@ -12,7 +12,19 @@ from . import environment, report
 from .driver import Driver, children
 from .measure import FULL, QUICK, Suite, say
 
-SECTIONS = ("rates", "heartbeats", "starts", "memory", "flat", "cluster", "state", "transactional", "spark", "storm", "shellbolt")
+SECTIONS = (
+    "rates",
+    "heartbeats",
+    "starts",
+    "memory",
+    "flat",
+    "cluster",
+    "state",
+    "transactional",
+    "spark",
+    "storm",
+    "shellbolt",
+)
 
 
 def arguments() -> argparse.Namespace:

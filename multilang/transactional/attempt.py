@@ -7,7 +7,7 @@ from multilang.protocol.codec import send_as_text
 
 @send_as_text
 class TransactionAttempt(str):
-    """The first value of every tuple: ``txid``, from 1 on, and ``attempt``, a number of its own for each replay.
+    """The first value of every tuple: ``txid``, from 1 on, and ``attempt``, a number that grows with each replay.
 
     On the wire it is the string ``"txid:attempt"``, and that string it is in Python too: it can be emitted, grouped by
     and compared as such. Two attempts are equal when both numbers are.

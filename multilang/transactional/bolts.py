@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from multilang.component.collector import BoltCollector
     from multilang.component.context import Context
     from multilang.component.wrapper import Execute
+    from multilang.coordination.tracking import Tracking
     from multilang.protocol.messages import Tuple
+
+_REMEMBERED = 1000  # transactions of which the newest attempt is known
 
 
 def _attempt(value: Any) -> TransactionAttempt:
@@ -45,15 +48,38 @@ def _refuse(values: Sequence[Any]) -> None:
         )
 
 
-class TransactionalBolt(CoordinatedBolt):
+class _Attempts(CoordinatedBolt):
+    """Its ids are attempts. When a newer one of a transaction comes, the older ones have failed, wherever that was."""
+
+    as_id = staticmethod(_attempt)
+    untracked = staticmethod(_refuse)
+
+    def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
+        self._newest: dict[int, TransactionAttempt] = {}  # by txid
+        return super().start(collector, conf, context)
+
+    def _new(self, id: Any) -> Tracking:
+        with self._lock:
+            info = super()._new(id)
+            attempt: Any = info.id
+            newest = self._newest.setdefault(attempt.txid, attempt)
+            if attempt.attempt > newest.attempt:
+                self._newest[attempt.txid] = attempt
+                if (old := self.tracked.get(newest)) is not None:
+                    self._give_up(old)
+            elif attempt.attempt < newest.attempt:
+                self._give_up(info)
+            if len(self._newest) > _REMEMBERED:
+                del self._newest[next(iter(self._newest))]
+            return info
+
+
+class TransactionalBolt(_Attempts):
     """A bolt of the user's. ``early``: where it commits or stands behind a committer, its sources that do neither.
 
     They report in the processing phase, which must be able to end while others are waited for. (Storm's holds all reports, so
     that no transaction gets through where a bolt stands behind a committer and beside it, as one does on its own page.)
     """
-
-    as_id = staticmethod(_attempt)
-    untracked = staticmethod(_refuse)
 
     def _identified(self, tup: Tuple) -> None:
         """The time has come to commit.
@@ -70,11 +96,9 @@ class TransactionalBolt(CoordinatedBolt):
         super()._identified(tup)
 
 
-class EmitterBolt(CoordinatedBolt):
+class EmitterBolt(_Attempts):
     """Around the emitters. It takes the commit stream itself: "a commit is no tuple of the batch"."""
 
-    as_id = staticmethod(_attempt)
-    untracked = staticmethod(_refuse)
     wrapped: TransactionalSpoutBatchExecutor
 
     def _others(self, wants_ticks: bool) -> dict[str, Callable[[Tuple], bool]]:

@@ -23,4 +23,5 @@ def coordinator(spout: str) -> str:
 # Paths of the store.
 CURRENT = "coordinator/currtx"
 METADATA = "coordinator/meta"
+STARTS = "coordinator/starts"
 USER = "user"

@@ -6,13 +6,13 @@ the first is committed. When one fails, so do all after it; they begin again as 
 Different from Storm's, where that loses an attempt or stops:
 
 - the failure of an attempt that has been replaced already is no news;
+- the numbers of attempts grow, so that a bolt lets go of what has been replaced;
 - transactions begin in order: where the first is not ready, those after it are not asked;
 - a transaction that fails again and again is tried again after a pause.
 """
 
 from __future__ import annotations
 
-from random import getrandbits
 from time import monotonic
 
 from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
@@ -21,7 +21,7 @@ from multilang.component.spout import Spout
 from multilang.protocol.codec import dumps
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import coordinator_of
-from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, CURRENT, METADATA, STREAMS
+from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, CURRENT, METADATA, STARTS, STREAMS
 from multilang.transactional.rotating import Changes, RotatingTransactionalState
 from multilang.transactional.stores import check_state, open_state
 
@@ -36,7 +36,7 @@ MAX_PENDING = "topology.max.spout.pending"
 ACKERS = "topology.acker.executors"
 
 PROCESSING, PROCESSED, COMMITTING = range(3)
-_HALF = 1 << 63
+_MOST_ATTEMPTS = 1 << 32  # of one start, so that those of the next are greater
 _LONGEST_PAUSE_SECS = 1.0
 _SHORTEST_PAUSE_SECS = 0.01
 
@@ -70,6 +70,9 @@ class TransactionalSpoutCoordinator(Spout):
         self._changes = Changes(self._state)
         self._metadata = RotatingTransactionalState(self._changes, METADATA)
         self._current: int = self._state.get_data(CURRENT) or 1
+        starts: int = (self._state.get_data(STARTS) or 0) + 1
+        self._changes.set_data(STARTS, starts)
+        self._last_attempt = starts * _MOST_ATTEMPTS
         self._active: dict[int, _Active] = {}
         self._failures = 0
         self._not_before = float("-inf")
@@ -145,7 +148,8 @@ class TransactionalSpoutCoordinator(Spout):
         return active if active is not None and active.attempt == tup_id else None
 
     def _begin(self, txid: int) -> None:
-        attempt = TransactionAttempt(txid, getrandbits(64) - _HALF)
+        self._last_attempt += 1
+        attempt = TransactionAttempt(txid, self._last_attempt)
         self._active[txid] = _Active(attempt)
         # As text: Storm can't send lists and objects from one worker to another.
         values = [attempt, dumps(self._metadata[txid]), self._current - 1 or None]

@@ -12,11 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from multilang import FailedException
+from multilang.coordination.coordinated import TICK_SECS
 from multilang.local import LocalCluster
 from multilang.local.faults import Faults
+from multilang.transactional import MemoryTransactionalSpout
 from tests.transactional.history import assert_in_order
 from tests.transactional.kept import kept_conf
-from tests.transactional.topologies import COUNTS, Database, opaque, topology
+from tests.transactional.topologies import COUNTS, PARTITIONS, Database, Total, UpdateCounts, build, opaque, topology
 
 RUNS = 5000 if os.environ.get("MULTILANG_SOAK") == "full" else 500
 
@@ -73,6 +76,28 @@ def test_nothing_is_replayed_where_nothing_goes_wrong(which, tmp_path):
         commits = [(task, txid) for task, txid, _ in found.commits()]
         found.close()
         assert len(commits) == len(set(commits)), seed
+
+
+class FailsOnce(UpdateCounts):
+    """The commit of every second transaction fails in one of two tasks, at its first attempt."""
+
+    attempts = {}
+
+    def finish_batch(self):
+        first = self.attempts.setdefault((self.database, self.id.txid), self.id)
+        if self.id.txid % 2 == 0 and self.id == first and self.context.task_index == 0:
+            raise FailedException("not this time")
+        super().finish_batch()
+
+
+fails_once = build(MemoryTransactionalSpout(PARTITIONS, ["word"], 10), FailsOnce, Total)
+
+
+def test_what_a_failed_attempt_left_is_let_go_when_the_next_one_comes(tmp_path):
+    """Not when it expires, 45 seconds later: until then the topology would not be drained."""
+    done = run(fails_once, str(tmp_path / "counts.sqlite"), 7, 3, None)
+    assert len([event for event in done.log if event.what == "fail"]) >= 4
+    assert done.virtual.now() < TICK_SECS
 
 
 def test_the_same_seed_gives_the_same_run(tmp_path):

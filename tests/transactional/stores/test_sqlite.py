@@ -68,7 +68,9 @@ def test_the_last_of_each_is_that_of_the_highest_number(opened):
     expected = {"0": "ten", "12": None}
     assert state.last_of_each("user") == expected
     assert TransactionalState.last_of_each(state, "user") == expected
-    assert state.last_of_each("user", 9) == TransactionalState.last_of_each(state, "user", 9) == {"0": "nine", "12": None}
+    assert (
+        state.last_of_each("user", 9) == TransactionalState.last_of_each(state, "user", 9) == {"0": "nine", "12": None}
+    )
     assert state.last_of_each("user", 2) == TransactionalState.last_of_each(state, "user", 2) == {}
 
 
