@@ -12,7 +12,7 @@ from multilang.state.errors import StateError
 CLAIM_SECS = 5.0
 WAIT_SECS = 60.0  # for another task that is writing
 
-_claims: dict[str, tuple[int, object]] = {}  # of this process: the lock, and who took it last
+_claims: dict[str, tuple[int, object, object]] = {}  # of this process: the lock, who took it last, of which topology
 
 
 class SqliteFile:
@@ -60,15 +60,20 @@ class SqliteFile:
             fix = f"; it has to be a file that can be written, in a folder that can be written, or name another in {self.setting}"
         return StateError(f"the {self.what} {path} can't be used: {text}{fix}")
 
-    def claim(self, path: str, owner: object) -> None:
-        """Let no other process claim it: a lock on a file beside it, which the system takes back when the process dies."""
+    def claim(self, path: str, owner: object, topology: object = None) -> None:
+        """Let no other process claim it: a lock on a file beside it, which the system takes back when the process dies.
+
+        Nor may another ``topology`` of this process.
+        """
         # A task that was started again in this process takes over from what is left of it.
-        lock = _claims[path][0] if path in _claims else self._locked(path)
-        _claims[path] = (lock, owner)
+        lock, _, claimed_for = _claims.get(path) or (self._locked(path), None, topology)
+        if claimed_for != topology:
+            raise self._in_use(path)
+        _claims[path] = (lock, owner, topology)
 
     def release(self, path: str, owner: object) -> None:
         """The owner, if it still is, claims it no longer."""
-        lock, last = _claims.get(path, (-1, None))
+        lock, last, _ = _claims.get(path, (-1, None, None))
         if last is owner:
             del _claims[path]
             os.close(lock)
@@ -93,10 +98,7 @@ class SqliteFile:
             except OSError as problem:
                 if monotonic() > deadline:
                     os.close(lock)
-                    raise StateError(
-                        f"the {self.what} {path} is in use by another topology or command; end that first, or name another file "
-                        f"in {self.setting}"
-                    ) from problem
+                    raise self._in_use(path) from problem
                 sleep(0.05)
 
     def _check(self, connection: sqlite3.Connection, path: str) -> None:
@@ -123,6 +125,12 @@ class SqliteFile:
         found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
             raise self._damaged(path, found)
+
+    def _in_use(self, path: str) -> StateError:
+        return StateError(
+            f"the {self.what} {path} is in use by another topology or command; end that first, or name another file in "
+            f"{self.setting}"
+        )
 
     def _unusable(self, path: str, problem: OSError) -> StateError:
         return StateError(f"the {self.what} {path} can't be made: {problem}; name another in {self.setting}")

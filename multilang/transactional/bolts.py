@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.report import report_exception
-from multilang.component.wrapper import Wrapper
+from multilang.component.wrapper import Wrapper, innermost
 from multilang.coordination import BatchCollector, CoordinatedBolt
 from multilang.protocol.codec import loads
 from multilang.transactional.attempt import TransactionAttempt
@@ -80,6 +80,17 @@ class TransactionalBolt(_Attempts):
     They report in the processing phase, which must be able to end while others are waited for. (Storm's holds all reports, so
     that no transaction gets through where a bolt stands behind a committer and beside it, as one does on its own page.)
     """
+
+    def check_start(self, conf: dict[str, Any]) -> None:
+        """Whether the maps can be used that the user's bolt has, as an attribute of its own or of its class."""
+        from multilang.transactional.maps.base import UpdateMap
+
+        bolt = innermost(self)
+        bolt.check_start(conf)
+        for attributes in (bolt.__dict__, *map(vars, type(bolt).__mro__)):
+            for value in attributes.values():
+                if isinstance(value, UpdateMap):
+                    value.backing.check()
 
     def _identified(self, tup: Tuple) -> None:
         """The time has come to commit.

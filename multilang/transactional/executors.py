@@ -8,7 +8,16 @@ OpaquePartitionedTransactionalSpoutExecutor.
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
-from multilang.transactional.api import OpaquePartitionedTransactionalSpout, PartitionedTransactionalSpout
+from multilang.transactional.api import (
+    Coordinator,
+    Emitter,
+    OpaqueCoordinator,
+    OpaqueEmitter,
+    OpaquePartitionedTransactionalSpout,
+    PartitionedCoordinator,
+    PartitionedEmitter,
+    PartitionedTransactionalSpout,
+)
 from multilang.transactional.marker import Committer
 from multilang.transactional.names import USER
 from multilang.transactional.rotating import Changes, RotatingTransactionalState, as_stored
@@ -19,15 +28,7 @@ if TYPE_CHECKING:
 
     from multilang.component.context import Context
     from multilang.coordination import BatchCollector
-    from multilang.transactional.api import (
-        AnySpout,
-        Coordinator,
-        Emitter,
-        OpaqueCoordinator,
-        OpaqueEmitter,
-        PartitionedCoordinator,
-        PartitionedEmitter,
-    )
+    from multilang.transactional.api import AnySpout
     from multilang.transactional.attempt import TransactionAttempt
     from multilang.transactional.state import TransactionalState
 
@@ -46,25 +47,37 @@ def coordinator_of(spout: AnySpout, state: TransactionalState, conf: dict[str, A
     """What the coordinator's task asks."""
     own = spout.get_coordinator(conf, context)
     if isinstance(spout, PartitionedTransactionalSpout):
-        return _CountingCoordinator(own, state)  # type: ignore[return-value]
+        return _CountingCoordinator(_whole(own, spout, PartitionedCoordinator), state)  # type: ignore[return-value]
     if isinstance(spout, OpaquePartitionedTransactionalSpout):
-        return _PartitionedCoordinator(own, state)  # type: ignore[return-value]
-    return own  # type: ignore[no-any-return]
+        return _PartitionedCoordinator(_whole(own, spout, OpaqueCoordinator), state)  # type: ignore[return-value]
+    return _whole(own, spout, Coordinator)  # type: ignore[no-any-return]
 
 
 def emitter_of(spout: AnySpout, state: TransactionalState, conf: dict[str, Any], context: Context) -> Emitter:
     """What a task of the spout calls."""
     own = spout.get_emitter(conf, context)
     if isinstance(spout, PartitionedTransactionalSpout):
-        return _PartitionedEmitter(own, _Partitions(state, context))  # type: ignore[return-value]
+        return _PartitionedEmitter(_whole(own, spout, PartitionedEmitter), _Partitions(state, context))  # type: ignore[return-value]
     if isinstance(spout, OpaquePartitionedTransactionalSpout):
-        return _OpaqueEmitter(own, _Partitions(state, context))  # type: ignore[return-value]
+        return _OpaqueEmitter(_whole(own, spout, OpaqueEmitter), _Partitions(state, context))  # type: ignore[return-value]
+    _whole(own, spout, Emitter)
     if is_committer(spout) and not hasattr(own, "commit"):
         raise TypeError(
             f"{type(spout).__name__} is a Committer, and {type(own).__name__}, its emitter, has no commit method: "
             "define commit(self, attempt)"
         )
     return own  # type: ignore[no-any-return]
+
+
+def _whole(own: Any, spout: AnySpout, kind: type) -> Any:
+    """What the spout made, if it has all that is called of its ``kind``."""
+    missing = [name for name in dir(kind) if not name.startswith("_") and not callable(getattr(own, name, None))]
+    if missing:
+        raise ConfigError(
+            f"{own!r}, which {type(spout).__name__} made, has no {', no '.join(missing)} method: make it a subclass of "
+            f"multilang.transactional.{kind.__name__}, which has what you leave out"
+        )
+    return own
 
 
 class _PartitionedCoordinator:
@@ -80,10 +93,7 @@ class _PartitionedCoordinator:
         return None
 
     def exhausted(self, metadata: Any) -> bool | None:
-        exhausted = getattr(self._own, "exhausted", None)
-        if exhausted is None:
-            return None
-        return exhausted(last_metadata(self._state))  # type: ignore[no-any-return]
+        return self._own.exhausted(last_metadata(self._state))  # type: ignore[no-any-return]
 
 
 class _CountingCoordinator(_PartitionedCoordinator):

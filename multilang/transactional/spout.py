@@ -66,7 +66,14 @@ class TransactionalSpoutCoordinator(Spout):
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         self._window = pending(conf)
         self._state = open_state(conf)
-        self._state.claim()
+        try:
+            self._state.claim()
+            self._start(conf, context)
+        except BaseException:
+            self._state.close()  # and give up what was claimed
+            raise
+
+    def _start(self, conf: dict[str, Any], context: Context) -> None:
         self._changes = Changes(self._state)
         self._metadata = RotatingTransactionalState(self._changes, METADATA)
         self._current: int = self._state.get_data(CURRENT) or 1

@@ -9,6 +9,7 @@ from multilang.local import TaskStartError
 from multilang.topology import TopologyError
 from multilang.transactional import (
     Committer,
+    Coordinator,
     Emitter,
     MemoryTransactionalSpout,
     TransactionalSpout,
@@ -79,6 +80,51 @@ def test_a_tuple_that_would_be_lost_fails_its_batch_where_it_is_emitted(bolt, me
 def test_a_basic_bolt_commits_nothing():
     with pytest.raises(TopologyError, match="bolt 'wrong': what commits is a BatchBolt"):
         builder_of(WithoutAttempt).set_bolt("wrong", type("Wrong", (BasicBolt, Committer), {}))
+
+
+class Halves(TransactionalSpout):
+    """A coordinator and an emitter that are no subclasses of ours."""
+
+    output_fields = ["tx"]
+
+    def __init__(self, coordinator=None, emitter=None):
+        self.coordinator, self.emitter = coordinator or Coordinator(), emitter or Emitter()
+
+    def get_coordinator(self, conf, context):
+        return self.coordinator
+
+    def get_emitter(self, conf, context):
+        return self.emitter
+
+
+class Half:
+    def is_ready(self):
+        return True
+
+    def emit_batch(self, attempt, metadata, collector):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("spout", "message"),
+    [
+        (
+            Halves(coordinator=Half()),
+            "no close, no exhausted, no initialize_transaction method.*of multilang.transactional.Coordinator",
+        ),
+        (
+            Halves(emitter=Half()),
+            "no cleanup_before, no close method: make it a subclass of multilang.transactional.Emitter",
+        ),
+    ],
+)
+def test_a_coordinator_or_emitter_without_all_methods_is_not_started(spout, message):
+    builder = TransactionalTopologyBuilder("wrong", "spout", spout)
+    with (
+        LocalCluster(mode="simulated", conf=kept_conf("wrong")) as cluster,
+        pytest.raises(TaskStartError, match=f"Half object at .*, which Halves made, has {message}"),
+    ):
+        cluster.submit(builder.build())
 
 
 class CommittingSpout(TransactionalSpout, Committer):

@@ -28,6 +28,9 @@ class Backing(ABC):
     def multi_put(self, rows: Sequence[Row]) -> bool:
         """Put all rows at once if each key still has the value that was read; else none of them, and False."""
 
+    def check(self) -> None:  # noqa: B027 - not every backing can be out of reach
+        """Called where the embedded cluster is about to start a topology: StateError when it can't be used now."""
+
     @abstractmethod
     def describe(self) -> str:
         """Where it is, for people."""

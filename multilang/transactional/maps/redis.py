@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from multilang.transactional.maps.backing import Row
 
+START_SECS = 1.0  # of patience, before anything is started
+
 # A script runs by itself: nobody writes between what it compares and what it sets. No value is the empty text.
 _PUT = """
 for i = 1, #ARGV, 3 do
@@ -50,6 +52,13 @@ class RedisBacking(Backing):
         client = self._client()
         with explained(self.describe()):
             return bool(client.register_script(_PUT)(keys=[self.name], args=arguments))
+
+    def check(self) -> None:
+        """Ask it once, with the patience of somebody who waits for the answer."""
+        client = connect(self._settings, "a map in Redis", START_SECS)
+        with explained(self.describe()):
+            client.ping()
+        client.close()
 
     def describe(self) -> str:
         return f"map {self.name!r} in {place(self._settings)}"

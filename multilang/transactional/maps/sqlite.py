@@ -40,6 +40,9 @@ class SqliteBacking(Backing):
     def multi_put(self, rows: Sequence[Row]) -> bool:
         return self._guarded(lambda db: self._put(db, rows))
 
+    def check(self) -> None:
+        _FILE.open(self.path).close()
+
     def describe(self) -> str:
         return f"map {self.name!r} in {self.path}"
 

@@ -37,7 +37,7 @@ class SqliteTransactionalState(TransactionalState):
         self._connection = FILE.open(self.path)
 
     def claim(self) -> None:
-        FILE.claim(self.path, self)
+        FILE.claim(self.path, self, self.conf.get("storm.id"))
 
     def get_data(self, path: str) -> Any:
         rows = self._rows("SELECT value FROM nodes WHERE path = ?", self._full(path))

@@ -7,11 +7,15 @@ import pytest
 from multilang.local import LocalCluster, TaskStartError
 from multilang.transactional import (
     MemoryBacking,
+    OpaqueMap,
+    RedisBacking,
+    SqliteBacking,
     TransactionalFileSpout,
     TransactionalKafkaSpout,
     TransactionalMap,
     TransactionalRedisSpout,
 )
+from multilang.transactional.maps import redis as maps_redis
 from multilang.transactional.spouts import kafka, redis
 from multilang.transactional.stores import zookeeper
 from tests.servers import free_port
@@ -40,6 +44,25 @@ def test_a_redis(monkeypatch, conf):
     port = free_port()
     said = told(TransactionalRedisSpout(["words"], ["word"], port=port, timeout=100), conf)
     assert f"Redis localhost:{port}, database 0 can't be used" in said
+
+
+@pytest.mark.parametrize("kind", [TransactionalMap, OpaqueMap])
+def test_a_redis_of_a_map(monkeypatch, tmp_path, conf, kind):
+    monkeypatch.setattr(maps_redis, "START_SECS", 0.2)
+    port = free_port()
+    (tmp_path / "words").mkdir()
+    counts = kind(RedisBacking("words", port=port, timeout=100))
+    with LocalCluster(conf=conf) as cluster, pytest.raises(TaskStartError) as found:
+        cluster.submit(word_count(TransactionalFileSpout(tmp_path / "words"), counts))
+    assert f"map 'words' in Redis localhost:{port}, database 0 can't be used" in str(found.value)
+
+
+def test_a_map_in_a_file_of_something_else(tmp_path, conf):
+    (tmp_path / "words").mkdir()
+    (tmp_path / "counts").write_text("something else " * 100)
+    counts = TransactionalMap(SqliteBacking(tmp_path / "counts"))
+    with LocalCluster(conf=conf) as cluster, pytest.raises(TaskStartError, match=r"file of maps .*counts is damaged"):
+        cluster.submit(word_count(TransactionalFileSpout(tmp_path / "words"), counts))
 
 
 def test_a_broker_of_kafka(monkeypatch, conf):

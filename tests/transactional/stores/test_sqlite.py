@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from multilang.component.errors import ConfigError
+from multilang.local import LocalCluster, TaskStartError
 from multilang.state import StateError
-from multilang.transactional import TransactionalState
+from multilang.transactional import Emitter, TransactionalSpout, TransactionalState, TransactionalTopologyBuilder
 from multilang.transactional.stores import open_state, sqlite
 from multilang.transactional.stores.sqlite import SqliteTransactionalState
+from tests.transactional.topologies import topology
 
 ROOT = Path(__file__).parents[3]
 
@@ -114,6 +116,42 @@ def test_a_second_topology_of_the_same_file_is_refused_and_one_that_is_started_a
     other = subprocess.run([sys.executable, "-c", CLAIMS, conf[sqlite.PATH]], cwd=ROOT, capture_output=True, text=True)
     assert "is in use by another topology" in other.stderr
     opened().claim()  # the coordinator's task was started again in this process
+
+
+def test_a_second_topology_in_the_same_process_is_refused_until_the_first_one_ends(tmp_path):
+    conf = {sqlite.PATH: str(tmp_path / "transactions.sqlite"), "test.database": str(tmp_path / "counts.sqlite")}
+    with LocalCluster(mode="inprocess", conf=conf) as cluster:
+        cluster.submit(topology).wait(timeout=60)
+        with pytest.raises(TaskStartError, match="is in use by another topology"):
+            cluster.submit(topology, name="second")
+        cluster.kill("words")
+        cluster.submit(topology, name="third").wait(timeout=60)
+    broken = TransactionalTopologyBuilder("words", "spout", Unfinished).build
+    with LocalCluster(mode="inprocess", conf=conf) as cluster:
+        with pytest.raises(TaskStartError, match="no exhausted method"):
+            cluster.submit(broken("broken"))
+        cluster.submit(topology).wait(timeout=60)
+
+
+class Unfinished(TransactionalSpout):
+    output_fields = ["tx"]
+
+    def get_coordinator(self, conf, context):
+        return DuckCoordinator()
+
+    def get_emitter(self, conf, context):
+        return Emitter()
+
+
+class DuckCoordinator:
+    def is_ready(self):
+        return True
+
+    def initialize_transaction(self, txid, previous):
+        return None
+
+    def close(self):
+        pass
 
 
 def test_the_default_is_a_file_of_the_ids_own(tmp_path, monkeypatch):
