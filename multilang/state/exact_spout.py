@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
+from multilang.state import settings
 from multilang.state.names import COMMITTED, COMMITTING, EMIT, MORE, PREPARE, PREPARING, STREAMS, TURN, TURNS
 from multilang.state.spout import CheckpointSpout
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
 
 _MAX_OPEN = 8  # turns whose tuples are not all processed
+_MOST_TUPLES = 200  # about so many a source emits in a turn,
+_FIRST_TUPLES = 25  # and so many while nobody knows how long they take
 _PAUSE_SECS = 0.0005  # between two turns
 _LONGEST_PAUSE_SECS = 0.05  # while no source has anything
 
@@ -20,7 +23,8 @@ _LONGEST_PAUSE_SECS = 0.05  # while no source has anything
 class ExactCheckpointSpout(CheckpointSpout):
     """A turn is two tuples: one to emit under, whose ack says that all of it was processed, and the question for more.
 
-    The question is failed by a source that has more, and acked by all when none has.
+    The question is failed by a source that has more, and acked by all when none has. Turns become smaller when what is open
+    takes a good part of the message timeout: else slow bolts would never be done with it in time, and all go back for ever.
     """
 
     output_streams = {**STREAMS, **TURNS}
@@ -33,7 +37,9 @@ class ExactCheckpointSpout(CheckpointSpout):
                 "set topology.state.provider to sqlite or redis"
             )
         self._serial = 0
-        self._open: set[int] = set()
+        self._most = _FIRST_TUPLES
+        self._slow = (conf.get(settings.TIMEOUT) or 30) / 4  # seconds
+        self._open: dict[int, tuple[float, int]] = {}  # since when, and how many tuples each source may emit
         self._of_checkpoint: set[int] = set()  # turns before the last prepare
         self._prepared = False  # all tasks have, and the tuples before it are waited for
         self._asked: int | None = None  # the turn whose question is open
@@ -45,7 +51,7 @@ class ExactCheckpointSpout(CheckpointSpout):
             self._undo()  # what was done under turns of a process that is no more
 
     def next_tuple(self) -> None:
-        if self._prepared and not self._of_checkpoint & self._open and not self.recovering:
+        if self._prepared and not self._of_checkpoint & self._open.keys() and not self.recovering:
             # Every tuple before the prepare was processed: none of it can be lost any more.
             self._prepared = False
             super().prepared()
@@ -54,13 +60,13 @@ class ExactCheckpointSpout(CheckpointSpout):
         if (
             not self.recovering
             and self._asked is None
-            and len(self._open) < _MAX_OPEN
-            and self.clock() >= self._next_turn
+            and len(self._open) < (_MAX_OPEN if self._most > 1 else 1)
+            and (now := self.clock()) >= self._next_turn
         ):
             self._serial = self._asked = turn = self._serial + 1
-            self._open.add(turn)
-            self.emit([turn, EMIT], f"{EMIT} {turn}", TURN)
-            self.emit([turn, MORE], f"{MORE} {turn}", TURN)
+            self._open[turn] = now, self._most
+            self.emit([turn, EMIT, self._most], f"{EMIT} {turn}", TURN)
+            self.emit([turn, MORE, 0], f"{MORE} {turn}", TURN)
 
     def ack(self, tup_id: Any) -> None:
         if type(tup_id) is not str:
@@ -68,7 +74,8 @@ class ExactCheckpointSpout(CheckpointSpout):
             return
         kind, turn = _turn_of(tup_id)
         if kind == EMIT:
-            self._open.discard(turn)
+            if turn in self._open:
+                self._pace(*self._open.pop(turn))
         elif turn == self._asked:
             self._asked = None
             self._idle += 1
@@ -77,6 +84,8 @@ class ExactCheckpointSpout(CheckpointSpout):
 
     def fail(self, tup_id: Any) -> None:
         if type(tup_id) is not str:
+            if not self.recovering:
+                self._most = max(1, self._most // 2)
             super().fail(tup_id)
             return
         kind, turn = _turn_of(tup_id)
@@ -89,6 +98,7 @@ class ExactCheckpointSpout(CheckpointSpout):
         elif turn in self._open and not self.recovering:
             self.log(f"a tuple of turn {turn} failed; all goes back to what is committed", "warn")
             self.recovering = True
+            self._most = max(1, self._most // 2)
             if self.state == COMMITTED:
                 self._undo()
 
@@ -114,6 +124,13 @@ class ExactCheckpointSpout(CheckpointSpout):
 
     def committed(self) -> None:
         self._uncommitted = self._since_prepare
+
+    def _pace(self, began: float, most: int) -> None:
+        took = self.clock() - began
+        if took > self._slow:
+            self._most = min(self._most, max(1, most // 2))
+        elif took < self._slow / 2:
+            self._most = max(self._most, min(_MOST_TUPLES, most * 2))
 
     def _ask(self, action: str) -> None:
         if action == PREPARE:

@@ -20,7 +20,7 @@ COMMITTED = "COMMITTED"
 
 # Exact alignment: the checkpoint spout's turns for the sources.
 TURN = "$turn"
-TURNS = {TURN: Stream(["turn", "kind"])}
+TURNS = {TURN: Stream(["turn", "kind", "most"])}
 EMIT = "emit"
 MORE = "more"
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Tuple
     from multilang.state.api import KeyValueState
 
-TURN_TUPLES = 200  # about so many tuples are emitted in a turn
 POSITION = "position"
 
 
@@ -84,7 +83,7 @@ class SourceExecutor(Fresh):
             turns.turn, turns.emitted = [tup], 0
             next_tuple = self._runner.next
             before = -1
-            while before < turns.emitted < TURN_TUPLES:
+            while before < turns.emitted < tup.values[2]:
                 before = turns.emitted
                 next_tuple()
             turns.turn = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from multilang import BasicBolt, BatchingBolt, Bolt, ShellBolt, TopologyBuilder
@@ -10,6 +12,7 @@ from multilang.local.errors import LocalClusterError
 from multilang.state import StatefulBasicBolt
 from multilang.state.providers import provider_of
 from multilang.topology import TopologyError
+from tests.state.conftest import conf_of
 from tests.state.topologies import Count, Lines, Sentences, Split, build, exact, stored, topology, words_of
 
 EXACT = {"multilang.state.alignment": "exact"}
@@ -106,6 +109,23 @@ def test_a_batching_bolt_is_asked_for_its_batches_before_a_checkpoint(mode, dura
         run.wait(timeout=60)
     found = provider_of(durable)
     assert stored(found, "count", 1) == words_of(60)
+    found.close()
+
+
+class Slow(BasicBolt):
+    output_fields = ["word"]
+
+    def process(self, tup):
+        time.sleep(0.002)
+        self.emit([tup["word"]])
+
+
+def test_bolts_that_are_slow_against_the_message_timeout_get_on(tmp_path):
+    conf = {**conf_of("sqlite", None, tmp_path), "topology.message.timeout.secs": 1}
+    with LocalCluster(mode="process", conf=conf) as cluster:
+        cluster.submit(counted(Slow, conf), conf={"test.sentences": 300}).wait(timeout=100)
+    found = provider_of(conf)
+    assert stored(found, "count", 1) == words_of(300)
     found.close()
 
 
