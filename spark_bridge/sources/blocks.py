@@ -72,7 +72,7 @@ class RowText:
     def values(self, row: Any) -> list[Any]:
         """The row's values as JSON has them. Raises SourceError with the field's name for one that has no form."""
         values = self._row(row)
-        if not all(value is None or isinstance(value, str | bool) for value in values):
+        if not all(value is None or value is True or value is False or _is_ascii(value) for value in values):
             return loads(encoded(values, self.fields))  # type: ignore[no-any-return]
         return values
 
@@ -95,6 +95,10 @@ class RowText:
             f"the row {shown(row, 200)} is no {width} values for the fields {list(self.fields)!r}; map the RDD to tuples "
             "of that length, or name its fields with fields="
         )
+
+
+def _is_ascii(value: Any) -> bool:
+    return isinstance(value, str) and value.isascii()
 
 
 def blocks_of(rows: Iterable[Any], partition: int, text_of: RowText, block_rows: int) -> Iterator[tuple[Any, ...]]:

@@ -149,7 +149,7 @@ def _values(column: Any, kind: Kind) -> Sequence[Any]:
         return loads(f"[{','.join(values)}]")  # type: ignore[no-any-return]
     convert = converter(kind)
     if convert is not None:
-        return [None if value is None else convert(value) for value in values]
+        values = [None if value is None else convert(value) for value in values]
     if _has_floats(column.type) and not all(_finite(value) for value in values):
         return [plain(value) for value in values]
     return values

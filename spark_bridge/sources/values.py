@@ -51,18 +51,21 @@ _PLAIN = frozenset(
         "double",
     ]
 )
-_NAMED = frozenset(["decimal", "timestamp", "timestamp_ntz", "date", "time", "binary"])
+_NAMED = frozenset(["timestamp", "timestamp_ntz", "date", "time", "binary"])
 
 
 def kinds_of(schema: Any) -> list[Kind]:
     """The kind of each column of a DataFrame's schema. Raises SourceError with the name of a column that has none."""
-    names = [field.name for field in schema.fields]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise SourceError(
-            f"the DataFrame has two columns {twice[0]!r}; rename one, a tuple's fields have one name each"
-        )
+    twice = _twice(schema)
+    if twice is not None:
+        raise SourceError(f"the DataFrame has two columns {twice!r}; rename one, a tuple's fields have one name each")
     return [_kind(field.dataType, field.name) for field in schema.fields]
+
+
+def _twice(struct: Any) -> str | None:
+    """A name that two fields have."""
+    names = [field.name for field in struct.fields]
+    return next((name for name in names if names.count(name) > 1), None)
 
 
 def _kind(kind: Any, column: str) -> Kind:
@@ -75,7 +78,12 @@ def _kind(kind: Any, column: str) -> Kind:
     if name == "array":
         inner = _kind(kind.elementType, column)
         return None if inner is None else ["array", inner]
+    if name == "decimal":
+        return ["decimal", kind.scale]
     if name == "struct":
+        twice = _twice(kind)
+        if twice is not None:
+            raise SourceError(f"column {column!r} has a struct with two fields {twice!r}; rename one")
         return ["struct", [[each.name, _kind(each.dataType, column)] for each in kind.fields]]
     if name == "map" and kind.keyType.typeName() == "string":
         return ["map", _kind(kind.valueType, column)]
@@ -93,6 +101,9 @@ def converter(kind: Kind) -> Convert | None:
     if isinstance(kind, str):
         return _CONVERTERS[kind]
     what, inner = kind
+    if what == "decimal":  # Spark hands a live 0.00000001 over as 10E-9, with a digit more than the column has
+        form = f".{inner}f"
+        return lambda value: None if value is None else format(value, form)
     if what == "array":
         convert = converter(inner)
         assert convert is not None
@@ -143,7 +154,6 @@ def _base64(value: Any) -> Any:
 
 
 _CONVERTERS: dict[str, Convert] = {
-    "decimal": _decimal,
     "timestamp": _timestamp,
     "timestamp_ntz": _iso,
     "date": _iso,

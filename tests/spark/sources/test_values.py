@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 ZONE = datetime.timezone(datetime.timedelta(hours=-5))
 SCHEMA = (
     "text string, whole bigint, real double, amount decimal(20,5), at timestamp, local timestamp_ntz, day date, raw binary, "
-    "list array<timestamp>, inner struct<day: date, n: int>, prices map<string, decimal(5,2)>, yes boolean"
+    "list array<timestamp>, inner struct<day: date, n: int>, prices map<string, decimal(5,2)>, yes boolean, "
+    "tiny decimal(38,8)"
 )
 GIVEN = (
     "é",
@@ -34,6 +35,7 @@ GIVEN = (
     (datetime.date(2000, 2, 29), 7),
     {"a": decimal.Decimal("1.5")},
     True,
+    decimal.Decimal("1E-8"),
 )
 DUE = [
     "é",
@@ -48,6 +50,7 @@ DUE = [
     {"day": "2000-02-29", "n": 7},
     {"a": "1.50"},
     True,
+    "0.00000001",
 ]
 
 
@@ -71,13 +74,18 @@ def test_live_and_published_rows_have_the_stated_form(frame: DataFrame, tmp_path
 def test_numbers_that_json_lacks_are_text_as_to_json_writes_them(
     spark: SparkSession, tmp_path: Path, given: float, due: str
 ) -> None:
-    frame = spark.createDataFrame([(given, [1.0, given]), (1.5, [])], "x double, xs array<double>").coalesce(1)
+    rows = [(given, [1.0, given], (given, {"a": given})), (1.5, [], None)]
+    schema = "x double, xs array<double>, inner struct<x: double, by: map<string, double>>"
+    frame = spark.createDataFrame(rows, schema).coalesce(1)
     written = frame.selectExpr("to_json(struct(x))").first()
     assert written is not None
     assert f'"{due}"' in written[0]
     live = RDDSource(frame)
     for source in (live, publish(frame, str(tmp_path / "rows"))):
-        assert [list(row) for row in source.read(0, 0, 10)] == [[due, [1.0, due]], [1.5, []]]
+        assert [list(row) for row in source.read(0, 0, 10)] == [
+            [due, [1.0, due], {"x": due, "by": {"a": due}}],
+            [1.5, [], None],
+        ]
     live.close()
 
 
@@ -95,6 +103,8 @@ def test_a_column_without_a_json_form_is_refused_by_name_before_anything_runs(
 def test_columns_of_one_name_are_refused(spark: SparkSession) -> None:
     with pytest.raises(SourceError, match="two columns 'a'"):
         RDDSource(spark.sql("SELECT 1 AS a, 2 AS a"))
+    with pytest.raises(SourceError, match="column 's' has a struct with two fields 'a'"):
+        RDDSource(spark.sql("SELECT array(named_struct('a', 1, 'a', 2)) AS s"))
 
 
 def test_the_values_of_an_rdd_are_converted_as_those_of_a_dataframe(spark: SparkSession, tmp_path: Path) -> None:
@@ -121,6 +131,7 @@ def test_the_values_of_an_rdd_are_converted_as_those_of_a_dataframe(spark: Spark
         ((1, 2**64), "field 'b': the integer 18446744073709551616 is beyond 64 bits"),
         ((1, object), "field 'b': .* which JSON does not have"),
         ((1, {2: 3}), "field 'b': the key 2 of a dict"),
+        (("a", "\ud800"), "field 'b': a string with a lone surrogate"),
         ((1,), "is no 2 values for the fields"),
         (7, "is no 2 values for the fields"),
     ],
@@ -133,7 +144,8 @@ def test_a_row_that_fits_no_tuple_is_named_with_its_place(
     with pytest.raises(SourceError, match=f"partition 0, offset 2: .*{said}"):
         live.read(0, 0, 10)
     live.close()
-    if row == 7:  # each job that fails is tried four times, and the other rows are refused by the same code
+    # Each job that fails is tried four times, and the other rows are refused by the same code.
+    if row in (7, ("a", "\ud800")):
         with pytest.raises(SourceError, match=f"partition 0, offset 2: .*{said}"):
             publish(rdd, str(tmp_path / "rows"), fields=["a", "b"])
 
