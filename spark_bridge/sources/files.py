@@ -62,7 +62,8 @@ class Folder:
         self.fs.mv(part, self.place(name))
 
     def names(self) -> list[str]:
-        """All files in here."""
+        """All files in here, by now."""
+        self.fs.invalidate_cache(self.path)
         try:
             return [path.rpartition("/")[2] for path in self.fs.ls(self.path, detail=False)]
         except FileNotFoundError:

@@ -61,7 +61,8 @@ class RDDSource(BlockSource):
         rdd, named, kinds = rdd_and_kinds(rows, fields)
         if block_rows < 1:
             raise SourceError(f"block_rows={block_rows}: a block has at least one row")
-        self._name = name or f"rdd-{uuid.uuid4().hex}"
+        self._tag = f"rdd-{uuid.uuid4().hex}"
+        self._name = name or self._tag
         self._fields = named
         self._block_rows = block_rows
         self._blocks = rdd.mapPartitionsWithIndex(_Blocked(RowText(named, kinds), block_rows), True)
@@ -137,15 +138,18 @@ class RDDSource(BlockSource):
             self._readers.pop(partition, None)
 
     def close(self) -> None:
-        """Stop reading ahead and let the executors drop what was persisted."""
+        """Stop reading ahead, end the jobs that do, and let the executors drop what was persisted."""
         super().close()
         if not self._closed:
             self._closed = True
             self._ahead.shutdown(wait=False, cancel_futures=True)
+            sc = self._blocks.ctx
             with self._lock:
                 self._readers.clear()
-                if self._persisted and getattr(self._blocks.ctx, "_jsc", None) is not None:
-                    self._blocks.unpersist()
+                if getattr(sc, "_jsc", None) is not None:
+                    sc.cancelJobsWithTag(self._tag)
+                    if self._persisted:
+                        self._blocks.unpersist()
 
     def __deepcopy__(self, memo: object) -> BlockSource:
         return _View(self)  # each task of an embedded cluster in this process decodes its own blocks
@@ -166,7 +170,11 @@ class RDDSource(BlockSource):
             self._keep()
         sc = self._blocks.ctx
         try:
-            found = list(sc.runJob(self._blocks, _Taken(index, count, READ_AHEAD_BYTES), [partition]))
+            sc.addJobTag(self._tag)  # of this thread's jobs
+            try:
+                found = list(sc.runJob(self._blocks, _Taken(index, count, READ_AHEAD_BYTES), [partition]))
+            finally:
+                sc.removeJobTag(self._tag)
         except Exception as error:
             if self._over(sc):
                 raise SourceUnavailable(f"the source {self._name!r} was closed") from None
@@ -355,6 +363,11 @@ def rdd_and_kinds(
     schema = getattr(rows, "schema", None)
     if schema is None:
         raise SourceError(f"a source is made of an RDD or a DataFrame, not of {type(rows).__name__}")
+    if getattr(rows, "isStreaming", False):
+        raise SourceError(
+            "a streaming DataFrame has no partitions that could be read again: run the topology as a streaming query, "
+            "spark_bridge.stream.stream_topology"
+        )
     kinds = kinds_of(schema)
     names = tuple(field.name for field in schema.fields)
     if fields is not None and len(fields) != len(names):

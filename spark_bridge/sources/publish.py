@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from multilang.protocol.codec import dumps
 from spark_bridge.sources.blocks import RowText
-from spark_bridge.sources.errors import SourceError
+from spark_bridge.sources.errors import DamagedError, SourceError
 from spark_bridge.sources.files import FORMAT, JSON, MANIFEST, Folder, checksum, manifest_of, sealed
 from spark_bridge.sources.live import explained, rdd_and_kinds
 from spark_bridge.sources.published import PublishedSource
@@ -50,7 +50,10 @@ def publish(
     if MANIFEST in folder.names():
         if not overwrite:
             raise SourceError(f"something is published at {url} already; publish elsewhere, or say overwrite=True")
-        before = manifest_of(folder)
+        try:
+            before = manifest_of(folder)
+        except DamagedError:
+            pass  # what it named can't be told from other files any more, and stays
     try:
         folder.fs.makedirs(folder.path, exist_ok=True)
     except OSError as error:
@@ -68,6 +71,14 @@ def publish(
     except Exception as error:
         _sweep(folder, name, keep=())
         raise explained(error, f"Spark could not publish to {url}") from error
+    there = folder.names()
+    for _, file, *_ in told:
+        if file not in there:
+            _sweep(folder, name, keep=())
+            raise SourceError(
+                f"{url} is not one folder for all: an executor wrote {file} there, and the driver does not see it; publish to "
+                "a file system that all machines and processes share"
+            )
     count = rdd.getNumPartitions() if kinds is None else max([each[0] + 1 for each in told], default=0)
     partitions: list[dict[str, Any]] = [{"rows": 0} for _ in range(count)]
     for partition, file, rows_, size, seal in told:

@@ -6,12 +6,14 @@ import os
 import pickle
 import random
 import signal
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from multilang import LocalCluster
 from spark_bridge import ChangedRowsError, PartitionSpout, RDDSource, SourceError
+from tests.spark.sources.test_serve import until
 from tests.spark.sources.topologies import FailsFirst, through
 
 if TYPE_CHECKING:
@@ -141,6 +143,19 @@ def test_a_failing_job_says_what_failed_and_ends_the_source(spark: SparkSession)
         source.read(0, 0, 1)
     assert source.failed is not None
     source.close()
+
+
+def test_closing_ends_the_jobs_that_read_ahead(spark: SparkSession) -> None:
+    def slowly(n: int) -> int:
+        time.sleep(0.2)
+        return n
+
+    jobs = spark.sparkContext.statusTracker().getActiveJobsIds
+    source = RDDSource(spark.sparkContext.parallelize(range(10_000), 1).map(slowly))
+    source.soon(0, 0)
+    until(jobs, "it reads ahead")
+    source.close()
+    until(lambda: not jobs(), "nothing runs any more")
 
 
 def test_an_rdd_source_stays_in_its_driver(spark: SparkSession) -> None:

@@ -184,6 +184,21 @@ def test_what_is_there_is_replaced_only_when_that_is_said(spark: SparkSession, t
     assert len(list((tmp_path / "rows").iterdir())) == 3  # the old files are gone
     with pytest.raises(DamagedError, match="published anew"):
         first.read(0, 0, 1)
+    (tmp_path / "rows/manifest.json").write_text("{}")
+    third = publish(spark.range(2, numPartitions=1), url, overwrite=True)
+    assert all_rows(third, 0) == [[0], [1]]
+
+
+def test_a_folder_that_each_process_has_for_itself_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(SourceError, match="not one folder for all"):
+        publish(spark.range(5), "memory://rows")
+    with pytest.raises(SourceError, match="nothing was published"):
+        PublishedSource("memory://rows").read(0, 0, 1)
+
+
+def test_a_streaming_dataframe_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="stream_topology"):
+        publish(spark.readStream.format("rate").load(), str(tmp_path / "rows"))
 
 
 def test_a_publication_that_fails_leaves_nothing_that_could_be_read(spark: SparkSession, tmp_path: Path) -> None:
