@@ -169,15 +169,19 @@ class Served:
                     return
                 time.sleep(0.1)  # no file descriptor left, for one: others will be closed
                 continue
-            with self._lock:
-                full = self._closed or len(self._channels) >= MAX_CLIENTS
-                if not full:
-                    channel = Channel(sock, min(_AUTHENTICATE_SECS, self._stalled_secs))
-                    self._channels.add(channel)
-            if full:
+            try:
+                self._admit(sock)
+            except (OSError, RuntimeError):  # no file descriptor left for it, or no thread
                 sock.close()
-            else:
-                Thread(target=self._serve, args=(channel,), name="serve a spout", daemon=True).start()
+
+    def _admit(self, sock: socket.socket) -> None:
+        with self._lock:
+            if self._closed or len(self._channels) >= MAX_CLIENTS:
+                sock.close()
+                return
+            channel = Channel(sock, min(_AUTHENTICATE_SECS, self._stalled_secs))
+            Thread(target=self._serve, args=(channel,), name="serve a spout", daemon=True).start()
+            self._channels.add(channel)
 
     def _serve(self, channel: Channel) -> None:
         try:

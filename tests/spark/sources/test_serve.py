@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import resource
 import signal
 import socket
+import threading
 import time
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -94,7 +97,6 @@ def test_a_server_without_the_secret_is_not_believed(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("MULTILANG_SOURCE_SECRET", SECRET)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         from multiprocessing.connection import answer_challenge, deliver_challenge
-        from threading import Thread
 
         def impostor() -> None:
             sock, _ = listener.accept()
@@ -213,6 +215,47 @@ def test_closing_ends_whoever_waits(spark: SparkSession, monkeypatch: pytest.Mon
         source.read(0, 0, 1)
     with pytest.raises(SourceError, match="closed before every row was acked"):
         served.wait()
+
+
+def test_clients_in_the_middle_of_reading_hear_of_the_close(served: Served) -> None:
+    reads = [0] * 4
+    ends: list[Exception] = []
+
+    def read(client: int) -> None:
+        source = served.source
+        try:
+            while True:
+                source.read(client % 3, 1000 * (reads[client] % 6), 1)
+                reads[client] += 1
+                if client == 3:
+                    source.close()  # and connects again
+        except SourceError as error:
+            ends.append(error)
+
+    clients = [Thread(target=read, args=(client,)) for client in range(len(reads))]
+    for client in clients:
+        client.start()
+    until(lambda: min(reads) > 20, "all of them read")
+    served.close()
+    for client in clients:
+        client.join(LIMIT)
+    assert [type(end) for end in ends] == [SourceUnavailable] * len(clients), ends
+    until(lambda: not served._channels, "the threads have ended")
+
+
+def test_a_client_for_whom_no_file_descriptor_is_left_is_hung_up_on(served: Served) -> None:
+    until(lambda: "serve a spout" not in [each.name for each in threading.enumerate()], "no other test's are open")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = [os.dup(0), os.dup(0)]  # the lowest two: one for each end of a connection
+    for each in free:
+        os.close(each)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free[1] + 1, hard))
+    try:
+        with socket.create_connection(("127.0.0.1", served.port), timeout=LIMIT) as stranger:
+            assert stranger.recv(1) == b""
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert served.source.read(0, 0, 1) == [(0,)]
 
 
 def test_a_url_that_is_none_says_how_to_write_one() -> None:
