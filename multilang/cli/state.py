@@ -122,7 +122,10 @@ def export(topology: str, output: str | None, conf: dict[str, Any]) -> int:
 def import_states(topology: str, file: IO[str], replace: bool, conf: dict[str, Any]) -> int:
     """Store what export wrote (-: the standard input): all of it, or after an error nothing."""
     with _opened(topology, conf) as stored:
-        count = stored.load(_lines(file), replace)
+        try:
+            count = stored.load(_lines(file), replace)
+        except UnicodeDecodeError as problem:
+            raise StateError(f"{file.name} is no text in UTF-8 ({problem}), which state export writes") from None
         click.echo(f"{count:,} keys in {stored.provider.describe()}")
     return exits.OK
 

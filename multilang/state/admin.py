@@ -160,7 +160,8 @@ class StoredStates:
                 "state export, give each task its position in that file and its first line their number, and state import "
                 "--replace"
             )
-        if values_of is None and not any(input_.grouping.type == "fields" for input_ in spec.inputs):
+        widths = {len(input_.grouping.fields) for input_ in spec.inputs if input_.grouping.type == "fields"}
+        if values_of is None and not widths:
             raise StateError(
                 f"{component!r} gets no tuples by fields grouping, so that nothing says which task a key belongs to; say "
                 "--key module:function, a function of key and value that returns the grouping's values"
@@ -176,7 +177,13 @@ class StoredStates:
             found = split_namespace(name)
             index = found[1] if found else 0
             for key, value in self._content(name).items():
-                values = list(values_of(key, value)) if values_of else list(key) if isinstance(key, tuple) else [key]
+                values = values_of(key, value) if values_of else list(key) if isinstance(key, tuple) else [key]
+                if not isinstance(values, list | tuple) or (widths and len(values) not in widths):
+                    raise StateError(
+                        f"key {key!r} of {component!r}: {values!r} is no list of as many values as its fields grouping has; say "
+                        "--key module:function, a function of key and value that returns the list of these"
+                    )
+                values = list(values)
                 if task_index(values, before) != index:
                     raise StateError(
                         f"key {key!r} of {component!r} is with task {index}, and its fields grouping sends {values!r} to task "

@@ -99,6 +99,14 @@ def test_what_is_exported_is_imported_elsewhere(counted, tmp_path):
     found.close()
 
 
+def test_a_file_in_another_encoding_is_named(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(EXPORTED.encode() + b"\xff\n")
+    shown = multilang("state", "import", WHERE, file, *options(conf_of("sqlite", None, tmp_path)))
+    assert shown.returncode == 2
+    assert f"{file} is no text in UTF-8" in " ".join(shown.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -176,6 +184,11 @@ def test_keys_that_are_not_the_groupings_are_refused_unless_a_function_tells(cou
     assert shown.returncode == 2
     assert "by fields grouping" in shown.stderr
     states = StoredStates(topology, counted)
+    states.reshard("count", 1)  # where every key is with the task that it ought to be with
+    for values in ("moon", ["moon", 1]):
+        with pytest.raises(StateError, match="no list of as many values"):
+            states.reshard("count", 3, lambda key, value, values=values: values)
+    assert states.reshard("count", 2) > 0
     with pytest.raises(Exception, match="keys of this state are not what the tuples are grouped by"):
         states.reshard("count", 3, by_first_letter)
     assert states.reshard("count", 2) == 0
