@@ -37,6 +37,7 @@ def test_counting_goes_on_where_it_was_each_word_once(mode, durable):
             run = cluster.submit(exact)
             run.wait(timeout=100)
             assert not run.errors
+            assert run.counters["$checkpointspout"].lost == 0
         assert stored(found, "count", 2) == words_of(total)
         assert sum(stored(found, "lengths", 1).values()) == sum(words_of(total).values())
     found.close()
@@ -86,6 +87,7 @@ def test_a_failed_tuple_undoes_everything_since_the_last_checkpoint_and_it_is_do
         run = cluster.submit(counted(Once, durable))
         run.wait(timeout=60)
         assert any("ValueError" in error.message for error in run.errors)
+        assert run.counters["$checkpointspout"].lost == 0
     found = provider_of(durable)
     assert stored(found, "count", 1) == words_of(60)
     assert Once.seen > sum(words_of(60).values())
