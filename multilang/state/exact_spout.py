@@ -125,6 +125,9 @@ class ExactCheckpointSpout(CheckpointSpout):
         if not self.recovering:
             self._open.clear()
             self._asked = None
+            # That the sources had no more was before they went back.
+            self._idle = 0
+            self._next_turn = float("-inf")
 
     def committed(self) -> None:
         self._uncommitted = self._since_prepare
