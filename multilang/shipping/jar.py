@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -207,29 +208,43 @@ def _add_ourselves(contents: Contents, asked: set[str]) -> None:
     """Add this package: what every component needs, the parts asked for, and those that these import."""
     home = Path(multilang.__file__).parent
     others = {path.name for path in home.iterdir() if path.is_dir()} - _FOR_CHILDREN
+    bridge = _of_bridge(home.parent / "spark_bridge", asked)
     wanted: set[str] = set()
-    waiting = {_part(name) for name in asked} & others
+    waiting = {_part(name) for name in asked.union(*map(_imported, bridge))} & others
     while waiting:
         part = waiting.pop()
         wanted.add(part)
         for path in (home / part).rglob("*.py"):
-            for each in imports_of(path.read_text(encoding="utf-8"), str(path)):
-                names = {each.module, *(f"{each.module}.{name}" for name in each.names)}
-                waiting |= ({_part(name) for name in names} & others) - wanted
+            waiting |= ({_part(name) for name in _imported(path)} & others) - wanted
     for path in sorted(home.rglob("*.py")):
         name = path.relative_to(home)
         if name.parts[0] not in others - wanted:
             contents.add_file(f"multilang/{name.as_posix()}", path, _OURS, "runs the components")
-    if any(name.partition(".")[0] == "spark_bridge" for name in asked):
-        _add_sources(contents, home.parent / "spark_bridge")
+    for path in bridge:
+        name = path.relative_to(home.parent)
+        contents.add_file(name.as_posix(), path, "spark_bridge", "reads partition sources")
 
 
-def _add_sources(contents: Contents, bridge: Path) -> None:
-    """Add what a spout reads partition sources with; not what runs in Spark's driver alone."""
-    for path in sorted([bridge / "__init__.py", bridge / "spout.py", *(bridge / "sources").glob("*.py")]):
-        if path.stem not in ("live", "publish", "serve"):
-            name = path.relative_to(bridge.parent).as_posix()
-            contents.add_file(name, path, "spark_bridge", "reads partition sources")
+def _of_bridge(bridge: Path, asked: set[str]) -> list[Path]:
+    """What a spout reads partition sources with, if one is asked for; not what runs in Spark's driver alone."""
+    names = {name.split(".")[1] for name in asked if name.startswith("spark_bridge.")}
+    if not names and "spark_bridge" not in asked:
+        return []
+    found = [path for path in (bridge / "sources").glob("*.py") if path.stem not in ("live", "publish", "serve")]
+    for spouts in (
+        bridge / "replayable.py",
+        bridge / "transactional.py",
+    ):  # which bring larger parts of multilang along
+        classes = re.findall(r"^class (\w+)", spouts.read_text(encoding="utf-8"), re.MULTILINE)
+        if names & {spouts.stem, *classes}:
+            found.append(spouts)
+    return sorted([bridge / "__init__.py", bridge / "spout.py", *found])
+
+
+def _imported(path: Path) -> set[str]:
+    """The dotted names that a file imports."""
+    imports = imports_of(path.read_text(encoding="utf-8"), str(path))
+    return {name for each in imports for name in (each.module, *(f"{each.module}.{name}" for name in each.names))}
 
 
 def _part(name: str) -> str:

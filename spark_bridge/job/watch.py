@@ -100,11 +100,14 @@ def readable(error: Exception) -> SparkJobError:
     at = text.rfind(_MARK)
     if at >= 0:
         name, _, message = text[at + len(_MARK) :].partition(": ")
-        said = message.partition("\n\n\tat ")[0].partition("\n\tat ")[0].rstrip()
+        said = message.partition("\n\n\tat ")[0].partition("\n\tat ")[0].partition("\n SQLSTATE: ")[0].rstrip()
         return (ComponentStartError if name == "ComponentStartError" else SparkJobError)(said)
     at = text.rfind("Traceback (most recent call last)")
     if at >= 0:
-        traceback, missing = text[at:].partition("\n\n")[0].rstrip(), what_is_missing(text)
+        traceback, missing = (
+            text[at:].partition("\n\n")[0].partition("\n SQLSTATE: ")[0].rstrip(),
+            what_is_missing(text),
+        )
         return SparkJobError(f"a Spark task failed:\n{traceback}" + (f"\n\n{missing}" if missing else ""))
     said = text.partition("\n\tat ")[0].strip()
     if said.startswith("An error occurred while calling"):

@@ -97,12 +97,12 @@ class SpoutLog:
 
     def number(self, offset: Offset) -> int:
         """The row's number. SparkJobError for an offset that is not in this log."""
-        log, number = offset["log"], int(offset["row"])
-        if log != self.id:
+        if offset.get("log") != self.id:
             raise SparkJobError(
-                f"the checkpoint is that of another spout log than {self.path}: name the log that this query had, or begin a "
-                "new checkpoint"
+                f"the checkpoint is not that of the spout log {self.path}, but of another one, or of another kind of source: "
+                "name what this query read, or begin a new checkpoint"
             )
+        number = int(offset["row"])
         if not self.first <= number <= self.next:
             raise SparkJobError(
                 f"the checkpoint goes on at row {number}, and the spout log {self.path} has rows {self.first} to {self.next}: "

@@ -61,6 +61,24 @@ def test_what_the_module_imports_of_this_package_goes_along_too(project: Project
     assert shipment.check()
 
 
+@pytest.mark.parametrize(
+    ("imports", "brings", "without"),
+    [
+        ("PartitionSpout", "spark_bridge/spout.py", "multilang/state/api.py"),
+        ("ReplayablePartitionSpout", "spark_bridge/replayable.py", "spark_bridge/transactional.py"),
+        ("ReplayablePartitionSpout", "multilang/state/api.py", "multilang/transactional/__init__.py"),
+        ("TransactionalPartitionSpout", "multilang/transactional/__init__.py", "spark_bridge/job/__init__.py"),
+    ],
+)
+def test_a_spout_over_partitions_brings_what_it_is_made_of(
+    project: Project, imports: str, brings: str, without: str
+) -> None:
+    shipment = pack(project.topology(imports=f"from spark_bridge import {imports}"))
+    assert brings in shipment.contents
+    assert without not in shipment.contents
+    assert "spark_bridge/sources/published.py" in shipment.contents
+
+
 def test_a_star_takes_all_of_this_package(project: Project) -> None:
     assert pack(project.topology(imports="from multilang import *")).check()
 

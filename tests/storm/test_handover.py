@@ -30,7 +30,13 @@ ROWS = 6000
 @pytest.fixture(params=["sqlite", "redis"])
 def durable(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     conf = conf_of(request.param, request, tmp_path)
-    return {key: value for key, value in conf.items() if key.startswith("topology.state.provider")}
+    config = conf["topology.state.provider.config"]
+    return {
+        "topology.state.provider": conf["topology.state.provider"],
+        "topology.state.provider.config": config
+        if isinstance(config, str)
+        else json.dumps(config),  # Storm takes a text
+    }
 
 
 def on_spark(folder: Path, conf: dict[str, Any] | None) -> list[int]:

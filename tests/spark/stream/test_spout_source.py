@@ -92,6 +92,12 @@ def test_a_spout_without_a_source_runs_as_it_is_and_counts_once_over_a_repeated_
         (checkpoint / "commits" / name).unlink()
     run(80)
     assert state_of(place) == words_of(80)
+    other = SpoutLog(str(checkpoint / "spouts" / "sentences.log"))
+    other.forget(other.end)
+    other._connection.execute("UPDATE ends SET log = 'another'")
+    other.close()
+    with pytest.raises(SparkJobError, match=r"^the checkpoint is not that of the spout log .*begin a new checkpoint$"):
+        run(90)
     inside = build()
     with pytest.raises(
         NotOnSparkError, match=r"'sentences' has no source, and can't run as it is .*make it in a module"
@@ -263,7 +269,7 @@ def test_what_can_not_be_a_source_is_refused_by_name(spark: SparkSession, tmp_pa
     assert f"the spout log {tmp_path}/log is in use" in done.stderr
     broken.stop()
     other = SpoutLog(str(tmp_path / "other"))
-    with pytest.raises(SparkJobError, match=r"that of another spout log than .*/other"):
+    with pytest.raises(SparkJobError, match=r"the checkpoint is not that of the spout log .*/other"):
         other.forget(one)
     other.close()
     (tmp_path / "text").write_text("no log at all, but a text that is long enough to be read as something else" * 20)
