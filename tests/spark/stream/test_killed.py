@@ -65,6 +65,7 @@ def fill(lines: Lines, files: int) -> None:
         lines.put([SENTENCES[n % 5] for n in range(100 * number, 100 * number + 100)])
 
 
+@pytest.mark.timeout(600 + (150 * len(STEPS) if SOAK else 0))
 def test_a_driver_killed_at_steps_of_the_commit(
     spark_programs: None, lines: Lines, durable, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -143,6 +143,7 @@ def test_a_spout_in_another_language_and_one_without_ids(spark: SparkSession, tm
     assert sorted(odd.rows) == [[n, n / 2] for n in range(1, 20, 2)]
 
 
+@pytest.mark.timeout(600 + 150 * KILLS)
 def test_a_driver_that_is_killed_loses_nothing_and_counts_nothing_twice(spark_programs: None, tmp_path: Path) -> None:
     (tmp_path / "seen").mkdir()
     chance = random.Random(10)
