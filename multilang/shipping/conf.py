@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from multilang.protocol.codec import dumps
 from multilang.shipping.errors import ShippingError
+from multilang.state.settings import CONFIG
 
 if TYPE_CHECKING:
     from typing import Any
@@ -37,9 +39,13 @@ def default_conf(topology: Topology) -> dict[str, Any]:
 
 
 def storm_conf(topology: Topology) -> dict[str, Any]:
-    """The whole conf to submit: the topology's own over the defaults."""
+    """The whole conf to submit: the topology's own over the defaults. A state provider's config is text, as Storm has it."""
     defaults = default_conf(topology)
-    return {**defaults, **topology.conf, KRYO: defaults[KRYO]}
+    conf = {**defaults, **topology.conf, KRYO: defaults[KRYO]}
+    config = conf.get(CONFIG)
+    if config is not None and not isinstance(config, str):
+        conf[CONFIG] = dumps(config)
+    return conf
 
 
 def _registrations(topology: Topology) -> list[Any]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import time
 
 from multilang import BasicBolt, StatefulBasicBolt, TopologyBuilder
-from spark_bridge import ReplayablePartitionSpout
+from spark_bridge import ListSource, ReplayablePartitionSpout
+
+ROWS = 6000
+SENTENCES = ["the cow jumped over the moon", "an apple a day keeps the doctor away", "four score and seven years ago"]
+SOURCE = ListSource([[SENTENCES[n % 3] for n in range(part, ROWS, 4)] for part in range(4)], ["sentence"])
 
 
 class Split(BasicBolt):
@@ -29,7 +33,7 @@ class Count(StatefulBasicBolt):
 
 
 builder = TopologyBuilder()
-builder.set_spout("sentences", ReplayablePartitionSpout(fields=["sentence"]), parallelism=2)
+builder.set_spout("sentences", ReplayablePartitionSpout(SOURCE), parallelism=2)
 builder.set_bolt("split", Split, parallelism=2).shuffle_grouping("sentences")
 builder.set_bolt("count", Count, parallelism=2).fields_grouping("split", "word")
 topology = builder.build(
