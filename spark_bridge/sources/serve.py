@@ -203,7 +203,7 @@ class Served:
         except SourceError as error:
             kinds = {ChangedRowsError: "changed", SourceUnavailable: "unavailable"}
             answer, data = {"error": str(error), "kind": kinds.get(type(error), "")}, b""
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:  # the last for 1e999
             answer, data = {"error": f"the request {request!r:.200} is not understood: {error!r}"}, b""
         channel.send(answer, data)
 
@@ -248,7 +248,7 @@ class Served:
 
     def _note(self, progress: list[list[Any]]) -> None:
         for partition, watermark, done in progress:
-            if not 0 <= partition < self.rdd_source.partitions:
+            if type(partition) is not int or not 0 <= partition < self.rdd_source.partitions:
                 raise ValueError(f"no partition {partition}")
             with self._changed:
                 self._watermarks[partition] = max(int(watermark), self._watermarks.get(partition, 0))
