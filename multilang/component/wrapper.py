@@ -69,6 +69,6 @@ class Wrapper(Bolt):
 
 def innermost(component: Any) -> Any:
     """The user's component behind its wrappers."""
-    while component.wrapped is not None:
+    while getattr(component, "wrapped", None) is not None:  # one in another language has none
         component = component.wrapped
     return component

@@ -38,7 +38,7 @@ def _attempt(value: Any) -> TransactionAttempt:
         ) from None
 
 
-def _refuse(values: Sequence[Any]) -> None:
+def refuse_foreign(values: Sequence[Any]) -> None:
     """What has not the id of the batch that is worked on would be missed by nobody, and yet not be counted."""
     if isinstance(values, list | tuple) and values:
         attempt = _attempt(values[0])
@@ -52,7 +52,7 @@ class _Attempts(CoordinatedBolt):
     """Its ids are attempts. When a newer one of a transaction comes, the older ones have failed, wherever that was."""
 
     as_id = staticmethod(_attempt)
-    untracked = staticmethod(_refuse)
+    untracked = staticmethod(refuse_foreign)
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         self._newest: dict[int, TransactionAttempt] = {}  # by txid

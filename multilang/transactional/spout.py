@@ -23,6 +23,7 @@ from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import coordinator_of
 from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, CURRENT, METADATA, STARTS, STREAMS
 from multilang.transactional.rotating import Changes, RotatingTransactionalState
+from multilang.transactional.runs import check_runs
 from multilang.transactional.stores import check_state, open_state
 
 TYPE_CHECKING = False
@@ -61,6 +62,9 @@ class TransactionalSpoutCoordinator(Spout):
 
     def check_start(self, conf: dict[str, Any]) -> None:
         check_state(conf)
+        state = open_state(conf)
+        check_runs(state, state.get_data(CURRENT) or 1)
+        state.close()
         self.spout.check_start(conf)
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
@@ -77,9 +81,10 @@ class TransactionalSpoutCoordinator(Spout):
         self._changes = Changes(self._state)
         self._metadata = RotatingTransactionalState(self._changes, METADATA)
         self._current: int = self._state.get_data(CURRENT) or 1
+        check_runs(self._state, self._current)
         starts: int = (self._state.get_data(STARTS) or 0) + 1
         self._changes.set_data(STARTS, starts)
-        self._last_attempt = starts * _MOST_ATTEMPTS
+        self._last_attempt = first_attempt(starts)
         self._active: dict[int, _Active] = {}
         self._failures = 0
         self._not_before = float("-inf")
@@ -140,6 +145,7 @@ class TransactionalSpoutCoordinator(Spout):
         return TransactionAttempt.parse(tup_id).txid
 
     def exhausted(self) -> bool | None:
+        self._changes.write()  # a source may be told what is committed
         begun = self._current in self._metadata  # whatever has become of it: it will be committed
         return False if begun else self._has_ended()
 
@@ -179,6 +185,11 @@ class TransactionalSpoutCoordinator(Spout):
         last = max(self._metadata, default=0)
         ended: bool | None = self._coordinator.exhausted(self._metadata[last] if last else None)
         return ended
+
+
+def first_attempt(starts: int) -> int:
+    """Where the attempts of the so-manieth start are counted from: each is greater than all of those before."""
+    return starts * _MOST_ATTEMPTS
 
 
 def pending(conf: dict[str, Any]) -> int:

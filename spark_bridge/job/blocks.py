@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-STATE, ROWS, OUTPUT, REPORT = range(4)
+FAILED, STATE, ROWS, OUTPUT, REPORT = range(5)  # in the order in which a worker reads them
 END = 1 << 30  # the level after the last
 LIMIT = 8192  # rows of a block: few enough to be held per target, enough to cost little each
 
 
 class Record(NamedTuple):
-    """``kind`` of ROWS: ``what`` is (task, stream, target task); of OUTPUT: (component, stream); of STATE: the task."""
+    """``kind`` of ROWS: ``what`` is (task, stream, target task); of OUTPUT: (component, stream); of STATE: the task.
+
+    FAILED says that something failed in the transaction before it came here.
+    """
 
     kind: int
     level: int

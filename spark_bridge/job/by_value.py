@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle as _cloudpickle
 
+from multilang.component.wrapper import innermost
 from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _modules(topology: Topology) -> Iterator[ModuleType]:
     """The modules of the topology and its components that are not installed, and those in the same folders."""
     named: set[Any] = {topology.module}
     for spec in topology.components.values():
-        named.update(each.__module__ for each in type(spec.component).__mro__)
+        named.update(each.__module__ for each in type(innermost(spec.component)).__mro__)
         named.update(type(input_.grouping.custom).__module__ for input_ in spec.inputs if input_.grouping.custom)
     folders = {folder for name in named if (folder := _folder(sys.modules.get(name)))}
     for name, module in list(sys.modules.items()):

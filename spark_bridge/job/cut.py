@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from multilang.state.plain import plain
 from multilang.state.replayable import ReplayableSpout
 from multilang.state.settings import EXACT, alignment
 from multilang.topology.errors import did_you_mean
+from spark_bridge.job.declared import as_declared
 from spark_bridge.job.errors import NotOnSparkError
-from spark_bridge.job.sources import check_sources
+from spark_bridge.job.sources import check_sources, fields_of_rows
 from spark_bridge.replayable import ReplayablePartitionSpout, offsets_of, positions_at
 from spark_bridge.sources.errors import SourceError
 from spark_bridge.sources.source import PartitionSource
@@ -42,7 +42,7 @@ class Cut:
         before: States | None,
         after: States | None,
     ) -> None:
-        self._declared = plain(topology)
+        self._declared = as_declared(topology)
         self._is_exact = alignment(topology.conf) == EXACT
         self.positions: dict[str, Sequence[Any]] = dict(positions)
         if positions and after is None:
@@ -74,10 +74,10 @@ class Cut:
         """The source's rows, from where the state is to where they end now."""
         ((spout, stream),) = check_sources(self._declared, {key: source})
         spec = self._declared.components[spout]
-        if source.fields != spec.streams[stream].fields:
+        fields = fields_of_rows(spec, stream)
+        if tuple(source.fields) != fields:
             raise NotOnSparkError(
-                f"the source of {spout!r} has the fields {', '.join(source.fields)}, and its stream "
-                f"{', '.join(spec.streams[stream].fields)}"
+                f"the source of {spout!r} has the fields {', '.join(source.fields)}, and its stream {', '.join(fields)}"
             )
         begins: dict[int, int] = {}
         ends = {partition: source.count(partition) for partition in range(source.partitions)}

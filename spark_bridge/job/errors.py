@@ -15,3 +15,13 @@ class SparkJobError(Exception):
 
 class ComponentStartError(SparkJobError):
     """A component's ``initialize`` failed in its Spark task, or its program could not be started."""
+
+
+def check_next(batch: int, last: int | None, where: str) -> None:
+    """Raise SparkJobError unless a query's batch follows the last one that is known there (None: there was none)."""
+    if batch != (0 if last is None else last + 1):
+        seen = "no batch of this query" if last is None else f"its batches up to {last}"
+        raise SparkJobError(
+            f"the checkpoint is at batch {batch}, and {where} has {seen}: they don't belong together. Name the place that the "
+            "query had, or begin a new checkpoint"
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.sources import Reader
 from spark_bridge.job.spouts import SpoutReader
 
@@ -41,15 +42,25 @@ class RowFeed:
         self._left = max_replays
         self._picks: dict[int, list[int]] | None = None
         self._sums: dict[int, Sequence[int]] = {}  # of the partitions with rows that failed
+        self._undone: Mapping[int, Sequence[int]] | None = None  # of all partitions, when a round was undone
 
     @property
     def waiting(self) -> bool:
         """Whether there is something to read."""
         return self._picks is None or bool(self._picks)
 
-    def start_over(self) -> None:
-        """Read every row again."""
-        self._picks = None
+    def undone(self, failures: int, sums: Mapping[int, Sequence[int]]) -> None:
+        """A round that read every row counts for nothing: the next one reads them again."""
+        self.failures += failures
+        self._check(sums)
+        self._undone = sums
+
+    def _check(self, sums: Mapping[int, Sequence[int]]) -> None:
+        if self._undone is not None and self._undone != sums:
+            raise SparkJobError(
+                f"the source of {self.component!r} has other rows than when they were read first, and what was undone may "
+                "be in a map: an RDD must give the same rows each time that it is computed; persist() it"
+            )
 
     def narrow(self, size: int) -> None:
         """Read by so many workers; from here on, a row's partition is the worker's number."""
@@ -68,6 +79,7 @@ class RowFeed:
         """What came of a round: how many rows it read, and (partition, offset) of those that failed; how many were acked."""
         first = self._picks is None
         if first:
+            self._check(sums)
             self.total = rows
         again: dict[int, list[int]] = {}
         for partition, offset in failed:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.topology.model import Topology
+    from multilang.transactional.attempt import TransactionAttempt
     from spark_bridge.job.blocks import Record
     from spark_bridge.job.layout import Layout
     from spark_bridge.job.sources import Reader
@@ -26,7 +27,7 @@ _COLLECT_AT = 20_000
 class Job:
     """``readers``: one for each source of the layout; ``outputs``: the streams that are wanted as results;
     ``keeps_states``: whether there may be another round, to which bolts carry what they know; ``saving``: of a topology with
-    stateful bolts.
+    stateful bolts; ``attempt``: of a transactional topology, what is run.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Job:
         round: int,
         keeps_states: bool,
         saving: Saving | None = None,
+        attempt: TransactionAttempt | None = None,
     ) -> None:
         self.topology = topology
         self.conf = dict(conf)
@@ -53,6 +55,7 @@ class Job:
         self.round = round
         self.keeps_states = keeps_states
         self.saving = saving
+        self.attempt = attempt
 
     def picked(
         self, worker: int, rows: Iterable[Any]

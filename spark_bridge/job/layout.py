@@ -16,7 +16,7 @@ from multilang.local.plan import cyclic_components
 from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from multilang.topology.model import ComponentSpec, Topology
 
@@ -49,24 +49,40 @@ class Layout:
     """``sizes``: workers per level; ``places``: task -> (level, worker); ``hosts``: the tasks of each worker, upstream first."""
 
     def __init__(
-        self, topology: Topology, assignment: Mapping[int, str], sources: Sequence[Source], *, move_in: bool
+        self,
+        topology: Topology,
+        assignment: Mapping[int, str],
+        sources: Sequence[Source],
+        *,
+        move_in: bool,
+        late: Collection[str] = (),
     ) -> None:
-        """``move_in``: bolts may share the workers of what they read; else every bolt has workers of its own."""
+        """``move_in``: bolts may share the workers of what they read; else every bolt has workers of its own.
+
+        ``late``: bolts that are placed behind all others, as is everything downstream of them.
+        """
         self.sources = list(sources)
-        order = in_order(topology)
+        order = sorted(in_order(topology), key=lambda spec: spec.id in late)
         homes: dict[str, list[_Group]] = {}
         groups = []
+        first_late = 0
         for source in self.sources:
             if move_in:
-                source.size = _narrowed(source, order)
+                source.size = _narrowed(source, [spec for spec in order if spec.id not in late])
             group = _Group(0, source.size)
             groups.append(group)
             homes.setdefault(source.component, []).append(group)
         for spec in order:
             found = [group for input_ in spec.inputs for group in homes.get(input_.component, ())]
             home = found[0] if found else None
+            level = 1 + max((each.level for each in found), default=0)
+            if spec.id in late:
+                first_late = first_late or 1 + max(group.level for group in groups)
+                level = max(level, first_late)
+                if home is not None and home.level < first_late:
+                    home = None
             if not (move_in and home is not None and all(each is home for each in found) and _stays(spec, home.size)):
-                home = _Group(1 + max((each.level for each in found), default=0), spec.tasks)
+                home = _Group(level, spec.tasks)
                 groups.append(home)
             home.bolts.append(spec)
             homes[spec.id] = [home]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 class RoundReport:
     """``failed``: source's number -> (partition, offset) of its rows that failed; ``rows``: how many it read;
-    ``sums``: partition -> their checksums, source by source; ``tasks``: task -> executed, emitted, transferred, acked, failed, errors; ``kinds``: the types in outputs' columns.
+    ``gave_up``: something failed in a transaction; ``sums``: partition -> their checksums, source by source; ``tasks``: task -> executed, emitted, transferred, acked, failed, errors; ``kinds``: the types in outputs' columns.
     """
 
     def __init__(self, layout: Layout, records: Iterable[Record], described: dict[int, str]) -> None:
@@ -27,6 +27,7 @@ class RoundReport:
         self.sums: list[dict[int, Any]] = [{} for _ in layout.sources]
         self.tasks: dict[int, list[int]] = {}
         self.kinds: dict[tuple[str, str], list[set[str]]] = {}
+        self.gave_up = False
         self.errors: list[tuple[int, str]] = []
         self.left: dict[str, set[str]] = {}
         roots: set[int] = set()
@@ -55,6 +56,7 @@ class RoundReport:
             sums = self.tasks.setdefault(task, [0] * len(counts))
             sums[:] = [a + b for a, b in zip(sums, counts, strict=True)]
         self.errors += report["errors"]
+        self.gave_up |= report["gave_up"]
         for component, names in report["left"].items():
             self.left.setdefault(component, set()).update(names)
         for stream, columns in report["kinds"].items():

@@ -12,21 +12,23 @@ from multilang.local.plan import storm_id
 from multilang.state import settings as state_settings
 from multilang.state.bolt import Stateful
 from multilang.state.names import namespace
-from multilang.state.plain import plain
 from multilang.topology.errors import did_you_mean
+from multilang.transactional.plain import late
 from spark_bridge.job.blocks import REPORT, STATE
 from spark_bridge.job.by_value import by_value
 from spark_bridge.job.cut import Cut
+from spark_bridge.job.declared import as_declared, is_transactional
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.feeds import EmittedFeed, RowFeed, sources_of
 from spark_bridge.job.job import Job, Stage
 from spark_bridge.job.layout import Layout, in_order
 from spark_bridge.job.reports import RoundReport
 from spark_bridge.job.result import FailedTuple, JobResult, ReportedError
-from spark_bridge.job.sources import check_sources, rows_of
+from spark_bridge.job.sources import check_sources, fields_of_rows, rows_of
 from spark_bridge.job.spouts import SpoutFeed, check_bound
 from spark_bridge.job.stateful import joined, split
 from spark_bridge.job.states import NoStates, States, initial_and_saved, is_stateful
+from spark_bridge.job.transactions import Transactions
 from spark_bridge.job.watch import SPARK_ERRORS, Progress, collected, readable
 
 if TYPE_CHECKING:
@@ -82,9 +84,12 @@ def run_topology(
     Raises NotOnSparkError, before any job starts, for what Spark can't express; ComponentStartError for a component that
     can't be initialized; SparkJobError when the job breaks off.
     """
-    before, after = initial_and_saved(topology.with_conf(conf or {}), initial_state, save_state)
+    declared = topology.with_conf(conf or {})
+    before, after = initial_and_saved(declared, initial_state, save_state)
+    transactions = None
     try:
-        cut = Cut(topology.with_conf(conf or {}), sources, positions or {}, spark, before, after)
+        cut = Cut(declared, sources, positions or {}, spark, before, after)
+        transactions = Transactions(declared) if is_transactional(declared) else None
         run = Run(
             topology,
             cut.sources,
@@ -97,8 +102,13 @@ def run_topology(
             seed,
             progress,
             before or NoStates(),
+            transactions=transactions,
         )
+        if transactions is not None:
+            transactions.begin()
         result = run.run()
+        if transactions is not None:
+            transactions.commit()
         if after is not None:
             changes = {**run.changes(), **(before or after).moved(cut.positions)}
             if after is before:
@@ -107,9 +117,9 @@ def run_topology(
                 after.fill(before, changes)
         return result
     finally:
-        for states in (before, after):
-            if states is not None:
-                states.close()
+        for each in (before, after, transactions):
+            if each is not None:
+                each.close()
 
 
 class Run:
@@ -129,8 +139,12 @@ class Run:
         progress: Callable[[Progress], None] | None,
         states: States | NoStates,
         known: Mapping[int, bytes] | None = None,
+        transactions: Transactions | None = None,
     ) -> None:
-        """``known``: what bolts know from an earlier run, by task; when it is given, ``known_now`` says what they do at the end."""
+        """``known``: what bolts know from an earlier run, by task; when it is given, ``known_now`` says what they do at the end.
+
+        ``transactions``: of a transactional topology; the rows are the one that was begun.
+        """
         for name, number, least in (("max_replays", max_replays, 0), ("batch", batch, 1)):
             if type(number) is not int or number < least:
                 raise NotOnSparkError(f"{name} is {number!r}; use a whole number from {least}")
@@ -143,7 +157,9 @@ class Run:
         self._assignment = declared.task_ids(
             Settings(self._conf).ackers
         )  # the checkpoint spout's among them: as on Storm
-        self._topology = topology = plain(declared)
+        self._topology = topology = as_declared(declared)
+        self._late = late(declared)
+        self._transactions = transactions
         self._saving = None
         self._is_exact = False
         if is_stateful(declared):
@@ -162,7 +178,6 @@ class Run:
             for task, id in self._assignment.items()
             if (spec := topology.components.get(id)) is not None
         }
-        _check_wrapped(topology)
         in_order(topology)  # refuses cycles before anything else is looked at
         found = check_sources(topology, sources)
         self._limits = dict(limits)
@@ -173,7 +188,7 @@ class Run:
         self._seed = seed
         self._progress = progress
         self._rows = {
-            key: rows_of(key[0], topology.components[key[0]].streams[key[1]].fields, given)
+            key: rows_of(key[0], fields_of_rows(topology.components[key[0]], key[1]), given)
             for key, given in found.items()
         }
         self._sourced = {component for component, _ in found}
@@ -248,7 +263,7 @@ class Run:
     def _feeds(self) -> Iterator[RowFeed | EmittedFeed]:
         topology = self._topology
         for (component, stream), (rows, kinds) in self._rows.items():
-            fields = topology.components[component].streams[stream].fields
+            fields = fields_of_rows(topology.components[component], stream)
             yield RowFeed(component, stream, fields, rows, kinds, self._max_replays)
         for id, spec in topology.spouts.items():
             if id not in self._sourced:
@@ -266,13 +281,13 @@ class Run:
     def _rounds(self, feeds: list[RowFeed | EmittedFeed]) -> None:
         sc = self._spark.sparkContext
         topology = self._topology
-        first = Layout(topology, self._assignment, sources_of(feeds), move_in=True)
+        first = Layout(topology, self._assignment, sources_of(feeds), move_in=True, late=self._late)
         for feed, source in zip(feeds, first.sources, strict=True):
             if isinstance(feed, RowFeed):
                 feed.narrow(source.size)
             else:
                 feed.size = source.size
-        later = Layout(topology, self._assignment, sources_of(feeds), move_in=False)
+        later = Layout(topology, self._assignment, sources_of(feeds), move_in=False, late=self._late)
         may_go_on = (
             self._known is not None or self._max_replays > 0 or any(isinstance(feed, EmittedFeed) for feed in feeds)
         )
@@ -295,30 +310,30 @@ class Run:
                 round=self._result.rounds,
                 keeps_states=may_go_on,
                 saving=self._saving,
+                attempt=None if self._transactions is None else self._transactions.attempt(),
             )
             states = self._round(job, [rows for rows, _ in rounds], states, feeds)
-            if self._is_exact and any(feed.waiting or feed.lost for feed in feeds):
-                self._start_over(feeds)
-                states = None
 
-    def _start_over(self, feeds: list[RowFeed | EmittedFeed]) -> None:
-        """Rows failed, and states are to be as if each had been processed once: everything again from the start."""
+    def _undo(self, report: RoundReport, feeds: list[RowFeed | EmittedFeed]) -> None:
+        """All counts, or nothing does, and something failed: everything is read again from the start."""
         result = self._result
-        for feed in feeds:
-            if feed.lost:
-                raise SparkJobError(
-                    f"rows of {feed.component!r} failed at every attempt ({result.rounds} of them), and with exact alignment "
-                    f"nothing counts unless all do; the last error: {result.errors[-1] if result.errors else 'none'}"
-                )
+        for feed, rows, failed, sums in zip(feeds, report.rows, report.failed, report.sums, strict=True):
             assert isinstance(feed, RowFeed)
-            feed.start_over()
-        result.acked = 0
-        result.forget()
+            feed.undone(rows if report.gave_up else len(failed), sums)
+        if result.rounds > self._max_replays:
+            said = result.errors[-1] if result.errors else "none"
+            what = (
+                f"transaction {self._transactions.current} failed at every attempt ({result.rounds} of them)"
+                if self._transactions is not None
+                else f"rows of {', '.join(repr(feed.component) for feed in feeds)} failed at every attempt ({result.rounds} of "
+                "them), and with exact alignment nothing counts unless all do"
+            )
+            raise SparkJobError(f"{what}; the last error: {said}")
 
     def _round(
         self, job: Job, rows: list[RDD[Any]], states: RDD[Any] | None, feeds: list[RowFeed | EmittedFeed]
-    ) -> RDD[Any]:
-        """One round; the states that the bolts had at its end."""
+    ) -> RDD[Any] | None:
+        """One round; the states that the bolts had at its end. None: it was undone."""
         from pyspark import StorageLevel
 
         sc = self._spark.sparkContext
@@ -335,7 +350,6 @@ class Run:
         found = collected(records.filter(lambda record: _comes_here(record, here)), tasks, tell)
         self._at_end = {record[6]: record[-1] for record in found if _is_state(record)}
         report = RoundReport(job.layout, filter(_is_report, found), self._described)
-        self._result._add(records, report.kinds)
         for task, counts in report.tasks.items():
             sums = self._sums.setdefault(task, [0] * len(counts))
             sums[:] = [a + b for a, b in zip(sums, counts, strict=True)]
@@ -343,6 +357,11 @@ class Run:
             self._said(task, message)
         for component, names in report.left.items():
             self._left.setdefault(component, set()).update(names)
+        if report.gave_up or (self._is_exact and any(report.failed)):
+            records.unpersist()
+            self._undo(report, feeds)
+            return None
+        self._result._add(records, report.kinds)
         for feed, count, failed, checks in zip(feeds, report.rows, report.failed, report.sums, strict=True):
             self._result.acked += feed.settle(count, failed, checks)
         return records.filter(_is_state).map(_keyed)  # type: ignore[no-any-return]
@@ -419,16 +438,6 @@ class Run:
                 id, spec.kind, spec.tasks, emitted, transferred, executed, acked, failed, 0, lost, unfinished, errors
             )
         return counters
-
-
-def _check_wrapped(topology: Topology) -> None:
-    """Refuse what higher systems put around components: they count on streams that flow while a batch runs."""
-    for spec in topology.components.values():
-        if getattr(spec.component, "wrapped", None) is not None:
-            raise NotOnSparkError(
-                f"{spec.kind} {spec.id!r} runs inside a {type(spec.component).__name__}, part of a system of calls or "
-                "transactions that has no form on Spark yet: run the topology on the embedded cluster or on Storm"
-            )
 
 
 def _outputs(topology: Topology, wanted: Iterable[str | tuple[str, str]] | None) -> list[tuple[str, str]]:

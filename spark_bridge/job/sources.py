@@ -11,6 +11,7 @@ from zlib import crc32
 from multilang.protocol.codec import MAX_INT, MIN_INT, normalize
 from multilang.protocol.errors import UnserializableValue, shown
 from multilang.topology.errors import did_you_mean
+from multilang.transactional.api import AnySpout
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.sources.errors import SourceError
 from spark_bridge.sources.values import converter, kinds_of, plain
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark import RDD
     from pyspark.sql import DataFrame
 
-    from multilang.topology.model import Topology
+    from multilang.topology.model import ComponentSpec, Topology
     from spark_bridge.sources.values import Kind
 
     Row = tuple[int | None, list[Any], str | None, int | None]
@@ -172,6 +173,12 @@ def columns_of(component: str, fields: Sequence[str], given: Any) -> tuple[DataF
 def _quoted(column: str) -> str:
     """A column's name as Spark takes it for nothing else, such as a part of a struct."""
     return f"`{column.replace('`', '``')}`"
+
+
+def fields_of_rows(spec: ComponentSpec, stream: str) -> tuple[str, ...]:
+    """The fields of a spout's stream that a source has values for: the attempt of a transactional one is no row's."""
+    fields = tuple(spec.streams[stream].fields)
+    return fields[1:] if isinstance(spec.component, AnySpout) else fields
 
 
 def check_sources(topology: Topology, sources: Mapping[Any, Any]) -> dict[tuple[str, str], Any]:

@@ -20,7 +20,7 @@ from multilang.state.settings import CONFIG, PROVIDER
 from multilang.state.source import POSITION
 from multilang.state.sqlite import SqliteStateProvider
 from multilang.state.steps import Steps
-from spark_bridge.job.errors import NotOnSparkError
+from spark_bridge.job.errors import NotOnSparkError, check_next
 from spark_bridge.job.stateful import Saving, open_state
 
 if TYPE_CHECKING:
@@ -125,9 +125,16 @@ class States:
         """Whether nothing was ever stored."""
         return not self._stored.namespaces() and self._coordinator.get(STATE_KEY) is None
 
-    def batch_of(self, query: str) -> int | None:
-        """The last batch of a streaming query that is in these states."""
-        return (self._coordinator.get(QUERIES_KEY) or {}).get(query)
+    def begin(self, query: str, batch: int) -> int | None:
+        """The transaction that a streaming query's batch will be. None: it is in these states already.
+
+        SparkJobError when it is neither the query's last batch nor the one after it.
+        """
+        last = (self._coordinator.get(QUERIES_KEY) or {}).get(query)
+        if last == batch:
+            return None
+        check_next(batch, last, f"the state in {self.describe()}")
+        return self.txid + 1
 
     def save(self, changes: Mapping[str, Rows], query: str | None = None, batch: int = 0) -> None:
         """Commit what changed in the states, by namespace, and that this batch is in them: all of it, or none.

@@ -18,10 +18,11 @@ from multilang.local.tuples import Origin
 from multilang.state.bolt import Stateful
 from multilang.topology.shell import ShellComponent
 from spark_bridge.job.arrivals import Arrivals
-from spark_bridge.job.blocks import END, LIMIT, OUTPUT, REPORT, ROWS, STATE, Ledger, Record, unpacked
+from spark_bridge.job.blocks import END, FAILED, LIMIT, OUTPUT, REPORT, ROWS, STATE, Ledger, Record, unpacked
 from spark_bridge.job.routes import Routing, SparkRoute
 from spark_bridge.job.stateful import StatefulTask
 from spark_bridge.job.tasks import BoltTask
+from spark_bridge.job.transactional import Batch, TransactionalTask
 from spark_bridge.job.tuples import SparkTuple, root_of
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Worker:
         self._number = count()
         self._sent = Ledger()
         self._kinds: dict[tuple[str, str], list[set[str]]] = {}
+        self._batch = None if job.attempt is None else Batch(job.attempt)
         seed = f"{job.seed}/{job.round}/{level}/{index}"
         place = (level, index)
         self._routing = Routing(job.topology, job.assignment, job.layout, place, job.outputs, seed)
@@ -82,9 +84,13 @@ class Worker:
         tasks = sorted(id for id, name in self._job.assignment.items() if name == source.component)
         feed = _Feed(self, self._plan(tasks[number % len(tasks)]), source.stream)
         picked = self._job.picked(self._index, rows)
+        attempt = None if self._batch is None else str(self._batch.attempt)
         every = 0
         for offset, values, stream, direct in picked:
-            feed.emit(values, 0 if offset is None else root_of(self._index, offset), stream, direct)
+            if attempt is not None:
+                feed.emit([attempt, *values], 0, stream, direct)  # what fails, fails all of them
+            else:
+                feed.emit(values, 0 if offset is None else root_of(self._index, offset), stream, direct)
             every += 1
             if not every % _STEP:
                 yield from self._flush(LIMIT)
@@ -103,13 +109,15 @@ class Worker:
             states: dict[int, bytes] = {}
             started = False
             for record in arrivals:
-                if record.kind == STATE:
+                if record.kind == FAILED and self._batch is not None:
+                    self._batch.failed = True
+                elif record.kind == STATE:
                     states[record.what] = record.payload
-                    continue
-                if not started:
-                    started = True
-                    self._start(states)
-                yield from self._work(record)
+                else:
+                    if not started:
+                        started = True
+                        self._start(states)
+                    yield from self._work(record)
             if not started:
                 self._start(states)
             yield from self._finish(0, None, arrivals.ledger)
@@ -167,6 +175,8 @@ class Worker:
         for bolt in self._tasks.values():
             bolt.settle()
         yield from self._flush(1)
+        if self._batch is not None and self._batch.failed:
+            yield from self._tell_failure()
         left: dict[str, set[str]] = {}
         for task, bolt in self._tasks.items():
             if self._job.keeps_states or isinstance(bolt, StatefulTask):
@@ -189,6 +199,7 @@ class Worker:
             "sums": self._job.sums(self._index) if feed is not None else None,
             "kinds": self._kinds,
             "left": {component: sorted(names) for component, names in left.items()},
+            "gave_up": self._batch is not None and self._batch.failed,
         }
         if feed is not None:
             report["tasks"][feed.task] = (0, feed.emitted, feed.transferred, 0, 0, 0)  # type: ignore[index]
@@ -213,6 +224,12 @@ class Worker:
                 if box.level != END:
                     self._sent.add(box.level, box.worker, rows, payload)
                 yield self._addressed(record)
+
+    def _tell_failure(self) -> Iterator[Out]:
+        """To all of the next level, who tell the next."""
+        level = self._level + 1
+        for worker in range(self._job.layout.sizes[level] if level < len(self._job.layout.sizes) else 0):
+            yield worker, self._record(FAILED, level, worker, None, 0, b"")
 
     def _look_at(self, box: Any) -> None:
         """Which types the columns of an output have, so that it can be a DataFrame."""
@@ -274,6 +291,8 @@ class Worker:
             from spark_bridge.job.shell import ShellTask
 
             return ShellTask(plan, self._links, self._failed)
+        if self._batch is not None:
+            return TransactionalTask(plan, self._links, self._failed, self._batch)
         saving = self._job.saving
         if isinstance(plan.spec.component, Stateful) and saving is not None:
             return StatefulTask(plan, self._links, self._failed, saving)

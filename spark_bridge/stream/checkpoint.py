@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from multilang.component.wrapper import innermost
 from multilang.protocol.codec import dumps, loads
 from multilang.state.bolt import Stateful
 from multilang.topology.shell import ShellComponent
@@ -60,7 +61,7 @@ def _of(spec: ComponentSpec) -> dict[str, Any]:
         "stateful": isinstance(component, Stateful),
     }
     if not isinstance(component, ShellComponent):
-        found["class"] = type(component).__name__
+        found["class"] = type(innermost(component)).__name__
     if found["stateful"]:
         found["tasks"] = spec.tasks
     return found

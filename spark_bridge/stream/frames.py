@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spark_bridge.job.errors import NotOnSparkError
-from spark_bridge.job.sources import columns_of
+from spark_bridge.job.sources import columns_of, fields_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ class Frames:
         self._keys = list(sources)
         frames: list[DataFrame] = []
         for (component, stream), given in sources.items():
-            fields = topology.components[component].streams[stream].fields
+            fields = fields_of_rows(topology.components[component], stream)
             if not getattr(given, "isStreaming", False):
                 raise NotOnSparkError(
                     f"the source of {component!r} is no streaming DataFrame: make it with spark.readStream, or run what is "

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from multilang.protocol.codec import dumps
-from multilang.state.plain import plain
+from multilang.transactional.api import AnySpout
+from spark_bridge.job.declared import as_declared
 from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.stream.spout_source import register_spouts
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from multilang.topology.model import Topology
+    from multilang.topology.model import ComponentSpec, Topology
 
 FOLDER = "spouts"
 
@@ -26,21 +27,24 @@ def own_spouts(
     """(spout, stream) -> what it emits, for each spout that ``sources`` has nothing for. NotOnSparkError where one can't run."""
     sourced = {component for component, _ in sources}
     return {
-        (id, next(iter(spec.streams))): _frame(topology, id, list(spec.streams), conf, checkpoint)
-        for id, spec in plain(topology).spouts.items()
+        (id, next(iter(spec.streams))): _frame(topology, spec, conf, checkpoint)
+        for id, spec in as_declared(topology).spouts.items()
         if id not in sourced
     }
 
 
-def _frame(topology: Topology, id: str, streams: list[str], conf: Mapping[str, Any], checkpoint: str) -> DataFrame:
+def _frame(topology: Topology, spec: ComponentSpec, conf: Mapping[str, Any], checkpoint: str) -> DataFrame:
     from pyspark.sql import SparkSession
 
+    id, streams = spec.id, list(spec.streams)
     spark: SparkSession | None = SparkSession.getActiveSession()
     origin = topology.origin
     place = urlsplit(checkpoint)
     problem = ""
     if spark is None:
         problem = "there is no active Spark session"
+    elif isinstance(spec.component, AnySpout):
+        problem = "it makes transactions, and the query's batches are the transactions"
     elif len(streams) != 1:
         problem = f"it has the streams {', '.join(streams)}"
     elif origin is None:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import StreamingQueryException
 
-from multilang.state.plain import plain
-from spark_bridge.job.errors import NotOnSparkError, SparkJobError
+from spark_bridge.job.declared import as_declared, is_transactional
+from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.job.run import Run
 from spark_bridge.job.sources import check_sources
 from spark_bridge.job.states import NoStates, States, is_stateful
+from spark_bridge.job.transactions import Transactions
 from spark_bridge.job.watch import readable
 from spark_bridge.stream.checkpoint import check_same
 from spark_bridge.stream.frames import Frames
@@ -66,7 +67,7 @@ def stream_topology(
     that can't be used.
     """
     whole = topology.with_conf(conf or {})
-    declared = plain(whole)
+    declared = as_declared(whole)
     given = check_sources(declared, sources)
     frames = Frames(declared, {**given, **own_spouts(whole, given, conf or {}, checkpoint)})
     spark = frames.session
@@ -75,15 +76,19 @@ def stream_topology(
         raise NotOnSparkError(
             f"topology {whole.name!r} has no stateful bolt whose state could be kept: leave out state"
         )
-    states = States(whole, state) if is_stateful(whole) else None
+    log: States | Transactions | None = None
+    if is_stateful(whole):
+        log = States(whole, state)
+    elif is_transactional(whole):
+        log = Transactions(whole)
     try:
         if each_batch is None and outputs is None:
             outputs = []
-        batches = _Batches(topology, frames, conf or {}, outputs, each_batch, max_replays, seed, states)
+        batches = _Batches(topology, frames, conf or {}, outputs, each_batch, max_replays, seed, log)
         return TopologyQuery(batches, name or topology.name, checkpoint, trigger, progress)
     except BaseException:
-        if states is not None:
-            states.close()
+        if log is not None:
+            log.close()
         raise
 
 
@@ -99,8 +104,9 @@ class _Batches:
         each_batch: Callable[[JobResult, int], object] | None,
         max_replays: int,
         seed: int,
-        states: States | None,
+        log: States | Transactions | None,
     ) -> None:
+        """``log``: where it is written down what is committed; without one, a batch that is repeated is processed again."""
         self.topology = topology
         self.frames = frames
         self.error: Exception | None = None
@@ -111,7 +117,7 @@ class _Batches:
         self._each_batch = each_batch
         self._max_replays = max_replays
         self._seed = seed
-        self._states = states
+        self._log = log
         self._known: Mapping[int, bytes] = {}
         self._busy = Lock()
 
@@ -127,16 +133,16 @@ class _Batches:
     def close(self) -> None:
         """The query has ended."""
         with self._busy:
-            states, self._states = self._states, None
-            if states is not None:
-                states.close()
+            log, self._log = self._log, None
+            if log is not None:
+                log.close()
 
     def _process(self, rows: DataFrame, batch: int) -> None:
         spark = rows.sparkSession
         sc = spark.sparkContext
         query = str(sc.getLocalProperty(_QUERY))
-        states = self._states
-        if states is not None and not _is_next(states, query, batch):
+        log = self._log
+        if log is not None and log.begin(query, batch) is None:
             self.outcomes[batch] = {"repeated": True}
             return
         sc.setJobDescription(f"{self.topology.name}: batch {batch}")
@@ -151,14 +157,17 @@ class _Batches:
             1,
             self._seed + batch,
             None,
-            states or NoStates(),
+            log if isinstance(log, States) else NoStates(),
             self._known,
+            log if isinstance(log, Transactions) else None,
         )
         with run.run() as result:
             if self._each_batch is not None:
                 self._each_batch(result, batch)
-            if states is not None:
-                states.save(run.changes(), query, batch)
+            if isinstance(log, States):
+                log.save(run.changes(), query, batch)
+            elif log is not None:
+                log.commit()
         self._known = run.known_now()
         self.failed = [*self.failed, *result.failed][-_MAX_FAILED:]
         self.outcomes[batch] = {
@@ -167,20 +176,6 @@ class _Batches:
             "replayed": result.rounds - 1,
             "lost": result.lost,
         }
-
-
-def _is_next(states: States, query: str, batch: int) -> bool:
-    """Whether the batch is yet to be processed. SparkJobError when the checkpoint and the states don't belong together."""
-    last = states.batch_of(query)
-    if last == batch:
-        return False
-    if batch != (0 if last is None else last + 1):
-        seen = "no batch of this query" if last is None else f"its batches up to {last}"
-        raise SparkJobError(
-            f"the checkpoint is at batch {batch}, and the state in {states.describe()} has {seen}: they don't belong together. "
-            "Name the state that the query had, or begin a new checkpoint"
-        )
-    return True
 
 
 class TopologyQuery:

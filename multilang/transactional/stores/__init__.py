@@ -20,7 +20,7 @@ _OURS = {
 
 
 def open_state(conf: Mapping[str, Any]) -> TransactionalState:
-    """The state of the topology of ``conf``; unless it says where, in SQLite in the embedded cluster and ZooKeeper on Storm."""
+    """The state of the topology of ``conf``; unless it says where, in SQLite here or on Spark, and in ZooKeeper on Storm."""
     return _kind(conf)(conf, _id(conf))
 
 
@@ -32,7 +32,7 @@ def check_state(conf: Mapping[str, Any]) -> None:
 def _kind(conf: Mapping[str, Any]) -> type[TransactionalState]:
     name = conf.get(STORE)
     if name is None:
-        name = "sqlite" if conf.get("multilang.parent") == "local" else "zookeeper"
+        name = "sqlite" if conf.get("multilang.parent") in ("local", "spark") else "zookeeper"
     what = (
         f"use a subclass of multilang.transactional.TransactionalState by its dotted name, or one of {', '.join(_OURS)}"
     )

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang import BatchBolt, ShellSpout, TopologyBuilder
-from multilang.transactional import MemoryTransactionalSpout, TransactionalTopologyBuilder
+from multilang import ShellSpout, TopologyBuilder
 from spark_bridge.job import NotOnSparkError, run_topology
 from tests.spark.job.components import Endless, FailsAtFirst, Numbers, Rows, Seen, Sums
 
@@ -102,18 +101,6 @@ def test_a_component_that_cannot_be_pickled_is_named(spark: SparkSession) -> Non
     topology.components["seen"].component.lock = Lock()
     with pytest.raises(NotOnSparkError, match=r"bolt 'seen' can't be sent to Spark's executors.*initialize"):
         run_topology(topology, {"rows": spark.sparkContext.parallelize([("a", 1)], 1)}, spark)
-
-
-def test_transactions_are_refused(spark: SparkSession) -> None:
-    class Kept(BatchBolt):
-        def process(self, tup):
-            pass
-
-    spout = MemoryTransactionalSpout({0: [["a"]]}, ["word"], take=1)
-    builder = TransactionalTopologyBuilder("words", "rows", spout)
-    builder.set_bolt("kept", Kept).shuffle_grouping("rows")
-    with pytest.raises(NotOnSparkError, match=r"bolt 'rows' runs inside a .*run the topology on the embedded cluster"):
-        run_topology(builder.build(), {}, spark)
 
 
 def test_what_the_progress_callback_raises_is_raised(spark: SparkSession) -> None:

@@ -1,0 +1,20 @@
+"""Runs on Spark share their transactions with the topology wherever else it runs: what one began, nobody else may commit."""
+
+from __future__ import annotations
+
+from multilang.state.errors import StateError
+from multilang.transactional.names import RUNS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.transactional.state import TransactionalState
+
+
+def check_runs(state: TransactionalState, current: int, mine: str | None = None) -> None:
+    """StateError when transaction ``current`` was begun on Spark, but by ``mine``: some of it may be in the maps."""
+    for run in state.list(RUNS):
+        if run != mine and (state.get_data(f"{RUNS}/{run}") or (0, 0))[1] >= current:
+            raise StateError(
+                f"transaction {current} of {state.id!r} was begun on Spark ({run}) and is not committed yet, so that its "
+                "number can't be given to other rows: run that again, the query with its checkpoint, the job with its rows"
+            )

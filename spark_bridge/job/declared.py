@@ -1,0 +1,43 @@
+"""A topology as its author declared it: without what higher systems put around components for engines that need it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.component.wrapper import innermost
+from multilang.coordination import BatchBoltExecutor, CoordinatedBolt
+from multilang.state.plain import plain as without_checkpoints
+from multilang.transactional.plain import coordinator_in
+from multilang.transactional.plain import plain as without_coordination
+from spark_bridge.job.errors import NotOnSparkError
+
+if TYPE_CHECKING:
+    from multilang.topology.model import Topology
+
+
+def is_transactional(topology: Topology) -> bool:
+    """Whether TransactionalTopologyBuilder made it."""
+    return coordinator_in(topology) is not None
+
+
+def as_declared(topology: Topology) -> Topology:
+    """Stateful bolts without their checkpoints, and bolts of transactions without their counting.
+
+    Raises NotOnSparkError, by name, for what is part of another system.
+    """
+    plain = without_coordination(without_checkpoints(topology))
+    for spec in plain.components.values():
+        wrapper = spec.component
+        if getattr(wrapper, "wrapped", None) is None or is_transactional(topology):
+            continue
+        if isinstance(wrapper, CoordinatedBolt | BatchBoltExecutor):
+            raise NotOnSparkError(
+                f"bolt {spec.id!r} ({type(innermost(wrapper)).__name__}) works on one id after the other, each with a beginning and "
+                "an end, as requests of DRPC do, which Spark's batches don't have: run the topology on the embedded cluster or "
+                "on Storm, or make it a transactional one (TransactionalTopologyBuilder), whose id is the batch"
+            )
+        raise NotOnSparkError(
+            f"{spec.kind} {spec.id!r} runs inside a {type(wrapper).__name__}, which has no form on Spark: run the topology on the "
+            "embedded cluster or on Storm"
+        )
+    return plain

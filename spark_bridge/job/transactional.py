@@ -1,0 +1,131 @@
+"""A transactional topology's bolt inside a Spark task: a worker sees one attempt at one transaction, and the end of it.
+
+Nothing is counted, since a stage ends when it has seen all its input. What fails, fails the attempt: whoever reads what
+this worker sends is told, and finishes nothing. Committers are behind everything else, so that none of them finishes when
+anything failed in the processing phase.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.component.errors import FailedException, ReportedFailedException
+from multilang.component.report import describe, report_exception
+from multilang.component.wrapper import Wrapper
+from multilang.transactional.bolts import refuse_foreign
+from spark_bridge.job.tasks import BoltTask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from multilang.local.links import Links
+    from multilang.local.plan import TaskPlan
+    from multilang.transactional.attempt import TransactionAttempt
+    from spark_bridge.job.collector import SparkBoltCollector
+
+
+class Batch:
+    """What the tasks of a worker have in common. ``failed``: the attempt will be replaced by another."""
+
+    __slots__ = ("attempt", "failed")
+
+    def __init__(self, attempt: TransactionAttempt) -> None:
+        self.attempt = attempt
+        self.failed = False
+
+
+class TransactionalTask(BoltTask):
+    """As BoltTask; ``finish`` is the end of the batch."""
+
+    def __init__(self, plan: TaskPlan, links: Links, failed: set[int], batch: Batch) -> None:
+        super().__init__(plan, links, failed)
+        self._batch = batch
+
+    def started(self, component: Any, collector: Any) -> Callable[[Any], object]:
+        batch, attempt = self._batch, self._batch.attempt
+        _install(collector, batch, {name for name, route in self.plan.routes.items() if route.boxes})  # type: ignore[attr-defined]
+        inner = self._inner = super().started(component, collector)
+
+        def execute(tup: Any) -> None:
+            if batch.failed:
+                tup.unfinished = False
+            else:
+                tup.values[0] = attempt  # which was text on the way here
+                inner(tup)
+
+        return execute
+
+    def died(self, error: Exception, tup: Any) -> None:
+        super().died(error, tup)
+        self._batch.failed = True
+
+    def tick(self) -> None:
+        execute, self.execute = self.execute, self._inner
+        super().tick()
+        self.execute = execute
+
+    def finish(self) -> None:
+        """All of the batch is here, unless it failed."""
+        component, batch = self._component, self._batch
+        finished = getattr(component, "finished_id", None)
+        if finished is None or batch.failed:
+            return
+        component._collector.anchors = ()
+        try:
+            finished(batch.attempt)
+        except FailedException as error:
+            batch.failed = True
+            if isinstance(error, ReportedFailedException):
+                report_exception(component, error, None, f"in finished_id of {batch.attempt!r}")
+        except Exception as error:  # noqa: BLE001  # user code
+            batch.failed = True
+            self._links.report(self.plan, describe(error, component, None, f"in finished_id of {batch.attempt!r}"))
+
+    def state(self) -> bytes | None:
+        """What a BasicBolt knows. Of batch bolts nothing is left: each batch has one of its own."""
+        return None if isinstance(self._component, Wrapper) else super().state()
+
+
+def _install(collector: SparkBoltCollector, batch: Batch, ways: set[str]) -> None:
+    """Put functions in the place of a collector's: on ``ways``, streams that somebody reads, a tuple begins with the attempt."""
+    text = str(batch.attempt)
+
+    def checked(emit: Callable[..., Any]) -> Callable[..., Any]:
+        def emitted(
+            values: Sequence[Any],
+            stream: str | None = None,
+            anchors: Any = None,
+            direct_task: int | None = None,
+            need_task_ids: bool = False,
+            on_task_ids: Any = None,
+        ) -> Any:
+            kind = type(values)
+            if (kind is list or kind is tuple) and values:
+                if values[0] == text:
+                    values = [text, *values[1:]]  # as plain text it is quick to check and to pack
+                elif (stream or "default") in ways:
+                    refuse_foreign(values)
+            return emit(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
+
+        return emitted
+
+    def many(emit: Callable[..., Any]) -> Callable[..., None]:
+        def emit_many(rows: Iterable[Sequence[Any]], stream: str | None = None, anchors: Any = None) -> None:
+            for values in rows:
+                emit(values, stream, anchors)
+
+        return emit_many
+
+    fail = collector.fail
+
+    def failed(tup: Any) -> None:
+        batch.failed = True
+        fail(tup)
+
+    found: Any = collector
+    found.emit = checked(collector.emit)
+    found.emit_anchored = checked(collector.emit_anchored)
+    found.emit_many = many(found.emit)
+    found.emit_many_anchored = many(found.emit_anchored)
+    found.fail = failed

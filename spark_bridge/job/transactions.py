@@ -1,0 +1,86 @@
+"""Which transaction a run is, in the topology's own store: where the embedded cluster and Storm keep it, in the same way.
+
+So what was committed on Spark is followed by the next transaction elsewhere, and back. A run's number is written down
+before it begins, so that a batch that is repeated after a crash is the same transaction again; a map that has it already
+is not updated twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.component.errors import ConfigError
+from multilang.state.errors import StateError
+from multilang.transactional.attempt import TransactionAttempt
+from multilang.transactional.names import CURRENT, METADATA, RUNS, STARTS
+from multilang.transactional.plain import coordinator_in
+from multilang.transactional.runs import check_runs
+from multilang.transactional.spout import first_attempt
+from multilang.transactional.stores import open_state
+from spark_bridge.job.errors import check_next
+
+if TYPE_CHECKING:
+    from multilang.topology.model import Topology
+
+JOB = "job"
+
+
+class Transactions:
+    """Those of ``topology``, claimed until ``close``. Raises StateError for a store that can't be used."""
+
+    def __init__(self, topology: Topology) -> None:
+        spec = coordinator_in(topology)
+        if spec is None:
+            raise ConfigError(f"topology {topology.name!r} is not transactional")
+        self._state = open_state({"multilang.parent": "spark", **topology.conf, **spec.conf})
+        try:
+            self._state.claim()
+            self._starts = (self._state.get_data(STARTS) or 0) + 1
+            self._last_attempt = first_attempt(self._starts)
+        except BaseException:
+            self._state.close()
+            raise
+
+    @property
+    def current(self) -> int:
+        """The transaction that is to be committed next."""
+        return self._state.get_data(CURRENT) or 1
+
+    def begin(self, run: str = JOB, batch: int = 0) -> int | None:
+        """The txid of a batch of this run: the same as before for one that was begun before. None: it is committed.
+
+        Raises SparkJobError when this is neither the run's last batch nor the one after it, StateError when the next txid
+        belongs to something that was begun elsewhere.
+        """
+        current = self.current
+        path = f"{RUNS}/{run}"
+        last, txid = self._state.get_data(path) or (None, 0)
+        if run != JOB and last == batch and txid < current:
+            return None
+        if last == batch and txid == current:
+            self._state.set_data(STARTS, self._starts)
+            return current
+        if run != JOB:
+            check_next(batch, last, f"the store of the transactions of {self._state.id!r}")
+        check_runs(self._state, current, run)
+        begun = self._state.list(METADATA)
+        if str(current) in begun:
+            raise StateError(
+                f"transaction {current} of {self._state.id!r} was begun by the topology's own spout and is not committed yet, "
+                "so that its number can't be given to other rows: run the topology where it ran until it is committed"
+            )
+        self._state.update({STARTS: self._starts, path: [batch, current]})
+        return current
+
+    def attempt(self) -> TransactionAttempt:
+        """One more attempt at the transaction that was begun, unlike any before."""
+        self._last_attempt += 1
+        return TransactionAttempt(self.current, self._last_attempt)
+
+    def commit(self) -> None:
+        """All of what was begun is done."""
+        self._state.set_data(CURRENT, self.current + 1)
+
+    def close(self) -> None:
+        """Somebody else may have them."""
+        self._state.close()
