@@ -36,8 +36,9 @@ def plain(topology: Topology) -> Topology:
 
 def late(topology: Topology) -> frozenset[str]:
     """The bolts that finish in the commit phase: committers, and what stands behind them."""
-    bolts = {id: spec.component for id, spec in topology.components.items()}
-    bolts = {id: bolt for id, bolt in bolts.items() if isinstance(bolt, TransactionalBolt)}
+    bolts = {
+        id: spec.component for id, spec in topology.components.items() if isinstance(spec.component, TransactionalBolt)
+    }
     found = {id for id, bolt in bolts.items() if bolt.id_stream is not None}
     while more := {id for id, bolt in bolts.items() if id not in found and not found.isdisjoint(bolt.sources)}:
         found |= more

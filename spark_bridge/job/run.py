@@ -234,6 +234,11 @@ class Run:
             if type(limit) is not int or limit < 0:
                 raise NotOnSparkError(f"limits: {id!r} is bounded by {limit!r}; use a number of tuples")
         for id, spec in spouts.items():
+            if id not in sourced and self._transactions is not None:
+                raise NotOnSparkError(
+                    f"spout {id!r} makes transactions, and here the rows of its source are one: give it a source, "
+                    f"{{{id!r}: rdd}}"
+                )
             if id not in sourced and self._is_exact:
                 raise NotOnSparkError(
                     f"spout {id!r} has no source, and with exact alignment what fails is read again from the start: give it "

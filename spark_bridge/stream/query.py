@@ -172,7 +172,7 @@ class _Batches:
         self.failed = [*self.failed, *result.failed][-_MAX_FAILED:]
         self.outcomes[batch] = {
             "acked": result.acked,
-            "failed": sum(result.counters[id].failed for id in self.topology.spouts if id in result.counters),
+            "failed": sum(result.counters[id].failed for id in result.topology.spouts),
             "replayed": result.rounds - 1,
             "lost": result.lost,
         }
