@@ -84,8 +84,11 @@ def streaming(spark: SparkSession, topology: Topology, name: str, place: str) ->
     """
     reader = READERS.get(Path(place).suffix)
     if reader is None:
-        spec = topology.components.get(name)
-        field = next(iter(spec.streams.values())).fields[0] if spec is not None and spec.streams else "value"
+        from spark_bridge.job.declared import as_declared
+        from spark_bridge.job.sources import fields_of_rows
+
+        spec = as_declared(topology).components.get(name)
+        field = fields_of_rows(spec, next(iter(spec.streams)))[0] if spec is not None and spec.streams else "value"
         return spark.readStream.text(place).withColumnRenamed("value", field)
     header = {"header": "true"} if reader == "csv" else {}
     inferred = {**header, "inferSchema": "true"} if reader == "csv" else {}

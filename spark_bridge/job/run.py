@@ -28,6 +28,7 @@ from spark_bridge.job.sources import check_sources, fields_of_rows, rows_of
 from spark_bridge.job.spouts import SpoutFeed, check_bound
 from spark_bridge.job.stateful import joined, split
 from spark_bridge.job.states import NoStates, States, initial_and_saved, is_stateful
+from spark_bridge.job.transactional import running
 from spark_bridge.job.transactions import Transactions
 from spark_bridge.job.watch import SPARK_ERRORS, Progress, collected, readable
 
@@ -352,7 +353,8 @@ class Run:
         tasks = [*job.layout.sizes]
         tell = None if self._progress is None else self._tell
         here = None if self._known is not None else frozenset(self._stateful)
-        found = collected(records.filter(lambda record: _comes_here(record, here)), tasks, tell)
+        with running(sc, job.attempt):
+            found = collected(records.filter(lambda record: _comes_here(record, here)), tasks, tell)
         self._at_end = {record[6]: record[-1] for record in found if _is_state(record)}
         report = RoundReport(job.layout, filter(_is_report, found), self._described)
         for task, counts in report.tasks.items():

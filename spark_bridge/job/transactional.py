@@ -7,22 +7,43 @@ anything failed in the processing phase.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
 
 from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.report import describe, report_exception
 from multilang.component.wrapper import Wrapper
 from multilang.transactional.bolts import refuse_foreign
+from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.tasks import BoltTask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
+
+    from pyspark import SparkContext
 
     from multilang.local.links import Links
     from multilang.local.plan import TaskPlan
     from multilang.transactional.attempt import TransactionAttempt
     from spark_bridge.job.collector import SparkBoltCollector
+
+
+_RUNNING = "multilang.transaction"  # Spark's local property: the attempt that is being run
+
+
+@contextmanager
+def running(sc: SparkContext, attempt: TransactionAttempt | None) -> Iterator[None]:
+    """Meanwhile workers may run this attempt."""
+    if attempt is not None:
+        sc.setLocalProperty(_RUNNING, str(attempt))
+    try:
+        yield
+    finally:
+        if attempt is not None:
+            sc.setLocalProperty(_RUNNING, None)  # type: ignore[arg-type]  # which takes it away
 
 
 class Batch:
@@ -31,8 +52,15 @@ class Batch:
     __slots__ = ("attempt", "failed")
 
     def __init__(self, attempt: TransactionAttempt) -> None:
+        """Raises SparkJobError when the attempt is over, and Spark makes again what it has lost of its outputs."""
         self.attempt = attempt
         self.failed = False
+        task = TaskContext.get()
+        if task is not None and task.getLocalProperty(_RUNNING) != attempt:
+            raise SparkJobError(
+                f"outputs of {attempt!r} are not there any more, and it can't be run again, since committers have written: read "
+                "them before they are given back (unpersist), in each_batch; an executor that is lost takes them along"
+            )
 
 
 class TransactionalTask(BoltTask):

@@ -191,7 +191,10 @@ def test_no_committer_commits_while_anything_fails_in_the_processing_phase(spark
     with run_topology(failing(Twice), {"rows": rows}, spark, conf=conf) as result:
         assert (result.acked, result.rounds) == (3, 3)
         assert [each.message.splitlines()[-1] for each in result.errors] == ["ValueError: not yet"] * 2
-        assert [row[1] for row in result.rdd("seen").collect()] == [3]  # and nothing of what failed
+        outputs = result.rdd("seen")
+        assert [row[1] for row in outputs.collect()] == [3]  # and nothing of what failed
+    with pytest.raises(Exception, match="it can't be run again, since committers have written"):
+        outputs.collect()
     assert [line.split()[1] for line in seen.read_text().splitlines()] == ["3"]
     assert len(Path(f"{seen}.ends").read_text().splitlines()) == 1
 
