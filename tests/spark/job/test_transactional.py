@@ -27,7 +27,7 @@ from multilang.transactional import (
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
 from tests.transactional.history import assert_in_order
 from tests.transactional.spouts.topologies import word_count
-from tests.transactional.topologies import COUNTS, PARTITIONS, Database, opaque, topology
+from tests.transactional.topologies import COUNTS, PARTITIONS, Database, UpdateCounts, opaque, topology
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -99,6 +99,7 @@ def test_committers_commit_in_order_transaction_by_transaction(
     spark: SparkSession, declared: Any, tmp_path: Path
 ) -> None:
     conf = store(tmp_path)
+    UpdateCounts._databases.clear()  # of other tests' topologies in this process, and no executor's
     for _ in range(2):
         with run_topology(declared, {"spout": rows_in(spark, PARTITIONS)}, spark, conf=conf) as result:
             assert result.counters["spout"].acked == sum(COUNTS.values())
