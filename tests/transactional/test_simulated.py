@@ -17,6 +17,7 @@ from multilang.coordination.coordinated import TICK_SECS
 from multilang.local import LocalCluster
 from multilang.local.faults import Faults
 from multilang.transactional import MemoryTransactionalSpout
+from multilang.transactional.names import COMMIT_STREAM
 from tests.transactional.history import assert_in_order
 from tests.transactional.kept import kept_conf
 from tests.transactional.topologies import COUNTS, PARTITIONS, Database, Total, UpdateCounts, build, opaque, topology
@@ -43,6 +44,16 @@ def run(topology, database, seed, pending, faults):
     return running
 
 
+def assert_committed_once_it_was_processed(log):
+    """No commit phase of an attempt begins by what was heard of another attempt."""
+    processed = set()
+    for event in log:
+        if event.what == "ack":
+            processed.add(event.detail)
+        elif event.what == "process" and event.detail[1] == COMMIT_STREAM:
+            assert str(event.detail[2][0]) in processed, event
+
+
 @pytest.mark.timeout(300 + 2 * RUNS)
 @pytest.mark.parametrize("which", ["transactional", "opaque"])
 def test_every_word_is_counted_once_and_transactions_are_committed_in_order(which, tmp_path):
@@ -52,7 +63,8 @@ def test_every_word_is_counted_once_and_transactions_are_committed_in_order(whic
     @given(seed=st.integers(0, 2**32 - 1), pending=st.integers(1, 4), faults=schedules)
     def check(seed, pending, faults):
         path = next(databases)
-        run(opaque if which == "opaque" else topology, path, seed, pending, Faults(spouts=True, **faults))
+        done = run(opaque if which == "opaque" else topology, path, seed, pending, Faults(spouts=True, **faults))
+        assert_committed_once_it_was_processed(done.log)
         found = Database({"test.database": path})
         counts, commits = found.counts(), found.commits()
         found.close()
