@@ -232,3 +232,14 @@ def test_a_direct_stream_has_its_attempt_and_is_counted(request):
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
         cluster.submit(builder.build()).wait(timeout=60)
     assert sorted(done) == [("b", 1, 0), ("b", 1, 4), ("b", 2, 0), ("b", 2, 4), ("b", 3, 0), ("b", 3, 2)]
+
+
+def test_a_newer_attempt_lets_go_of_the_older_one_and_refuses_what_still_comes_of_it():
+    task = committer()
+    task.identify("7:3")
+    task.data("7:4")
+    assert task.failed == [("id", "7:3")]
+    task.identify("7:2")  # which nobody waits for, and which never came here before
+    assert task.failed == [("id", "7:3"), ("id", "7:2")]
+    task.identify("8:1")
+    assert len(task.failed) == 2
