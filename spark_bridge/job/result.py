@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FailedTuple:
-    """A spout tuple that failed at every attempt. ``id``: (partition, offset) of an RDD's row, else the message id."""
+    """A spout tuple that failed at every attempt.
+
+    ``id``: (partition, offset) of an RDD's row, as it was read: where partitions are put together for the tasks of the first
+    bolt, of the whole that they make; else the message id.
+    """
 
     component: str
     id: Any

@@ -163,6 +163,9 @@ def columns_of(component: str, fields: Sequence[str], given: Any) -> tuple[DataF
             f"the DataFrame for {component!r} has no column {missing[0]!r}; its stream's fields are "
             f"{', '.join(fields)}, its columns {', '.join(given.columns)}: rename them with withColumnRenamed"
         )
+    twice = [field for field in fields if given.columns.count(field) > 1]
+    if twice:
+        raise NotOnSparkError(f"the DataFrame for {component!r} has two columns {twice[0]!r}; rename one")
     wanted: DataFrame = given.select(*[given[_quoted(field)] for field in fields])
     try:
         return wanted, kinds_of(wanted.schema)

@@ -167,6 +167,8 @@ def test_a_dataframe_gives_its_columns_by_name(spark: SparkSession) -> None:
         run_topology(topology, {"rows": spans}, spark)
     with pytest.raises(NotOnSparkError, match=r"no column 'key'.*columns n, other"):
         run_topology(topology, {"rows": frame.selectExpr("n", "key as other")}, spark)
+    with pytest.raises(NotOnSparkError, match="has two columns 'n'"):
+        run_topology(topology, {"rows": frame.selectExpr("n", "key", "unused as n")}, spark)
 
 
 def test_types_that_json_lacks_arrive_as_from_any_other_source(spark: SparkSession) -> None:
