@@ -22,6 +22,7 @@ from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.feeds import EmittedFeed, RowFeed, sources_of
 from spark_bridge.job.job import Job, Stage
 from spark_bridge.job.layout import Layout, in_order
+from spark_bridge.job.maps import check_maps
 from spark_bridge.job.reports import RoundReport
 from spark_bridge.job.result import FailedTuple, JobResult, ReportedError
 from spark_bridge.job.sources import check_sources, fields_of_rows, rows_of
@@ -179,6 +180,8 @@ class Run:
             for task, id in self._assignment.items()
             if (spec := topology.components.get(id)) is not None
         }
+        if transactions is not None:
+            check_maps(topology, str(spark.sparkContext.master))
         in_order(topology)  # refuses cycles before anything else is looked at
         found = check_sources(topology, sources)
         self._limits = dict(limits)

@@ -10,6 +10,7 @@ from pyspark.errors import StreamingQueryException
 
 from spark_bridge.job.declared import as_declared, is_transactional
 from spark_bridge.job.errors import NotOnSparkError
+from spark_bridge.job.maps import check_maps
 from spark_bridge.job.run import Run
 from spark_bridge.job.sources import check_sources
 from spark_bridge.job.states import NoStates, States, is_stateful
@@ -80,6 +81,7 @@ def stream_topology(
     if is_stateful(whole):
         log = States(whole, state)
     elif is_transactional(whole):
+        check_maps(declared, str(spark.sparkContext.master))
         log = Transactions(whole)
     try:
         if each_batch is None and outputs is None:

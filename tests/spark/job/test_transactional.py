@@ -18,6 +18,7 @@ from multilang.local.errors import TaskStartError
 from multilang.state import state_file
 from multilang.transactional import (
     Committer,
+    MemoryBacking,
     MemoryTransactionalSpout,
     OpaqueMap,
     SqliteBacking,
@@ -25,6 +26,8 @@ from multilang.transactional import (
     TransactionalTopologyBuilder,
 )
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
+from spark_bridge.job.declared import as_declared
+from spark_bridge.job.maps import check_maps
 from tests.transactional.history import assert_in_order
 from tests.transactional.spouts.topologies import word_count
 from tests.transactional.topologies import COUNTS, PARTITIONS, Database, UpdateCounts, opaque, topology
@@ -239,3 +242,26 @@ def test_a_bolt_that_works_on_requests_is_refused_by_name(spark: SparkSession) -
         NotOnSparkError, match=r"bolt 'bolt0' \(Seen\) works on one id after the other.*transactional one"
     ):
         run_topology(builder.build(), {}, spark)
+
+
+class InMemory(Seen):
+    stored = TransactionalMap(MemoryBacking())
+
+
+def test_a_map_that_executors_do_not_share_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    builder = TransactionalTopologyBuilder("memory", "rows", MemoryTransactionalSpout({0: []}, ["word"], 1))
+    builder.set_bolt("seen", InMemory).shuffle_grouping("rows")
+    rows = spark.sparkContext.parallelize([["a"]], 1)
+    with pytest.raises(NotOnSparkError, match=r"bolt 'seen' updates a map \(memory of this process\)"):
+        run_topology(builder.build(), {"rows": rows}, spark, conf=store(tmp_path))
+    in_a_file = as_declared(
+        word_count(
+            MemoryTransactionalSpout({0: []}, ["word"], 1), TransactionalMap(SqliteBacking(tmp_path / "map.sqlite"))
+        )
+    )
+    check_maps(in_a_file, "local[4]")
+    with pytest.raises(NotOnSparkError, match=r"'update' updates a map .* executors of spark://one:7077 don't share"):
+        check_maps(in_a_file, "spark://one:7077")
+    check_maps(as_declared(topology), "spark://one:7077")  # what its bolts open later is theirs
+    with pytest.raises(NotOnSparkError, match=r"spout 'spout' makes transactions.*give it a source"):
+        run_topology(topology, {}, spark, conf=store(tmp_path))
