@@ -63,8 +63,10 @@ class TransactionalSpoutCoordinator(Spout):
     def check_start(self, conf: dict[str, Any]) -> None:
         check_state(conf)
         state = open_state(conf)
-        check_runs(state, state.get_data(CURRENT) or 1)
-        state.close()
+        try:
+            check_runs(state, state.get_data(CURRENT) or 1)
+        finally:
+            state.close()
         self.spout.check_start(conf)
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError
+from multilang.local.plan import storm_id
 from multilang.state.errors import StateError
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.names import CURRENT, METADATA, RUNS, STARTS
@@ -32,7 +33,8 @@ class Transactions:
         spec = coordinator_in(topology)
         if spec is None:
             raise ConfigError(f"topology {topology.name!r} is not transactional")
-        self._state = open_state({"multilang.parent": "spark", **topology.conf, **spec.conf})
+        own = {"multilang.parent": "spark", "storm.id": storm_id(topology.name)}
+        self._state = open_state({**topology.conf, **spec.conf, **own})
         try:
             self._state.claim()
             self._starts = (self._state.get_data(STARTS) or 0) + 1
