@@ -26,11 +26,12 @@ def own_spouts(
 ) -> dict[tuple[str, str], DataFrame]:
     """(spout, stream) -> what it emits, for each spout that ``sources`` has nothing for. NotOnSparkError where one can't run."""
     sourced = {component for component, _ in sources}
-    return {
-        (id, next(iter(spec.streams))): _frame(topology, spec, conf, checkpoint)
-        for id, spec in as_declared(topology).spouts.items()
-        if id not in sourced
-    }
+    found = {}
+    for id, spec in as_declared(topology).spouts.items():
+        if id not in sourced:
+            frame = _frame(topology, spec, conf, checkpoint)
+            found[id, next(iter(spec.streams))] = frame
+    return found
 
 
 def _frame(topology: Topology, spec: ComponentSpec, conf: Mapping[str, Any], checkpoint: str) -> DataFrame:
@@ -46,7 +47,7 @@ def _frame(topology: Topology, spec: ComponentSpec, conf: Mapping[str, Any], che
     elif isinstance(spec.component, AnySpout):
         problem = "it makes transactions, and the query's batches are the transactions"
     elif len(streams) != 1:
-        problem = f"it has the streams {', '.join(streams)}"
+        problem = f"it has the streams {', '.join(streams) or 'none'}"
     elif origin is None:
         problem = "another process runs it, which can't import the topology; make it in a module"
     elif place.scheme not in ("", "file"):

@@ -160,6 +160,13 @@ class RunningSpout:
 
     def _started(self) -> SpoutFeed:
         topology = self._declared.topology
+        positions, tasks = self.log.positions(), topology.components[self._declared.id].tasks
+        if positions and len(positions) != tasks:
+            raise NotOnSparkError(
+                f"the spout log {self.log.path} has the positions of {len(positions)} tasks, and spout {self._declared.id!r} has "
+                f"{tasks} now, which would divide what there is in another way: give it as many as before, or begin a new log "
+                "and a new checkpoint"
+            )
         conf = {**DEFAULTS, "multilang.parent": "spark", **topology.conf}
         conf.update({"topology.name": topology.name, "storm.id": storm_id(topology.name)})
         return SpoutFeed(
@@ -170,7 +177,7 @@ class RunningSpout:
             limit=sys.maxsize,
             batch=0,
             report=self._report,
-            positions=self.log.positions(),
+            positions=positions,
         )
 
     def _emitted(self, feed: SpoutFeed, most: int) -> list[tuple[SpoutTask, Emitted]]:

@@ -234,6 +234,10 @@ def test_values_take_the_types_of_the_schema_and_others_are_json(tmp_path: Path)
     with pytest.raises(SparkJobError, match=r"the checkpoint goes on at row 0, and the spout log .* has rows 5 to 8"):
         again.partitions(start, later)
     again.stop()
+    wider = reader(tmp_path, "n long, value string", spout=f"{HERE}.Numbers", parallelism="2")
+    with pytest.raises(NotOnSparkError, match=r"has the positions of 1 tasks, and spout 'Numbers' has 2 now"):
+        wider.latestOffset(later)
+    wider.stop()
     wrong = reader(tmp_path / "wrong", "n long, value long", spout=f"{HERE}.Numbers")
     with pytest.raises(
         SparkJobError, match=r"spout 'Numbers' emitted 'text' for the field 'value', whose column is a bigint"
