@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
 
 _MAX_OPEN = 8  # turns whose tuples are not all processed
-_MOST_TUPLES = 200  # about so many a source emits in a turn,
-_FIRST_TUPLES = 25  # and so many while nobody knows how long they take
+_MOST_TUPLES = 1600  # about so many of a source in all of these,
+_FIRST_TUPLES = 8  # and so many while nobody knows how long they take
 _PAUSE_SECS = 0.0005  # between two turns
 _LONGEST_PAUSE_SECS = 0.05  # while no source has anything
 
@@ -39,7 +39,8 @@ class ExactCheckpointSpout(CheckpointSpout):
         self._serial = 0
         self._most = _FIRST_TUPLES
         self._slow = (conf.get(settings.TIMEOUT) or 30) / 4  # seconds
-        self._open: dict[int, tuple[float, int]] = {}  # since when, and how many tuples each source may emit
+        # When each began, _most then, and how many turns there might have been for each that there was.
+        self._open: dict[int, tuple[float, int, float]] = {}
         self._of_checkpoint: set[int] = set()  # turns before the last prepare
         self._prepared = False  # all tasks have, and the tuples before it are waited for
         self._asked: int | None = None  # the turn whose question is open
@@ -60,12 +61,12 @@ class ExactCheckpointSpout(CheckpointSpout):
         if (
             not self.recovering
             and self._asked is None
-            and len(self._open) < (_MAX_OPEN if self._most > 1 else 1)
+            and len(self._open) < min(_MAX_OPEN, self._most)
             and (now := self.clock()) >= self._next_turn
         ):
             self._serial = self._asked = turn = self._serial + 1
-            self._open[turn] = now, self._most
-            self.emit([turn, EMIT, self._most], f"{EMIT} {turn}", TURN)
+            self._open[turn] = now, self._most, min(_MAX_OPEN, self._most) / (len(self._open) + 1)
+            self.emit([turn, EMIT, max(1, self._most // _MAX_OPEN)], f"{EMIT} {turn}", TURN)
             self.emit([turn, MORE, 0], f"{MORE} {turn}", TURN)
 
     def ack(self, tup_id: Any) -> None:
@@ -132,8 +133,8 @@ class ExactCheckpointSpout(CheckpointSpout):
     def committed(self) -> None:
         self._uncommitted = self._since_prepare
 
-    def _pace(self, began: float, most: int) -> None:
-        took = self.clock() - began
+    def _pace(self, began: float, most: int, share: float) -> None:
+        took = (self.clock() - began) * share  # what it would have taken with as many turns before it as there may be
         if took > self._slow:
             self._most = min(self._most, max(1, most // 2))
         elif took < self._slow / 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -118,16 +119,16 @@ class Slow(BasicBolt):
     output_fields = ["word"]
 
     def process(self, tup):
-        time.sleep(0.002)
+        time.sleep(0.02)
         self.emit([tup["word"]])
 
 
 def test_bolts_that_are_slow_against_the_message_timeout_get_on(tmp_path):
     conf = {**conf_of("sqlite", None, tmp_path), "topology.message.timeout.secs": 1}
     with LocalCluster(mode="process", conf=conf) as cluster:
-        cluster.submit(counted(Slow, conf), conf={"test.sentences": 300}).wait(timeout=100)
+        cluster.submit(counted(Slow, conf), conf={"test.sentences": 50}).wait(timeout=100)
     found = provider_of(conf)
-    assert stored(found, "count", 1) == words_of(300)
+    assert stored(found, "count", 1) == words_of(50)
     found.close()
 
 
@@ -142,7 +143,7 @@ def test_a_bolt_that_holds_tuples_is_told_that_it_can_not(durable):
     with LocalCluster(mode="inprocess", conf=durable) as cluster:
         run = cluster.submit(counted(Holds, durable))
         run.wait(lambda run: run.errors, timeout=60)
-        assert "bolt 'between' holds 384 tuples over a checkpoint" in run.errors[0].message
+        assert re.search(r"bolt 'between' holds \d+ tuples over a checkpoint", run.errors[0].message)
 
 
 @pytest.mark.parametrize(
