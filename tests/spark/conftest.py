@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
+# Spark starts processes, and the machine may be busy; at full numbers one test makes hundreds of jobs.
+LIMIT_SECS = 3600 if os.environ.get("MULTILANG_SOAK") == "full" else 600
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
@@ -25,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("spark"))  # in one process: one JVM
-            item.add_marker(pytest.mark.timeout(600))  # Spark starts processes, and the machine may be busy
+            item.add_marker(pytest.mark.timeout(LIMIT_SECS))
 
 
 @pytest.fixture(params=["sqlite", "redis"])

@@ -68,7 +68,6 @@ def spout_pids(run: LocalTopology) -> list[int]:
     return [task.pid for task in run.tasks if task.component == "rows" and task.pid is not None]
 
 
-@pytest.mark.timeout(1800 if FULL else 400)  # a driver that is started anew takes a busy machine half a minute
 def test_driver_workers_and_spouts_are_killed_and_every_row_is_processed(
     spark_programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
