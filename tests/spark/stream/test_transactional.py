@@ -196,12 +196,11 @@ def test_a_driver_killed_at_steps_of_a_transaction(
     assert_counted(conf, 100 * (len(steps) + 1))
 
 
+@pytest.mark.parametrize("conf", ["sqlite", "redis"] if SOAK else ["redis"], indirect=True)
 @pytest.mark.timeout(600 + 150 * RANDOM_KILLS)
 def test_a_driver_killed_at_random_moments(
     spark: SparkSession, lines: Lines, conf: dict[str, Any], tmp_path: Path
 ) -> None:
-    if not (SOAK or isinstance(conf["test.maps"], int)):
-        return
     chance = random.Random(9)
     kills = files = 0
     while kills < RANDOM_KILLS:
