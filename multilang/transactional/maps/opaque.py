@@ -56,7 +56,7 @@ class OpaqueMap(UpdateMap):
                 f"{self.backing.describe()}: transaction {txid} follows transaction {last}, and what lies between was not told "
                 "to the map: call update in every finish_batch, with {} where there is nothing to change"
             )
-        if attempt in record.replaced:
+        if attempt in record.replaced or (last == txid and record.rising and attempt < (record.attempt or 0)):
             raise StateError(
                 f"{self.backing.describe()}: this attempt at transaction {txid} was replaced by another one, which has "
                 "written already"
@@ -64,11 +64,18 @@ class OpaqueMap(UpdateMap):
         if (last, record.attempt) == (txid, attempt):
             return []
         replaced = [*record.replaced, record.attempt] if last == txid else record.replaced
-        return [(self._record, record.text, dumps({"txid": txid, "attempt": attempt, "replaced": replaced}))]
+        return [(self._record, record.text, _record(txid, attempt, replaced))]
+
+
+def _record(txid: int, attempt: int, replaced: list[int]) -> str:
+    return dumps({"txid": txid, "attempt": attempt, "replaced": replaced, "rising": True})
 
 
 class _Record:
-    """The last transaction, its attempt, and all attempts that were replaced by another after they had written."""
+    """The last transaction, its attempt, and all attempts that were replaced by another after they had written.
+
+    ``rising``: whether the numbers of attempts grew when it was written; those of earlier versions tell no order.
+    """
 
     def __init__(self, text: str | None) -> None:
         found = {"txid": None, "attempt": None, "replaced": []} if text is None else loads(text)
@@ -76,3 +83,4 @@ class _Record:
         self.txid: int | None = found["txid"]
         self.attempt: int | None = found["attempt"]
         self.replaced: list[int] = found["replaced"]
+        self.rising: bool = found.get("rising", False)

@@ -7,6 +7,7 @@ import pickle
 
 import pytest
 
+from multilang.protocol.codec import dumps
 from multilang.state import StateError
 from multilang.transactional import TransactionAttempt
 from multilang.transactional.maps import MemoryBacking, OpaqueMap, RedisBacking, SqliteBacking, TransactionalMap
@@ -57,6 +58,28 @@ def test_an_opaque_map_refuses_an_attempt_that_was_replaced():
     found.update(TransactionAttempt(1, 6), {"moon": 2})
     with pytest.raises(StateError, match="this attempt at transaction 1 was replaced"):
         found.update(TransactionAttempt(1, 5), {"sun": 1})
+
+
+def test_an_opaque_map_refuses_an_attempt_that_comes_after_the_one_that_replaced_it():
+    """It had not written before: a task that was taken for dead wakes up."""
+    found = OpaqueMap(MemoryBacking())
+    found.update(TransactionAttempt(1, 6), {"moon": 2})
+    with pytest.raises(StateError, match="this attempt at transaction 1 was replaced"):
+        found.update(TransactionAttempt(1, 5), {"moon": 1})
+    assert found.get("moon") == 2
+
+
+def test_what_an_earlier_version_wrote_under_numbers_drawn_at_random_can_be_replaced():
+    backing = MemoryBacking()
+    record = {"txid": 1, "attempt": 2**62, "replaced": []}
+    value = {"value": 2, "txid": 1, "attempt": 2**62, "previous": None}
+    assert backing.multi_put([("$transaction", None, dumps(record)), ('"moon"', None, dumps(value))])
+    found = OpaqueMap(backing)
+    assert found.get("moon") == 2
+    found.update(TransactionAttempt(1, 2**32 + 1), {"moon": 1})
+    assert found.get("moon") == 1
+    found.update(TransactionAttempt(2, 2**32 + 2), {"moon": 1})
+    assert found.get("moon") == 2
 
 
 @pytest.mark.parametrize("attempt", ["1:5", 7, None])
