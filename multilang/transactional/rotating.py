@@ -29,14 +29,15 @@ class Changes:
     def __init__(self, state: TransactionalState) -> None:
         self.state = state
         self._set: dict[str, Any] = {}
-        self._deleted: list[str] = []
+        self._deleted: dict[str, None] = {}
 
     def set_data(self, path: str, value: Any) -> None:
+        self._deleted.pop(path, None)
         self._set[path] = value
 
     def delete(self, path: str) -> None:
         self._set.pop(path, None)
-        self._deleted.append(path)
+        self._deleted[path] = None
 
     def write(self) -> None:
         """They are stored when this returns. What can't be stored stays, for the next time."""

@@ -18,6 +18,7 @@ from multilang.transactional import (
     TransactionAttempt,
 )
 from multilang.transactional.executors import coordinator_of, emitter_of
+from multilang.transactional.rotating import Changes
 from tests.transactional.kept import Kept, kept_conf
 
 
@@ -224,3 +225,13 @@ def test_none_from_an_opaque_emitter_is_no_new_beginning(store):
         emitting.commit(txid)
     assert spout.emitter.starts == [None, 1, 1, 3]
     assert store.tree["user/0/4"] == 3
+
+
+def test_what_is_set_after_it_was_deleted_is_there():
+    conf = kept_conf("set again")
+    changes = Changes(Kept(conf, "kept"))
+    changes.set_data("user/0/1", 1)
+    changes.delete("user/0/1")
+    changes.set_data("user/0/1", 2)
+    changes.write()
+    assert Kept.trees["set again"] == {"user/0/1": 2}
