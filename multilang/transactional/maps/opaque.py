@@ -67,7 +67,7 @@ class OpaqueMap(UpdateMap):
         return [(self._record, record.text, _record(txid, attempt, replaced))]
 
 
-def _record(txid: int, attempt: int, replaced: list[int]) -> str:
+def _record(txid: int, attempt: int, replaced: list[Any]) -> str:
     return dumps({"txid": txid, "attempt": attempt, "replaced": replaced, "rising": True})
 
 
