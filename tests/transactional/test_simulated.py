@@ -1,4 +1,4 @@
-"""Transactions under seeded faults: tasks, ackers and the coordinator die at any event, messages are late.
+"""Transactions under seeded faults: tasks, ackers and the coordinator die at any event, messages are late, user code fails.
 
 Every word is counted once all the same. hypothesis draws the seeds, how much goes wrong, and how many transactions are under
 way; a failing run is printed, and replays. 500 runs, ten times as many with MULTILANG_SOAK=full.
@@ -7,21 +7,37 @@ way; a failing run is printed, and replays. 500 runs, ten times as many with MUL
 from __future__ import annotations
 
 import os
+import random
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multilang import FailedException
+from multilang.coordination import COORD_STREAM
 from multilang.coordination.coordinated import TICK_SECS
 from multilang.local import LocalCluster
 from multilang.local.faults import Faults
-from multilang.transactional import MemoryTransactionalSpout
+from multilang.transactional import MemoryTransactionalSpout, OpaqueMemoryTransactionalSpout
 from multilang.transactional.names import COMMIT_STREAM
 from tests.transactional.history import assert_in_order
 from tests.transactional.kept import kept_conf
-from tests.transactional.topologies import COUNTS, PARTITIONS, Database, Total, UpdateCounts, build, opaque, topology
+from tests.transactional.topologies import (
+    COUNTS,
+    PARTITIONS,
+    Database,
+    OpaqueTotal,
+    OpaqueUpdateCounts,
+    PartialCount,
+    Total,
+    UpdateCounts,
+    build,
+    opaque,
+    topology,
+)
 
+TASKS = 2  # of a component, at the most
 RUNS = 5000 if os.environ.get("MULTILANG_SOAK") == "full" else 500
 
 chances = st.sampled_from([0.0, 0.0005, 0.002, 0.01])
@@ -35,23 +51,70 @@ schedules = st.fixed_dictionaries(
 )
 
 
-def run(topology, database, seed, pending, faults):
+_id = id
+
+
+class Failing:
+    """Mixed into batch bolts. Fails with the chance ``test.fails`` before and after each step, and sees the order of attempts."""
+
+    newest = {}  # by what a task emits with, of each start another, and txid
+    older = []  # attempts that came to a task after a newer one of the same transaction
+
+    def may_fail(self):
+        if random.random() < self.conf.get("test.fails", 0):  # drawn from the run's seed
+            raise FailedException("not this time")
+
+    def initialize(self, conf, context, collector, id):
+        start = (_id(collector), id.txid)
+        newest, _ = self.newest.get(start, (id, collector))
+        if id.attempt < newest.attempt:
+            self.older.append((newest, id))
+        self.newest[start] = (id, collector)
+        super().initialize(conf, context, collector, id)
+
+    def process(self, tup):
+        self.may_fail()
+        super().process(tup)
+
+    def finish_batch(self):
+        self.may_fail()
+        super().finish_batch()
+        self.may_fail()
+
+
+def failing(topology, spout, update, total):
+    """The same, of bolts that fail."""
+    parts = [type(f"Failing{bolt.__name__}", (Failing, bolt), {}) for bolt in (update, total, PartialCount)]
+    return build(spout(PARTITIONS, ["word"], 10), *parts[:2], f"failing {topology.name}", partial=parts[2])
+
+
+FAILING = {
+    "transactional": failing(topology, MemoryTransactionalSpout, UpdateCounts, Total),
+    "opaque": failing(opaque, OpaqueMemoryTransactionalSpout, OpaqueUpdateCounts, OpaqueTotal),
+}
+
+
+def run(topology, database, seed, pending, faults, fails=0.0):
     conf = kept_conf(database)
-    conf |= {"topology.max.spout.pending": pending, "topology.message.timeout.secs": 5}
+    conf |= {"test.fails": fails} | {"topology.max.spout.pending": pending, "topology.message.timeout.secs": 5}
     with LocalCluster(mode="simulated", conf=conf, seed=seed, faults=faults) as cluster:
         running = cluster.submit(topology)
         running.wait(timeout=24 * 3600)
     return running
 
 
-def assert_committed_once_it_was_processed(log):
-    """No commit phase of an attempt begins by what was heard of another attempt."""
+def assert_phases(log):
+    """No commit phase of an attempt begins by what was heard of another attempt, and each batch is finished once by a task."""
     processed = set()
+    reports = Counter()
     for event in log:
         if event.what == "ack":
             processed.add(event.detail)
         elif event.what == "process" and event.detail[1] == COMMIT_STREAM:
             assert str(event.detail[2][0]) in processed, event
+        elif event.what == "process" and event.detail[1] == COORD_STREAM:
+            reports[event.task, event.detail[0], str(event.detail[2][0])] += 1
+    assert max(reports.values()) <= TASKS, "a task reported the end of a batch twice"
 
 
 @pytest.mark.timeout(300 + 2 * RUNS)
@@ -60,11 +123,14 @@ def test_every_word_is_counted_once_and_transactions_are_committed_in_order(whic
     databases = (str(tmp_path / f"{n}.sqlite") for n in range(10**9))
 
     @settings(max_examples=RUNS // 2)
-    @given(seed=st.integers(0, 2**32 - 1), pending=st.integers(1, 4), faults=schedules)
-    def check(seed, pending, faults):
+    @given(seed=st.integers(0, 2**32 - 1), pending=st.integers(1, 4), faults=schedules, fails=chances)
+    def check(seed, pending, faults, fails):
         path = next(databases)
-        done = run(opaque if which == "opaque" else topology, path, seed, pending, Faults(spouts=True, **faults))
-        assert_committed_once_it_was_processed(done.log)
+        Failing.newest.clear()
+        Failing.older.clear()
+        done = run(FAILING[which], path, seed, pending, Faults(spouts=True, **faults), fails)
+        assert_phases(done.log)
+        assert Failing.older == []
         found = Database({"test.database": path})
         counts, commits = found.counts(), found.commits()
         found.close()

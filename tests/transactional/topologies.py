@@ -218,10 +218,10 @@ class TotalInRedis(UpdateInRedis):
         self.map.update(self.id, self.counts)
 
 
-def build(spout, update, total, name="words", conf=None):
+def build(spout, update, total, name="words", conf=None, partial=PartialCount):
     builder = TransactionalTopologyBuilder(name, "spout", spout, parallelism=2)
     builder.set_bolt("tag", Tag, 2).shuffle_grouping("spout")
-    builder.set_bolt("partial", PartialCount, 2).shuffle_grouping("tag")
+    builder.set_bolt("partial", partial, 2).shuffle_grouping("tag")
     builder.set_bolt("update", update, 2).fields_grouping("partial", "word")
     builder.set_committer_bolt("total", total).global_grouping("update")
     return builder.build(conf=conf)
