@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from spark_bridge.job.stateful import Rows
 
     Where = str | os.PathLike[str] | Mapping[str, Any]
+    LogPlace = tuple[str, int]  # a log's id, and the row where a batch ends
 
+LOGS_KEY = "__logs"  # beside it: by spout, the log of what it emitted, the row there, and the transaction that has its position
 QUERIES_KEY = "__queries"  # beside the checkpoint spout's state: the last batch of each streaming query that is in it
 
 
@@ -136,8 +138,26 @@ class States:
         check_next(batch, last, f"the state in {self.describe()}")
         return self.txid + 1
 
-    def save(self, changes: Mapping[str, Rows], query: str | None = None, batch: int = 0) -> None:
+    def followed(self, spout: str, log: str) -> int | None:
+        """The row of this log of the spout's where the last transaction ended. None: it is not by this log."""
+        found, row, txid = (self._coordinator.get(LOGS_KEY) or {}).get(spout, (None, 0, 0))
+        return row if (found, txid) == (log, self.txid) else None
+
+    def follow(self, spout: str, place: LogPlace) -> None:
+        """There in its log this spout goes on, which is where the states are."""
+        self._coordinator.put(LOGS_KEY, {**(self._coordinator.get(LOGS_KEY) or {}), spout: [*place, self.txid]})
+        self._coordinator.commit()
+
+    def save(
+        self,
+        changes: Mapping[str, Rows],
+        query: str | None = None,
+        batch: int = 0,
+        logs: Mapping[str, LogPlace] | None = None,
+    ) -> None:
         """Commit what changed in the states, by namespace, and that this batch is in them: all of it, or none.
+
+        ``logs``: by spout, whose positions are among the changes, where those are in its log.
 
         Storm's three phases. From the moment on when COMMITTING is stored, whoever comes next commits it.
         """
@@ -151,6 +171,8 @@ class States:
         if query is not None:
             queries = self._coordinator.get(QUERIES_KEY) or {}
             self._coordinator.put(QUERIES_KEY, {**queries, query: batch})
+        if logs:
+            self._coordinator.put(LOGS_KEY, {spout: [*place, txid] for spout, place in logs.items()})
         self._remember(txid, COMMITTING)
         for name in names:
             self._traced(name, "COMMIT", txid).store.commit(txid)

@@ -34,6 +34,11 @@ def own_spouts(
     return found
 
 
+def log_of(checkpoint: str, spout: str) -> str:
+    """The file that keeps what a spout emitted, for the query with this checkpoint folder."""
+    return f"{urlsplit(checkpoint).path}/{FOLDER}/{quote(spout, safe='')}.log"
+
+
 def _frame(topology: Topology, spec: ComponentSpec, conf: Mapping[str, Any], checkpoint: str) -> DataFrame:
     from pyspark.sql import SparkSession
 
@@ -58,4 +63,4 @@ def _frame(topology: Topology, spec: ComponentSpec, conf: Mapping[str, Any], che
         )
     register_spouts(spark)
     reader = spark.readStream.format("storm_spout").options(topology=origin, spout=id, conf=dumps(dict(conf)))
-    return reader.option("log", f"{place.path}/{FOLDER}/{quote(id, safe='')}.log").load()
+    return reader.option("log", log_of(checkpoint, id)).load()

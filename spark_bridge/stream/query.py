@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import StreamingQueryException
 
+from multilang.state.settings import EXACT, alignment
 from spark_bridge.job.declared import as_declared, is_transactional
 from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.job.maps import check_maps
@@ -18,7 +19,8 @@ from spark_bridge.job.transactions import Transactions
 from spark_bridge.job.watch import readable
 from spark_bridge.stream.checkpoint import check_same
 from spark_bridge.stream.frames import Frames
-from spark_bridge.stream.own_spouts import own_spouts
+from spark_bridge.stream.handover import Handover
+from spark_bridge.stream.own_spouts import log_of, own_spouts
 from spark_bridge.stream.progress import BatchProgress, ProgressListener
 
 if TYPE_CHECKING:
@@ -70,7 +72,8 @@ def stream_topology(
     whole = topology.with_conf(conf or {})
     declared = as_declared(whole)
     given = check_sources(declared, sources)
-    frames = Frames(declared, {**given, **own_spouts(whole, given, conf or {}, checkpoint)})
+    own = own_spouts(whole, given, conf or {}, checkpoint)
+    frames = Frames(declared, {**given, **own})
     spark = frames.session
     check_same(spark, checkpoint, declared, frames.columns)
     if state is not None and not is_stateful(whole):
@@ -78,15 +81,18 @@ def stream_topology(
             f"topology {whole.name!r} has no stateful bolt whose state could be kept: leave out state"
         )
     log: States | Transactions | None = None
+    handover: Handover | None = None
     if is_stateful(whole):
         log = States(whole, state)
     elif is_transactional(whole):
         check_maps(declared, str(spark.sparkContext.master))
         log = Transactions(whole)
     try:
+        if isinstance(log, States) and alignment(whole.conf) == EXACT:
+            handover = Handover(log, {spout: log_of(checkpoint, spout) for spout, _ in own})
         if each_batch is None and outputs is None:
             outputs = []
-        batches = _Batches(topology, frames, conf or {}, outputs, each_batch, max_replays, seed, log)
+        batches = _Batches(topology, frames, conf or {}, outputs, each_batch, max_replays, seed, log, handover)
         return TopologyQuery(batches, name or topology.name, checkpoint, trigger, progress)
     except BaseException:
         if log is not None:
@@ -107,6 +113,7 @@ class _Batches:
         max_replays: int,
         seed: int,
         log: States | Transactions | None,
+        handover: Handover | None,
     ) -> None:
         """``log``: where it is written down what is committed; without one, a batch that is repeated is processed again."""
         self.topology = topology
@@ -120,6 +127,7 @@ class _Batches:
         self._max_replays = max_replays
         self._seed = seed
         self._log = log
+        self._handover = handover
         self._known: Mapping[int, bytes] = {}
         self._busy = Lock()
 
@@ -167,7 +175,9 @@ class _Batches:
             if self._each_batch is not None:
                 self._each_batch(result, batch)
             if isinstance(log, States):
-                log.save(run.changes(), query, batch)
+                read = {id: result.counters[id].acked for id in result.topology.spouts}
+                moved, logs = ({}, {}) if self._handover is None else self._handover.moved(read)
+                log.save({**run.changes(), **moved}, query, batch, logs)
             elif log is not None:
                 log.commit()
         self._known = run.known_now()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -18,11 +20,22 @@ if TYPE_CHECKING:
 
 _SCHEMA = """\
 CREATE TABLE ends (log TEXT NOT NULL, first INTEGER NOT NULL, next INTEGER NOT NULL);
-CREATE TABLE positions (task INTEGER PRIMARY KEY, position TEXT NOT NULL);
+CREATE TABLE positions (row INTEGER, task INTEGER, position TEXT NOT NULL, PRIMARY KEY (row, task));
 CREATE TABLE rows (number INTEGER PRIMARY KEY, content TEXT NOT NULL);
 """
 
-FILE = SqliteFile("spout log", 0x4D4C534C, 1, _SCHEMA, "the option log")  # "MLSL"
+FILE = SqliteFile("spout log", 0x4D4C534C, 2, _SCHEMA, "the option log")  # "MLSL"
+
+
+def positions_in(path: str, row: int) -> dict[int, Any]:
+    """Task index -> where the spout was before this row, at which a batch ends; of a log that another process may have claimed."""
+    with closing(sqlite3.connect(path)) as connection:
+        return _positions(connection, row)
+
+
+def _positions(connection: sqlite3.Connection, row: int) -> dict[int, Any]:
+    found = connection.execute("SELECT task, position FROM positions WHERE row = ? ORDER BY task", (row,))
+    return {task: loads(position) for task, position in found}
 
 
 class SpoutLog:
@@ -40,6 +53,7 @@ class SpoutLog:
                 connection.execute(
                     "INSERT INTO ends SELECT ?, 0, 0 WHERE NOT EXISTS (SELECT * FROM ends)", (uuid4().hex,)
                 )
+            self.id: str
             self.id, self.first, self.next = connection.execute("SELECT * FROM ends").fetchone()
         except BaseException:
             FILE.release(self.path, self)
@@ -57,8 +71,7 @@ class SpoutLog:
 
     def positions(self) -> dict[int, Any]:
         """Task index -> where the spout was behind the last row, of spouts that can say it."""
-        found = self._connection.execute("SELECT task, position FROM positions")
-        return {task: loads(position) for task, position in found}
+        return _positions(self._connection, self.next)
 
     def append(self, rows: Sequence[Sequence[Any]], positions: Mapping[int, Any]) -> None:
         """On the disk when this returns; all of it or, after a crash, nothing."""
@@ -68,8 +81,8 @@ class SpoutLog:
         try:
             connection.executemany("INSERT INTO rows VALUES (?, ?)", enumerate(map(dumps, rows), self.next))
             connection.executemany(
-                "INSERT OR REPLACE INTO positions VALUES (?, ?)",
-                ((task, dumps(each)) for task, each in positions.items()),
+                "INSERT OR REPLACE INTO positions VALUES (?, ?, ?)",
+                ((following, task, dumps(each)) for task, each in positions.items()),
             )
             connection.execute("UPDATE ends SET next = ?", (following,))
             connection.execute("COMMIT")
@@ -92,6 +105,7 @@ class SpoutLog:
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("DELETE FROM rows WHERE number < ?", (number,))
+            connection.execute("DELETE FROM positions WHERE row < ?", (number,))
             connection.execute("UPDATE ends SET first = ?", (number,))
         self.first = number
 

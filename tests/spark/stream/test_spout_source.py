@@ -16,6 +16,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from multilang.local import LocalCluster
 from multilang.state import StateError
 from spark_bridge.job import NotOnSparkError, SparkJobError
 from spark_bridge.stream import register_spouts, stream_topology
@@ -92,10 +93,7 @@ def test_a_spout_without_a_source_runs_as_it_is_and_counts_once_over_a_repeated_
         (checkpoint / "commits" / name).unlink()
     run(80)
     assert state_of(place) == words_of(80)
-    other = SpoutLog(str(checkpoint / "spouts" / "sentences.log"))
-    other.forget(other.end)
-    other._connection.execute("UPDATE ends SET log = 'another'")
-    other.close()
+    (checkpoint / "spouts" / "sentences.log").unlink()
     with pytest.raises(SparkJobError, match=r"^the checkpoint is not that of the spout log .*begin a new checkpoint$"):
         run(90)
     inside = build()
@@ -105,6 +103,54 @@ def test_a_spout_without_a_source_runs_as_it_is_and_counts_once_over_a_repeated_
         stream_topology(inside, {}, checkpoint=str(checkpoint))
     with pytest.raises(NotOnSparkError, match=r"hdfs://h/c is no folder on this machine, where the log"):
         stream_topology(exact, {}, checkpoint="hdfs://h/c")
+
+
+def test_a_spout_goes_on_where_the_embedded_cluster_left_it_and_back(
+    spark: SparkSession, durable, tmp_path: Path
+) -> None:
+    def query(checkpoint: str, sentences: int, batch: Any = None) -> None:
+        with stream_topology(
+            exact,
+            {},
+            checkpoint=str(tmp_path / checkpoint),
+            state=durable,
+            conf={"test.sentences": sentences},
+            each_batch=batch,
+            trigger={"availableNow": True},
+        ) as running:
+            running.wait()
+
+    def embedded(sentences: int) -> None:
+        with LocalCluster(mode="inprocess", conf={**durable, "test.sentences": sentences}) as cluster:
+            cluster.submit(exact).wait(timeout=120)
+
+    embedded(50)
+    query("first", 81)
+    assert state_of(durable) == words_of(81)
+    query("first", 90)
+    assert state_of(durable) == words_of(90)
+    embedded(100)
+    assert state_of(durable) == words_of(100)
+    with pytest.raises(
+        NotOnSparkError, match=r"has gone on without this query, and spout 'sentences' .*new checkpoint"
+    ):
+        query("first", 120)
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    # What is in the log and in no batch that was committed is read again by whoever goes on from the state.
+    with pytest.raises(ZeroDivisionError):
+        query("second", 120, broken)
+    embedded(110)
+    with pytest.raises(NotOnSparkError, match=r"has gone on without this query"):
+        query("second", 120)
+    query("third", 130)
+    assert state_of(durable) == words_of(130)
+    with pytest.raises(ZeroDivisionError):
+        query("third", 140, broken)
+    query("third", 150)
+    assert state_of(durable) == words_of(150)
 
 
 @pytest.mark.parametrize("where", ["next_tuple", "ack"])
