@@ -7,6 +7,7 @@ places in the log: so a batch has the same rows whenever Spark reads it, whateve
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -135,6 +136,7 @@ class RunningSpout:
         self.columns = columns
         self.log = SpoutLog(declared.log)
         self._feed: SpoutFeed | None = None
+        self._parent = os.getppid()
 
     def run(self, most: int, wait: bool) -> None:
         """Log and ack what it emits now, about ``most`` tuples at the most; ``wait``: at least one, unless it is exhausted."""
@@ -142,6 +144,8 @@ class RunningSpout:
             self._feed = self._started()
         feed = self._feed
         while not (emitted := self._emitted(feed, most)) and wait and not feed.exhausted:
+            if os.getppid() != self._parent:
+                raise SparkJobError("the driver has died")  # nobody is told, but the log is free again
             time.sleep(_IDLE_SECS)
         if not emitted:
             return

@@ -85,6 +85,21 @@ class Plain(Spout):
             self.n += 1
 
 
+class Waiting(Spout):
+    """Has nothing yet, and is asked again."""
+
+    output_fields = ["n"]
+
+    def initialize(self, conf, context):
+        self.asked = Path(conf["test.asked"])
+
+    def next_tuple(self):
+        self.asked.write_text(str(os.getpid()))
+
+    def exhausted(self):
+        return False
+
+
 class Broken(Spout):
     output_fields = ["n"]
 

@@ -22,6 +22,7 @@ from spark_bridge.job import NotOnSparkError, SparkJobError
 from spark_bridge.stream import register_spouts, stream_topology
 from spark_bridge.stream.spout_log import SpoutLog
 from spark_bridge.stream.spout_source import SpoutReader, StormSpoutSource
+from tests.servers import wait_for
 from tests.spark.stream.conftest import state_of
 from tests.state.topologies import build, exact, words_of
 
@@ -291,6 +292,38 @@ def test_values_take_the_types_of_the_schema_and_others_are_json(tmp_path: Path)
         wrong.latestOffset(wrong.initialOffset())
     assert wrong.latestOffset.__self__._spout.log.next == 0
     wrong.stop()
+
+
+def test_a_spout_that_is_waited_for_ends_with_the_driver(tmp_path: Path) -> None:
+    asked, conf = tmp_path / "asked", json.dumps({"test.asked": str(tmp_path / "asked")})
+    script = f"""
+from pathlib import Path
+from tests.spark.stream.test_spout_source import HERE, reader
+source = reader(Path({str(tmp_path)!r}), spout=f"{{HERE}}.Waiting", conf={conf!r})
+source.prepareForTriggerAvailableNow()
+source.latestOffset(source.initialOffset())
+"""
+    driver = subprocess.Popen(
+        ["sh", "-c", '"$0" -c "$1" & wait', sys.executable, script], cwd=ROOT, stderr=subprocess.DEVNULL
+    )
+    try:
+        wait_for(lambda: asked.exists() and asked.read_text(), "the spout is asked")
+    finally:
+        driver.kill()
+        driver.wait()
+
+    def is_free() -> bool:
+        try:
+            SpoutLog(str(tmp_path / "log")).close()
+        except StateError:
+            return False
+        return True
+
+    try:
+        wait_for(is_free, "its log can be used by the next query")
+    except BaseException:
+        os.kill(int(asked.read_text()), signal.SIGKILL)
+        raise
 
 
 def test_what_can_not_be_a_source_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
