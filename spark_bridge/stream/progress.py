@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """``rows``: read for the batch; ``input_rate``: of rows that came, and ``process_rate``: of rows that were processed, a
+    """``rows``: of the batch, each once; ``input_rate``: of rows that came, and ``process_rate``: of rows that were processed, a
     second; ``seconds``: from the batch's start to its commit. ``acked``: rows whose whole tree was acked; ``failed``: failures,
     each attempt counted; ``replayed``: rounds that repeated what failed; ``lost``: rows that failed at the last attempt.
     ``repeated``: its state was committed already before a crash, so nothing was processed.
@@ -56,13 +56,14 @@ class ProgressListener(StreamingQueryListener):
             return
         outcome = self._outcomes.pop(progress.batchId, None)
         if outcome is not None:
+            # Spark counts a row each time that it is read: for each source of several, and in each round.
+            once = outcome["rows"] / (progress.numInputRows or 1)
             self._tell(
                 BatchProgress(
-                    progress.batchId,
-                    progress.numInputRows,
-                    progress.inputRowsPerSecond,
-                    progress.processedRowsPerSecond,
-                    progress.batchDuration / 1000,
+                    batch=progress.batchId,
+                    input_rate=progress.inputRowsPerSecond * once,
+                    process_rate=progress.processedRowsPerSecond * once,
+                    seconds=progress.batchDuration / 1000,
                     **outcome,
                 )
             )

@@ -120,7 +120,7 @@ class _Batches:
         self.frames = frames
         self.error: Exception | None = None
         self.failed: list[FailedTuple] = []
-        self.outcomes: dict[int, dict[str, Any]] = {}
+        self.outcomes: dict[int, dict[str, Any]] | None = None  # when somebody is told
         self._conf = conf
         self._outputs = None if outputs is None else list(outputs)
         self._each_batch = each_batch
@@ -153,7 +153,7 @@ class _Batches:
         query = str(sc.getLocalProperty(_QUERY))
         log = self._log
         if log is not None and log.begin(query, batch) is None:
-            self.outcomes[batch] = {"repeated": True}
+            self._came_of(batch, rows=0, repeated=True)
             return
         sc.setJobDescription(f"{self.topology.name}: batch {batch}")
         run = Run(
@@ -182,12 +182,18 @@ class _Batches:
                 log.commit()
         self._known = run.known_now()
         self.failed = [*self.failed, *result.failed][-_MAX_FAILED:]
-        self.outcomes[batch] = {
-            "acked": result.acked,
-            "failed": sum(result.counters[id].failed for id in result.topology.spouts),
-            "replayed": result.rounds - 1,
-            "lost": result.lost,
-        }
+        self._came_of(
+            batch,
+            rows=result.acked + result.lost,
+            acked=result.acked,
+            failed=sum(result.counters[id].failed for id in result.topology.spouts),
+            replayed=result.rounds - 1,
+            lost=result.lost,
+        )
+
+    def _came_of(self, batch: int, **outcome: Any) -> None:
+        if self.outcomes is not None:
+            self.outcomes[batch] = outcome
 
 
 class TopologyQuery:
@@ -205,6 +211,7 @@ class TopologyQuery:
         self._spark: SparkSession = batches.frames.session
         self._listener = None
         if progress is not None:
+            batches.outcomes = {}
             self._listener = ProgressListener(name, batches.outcomes, progress)
             self._spark.streams.addListener(self._listener)
         writer = batches.frames.union.writeStream.queryName(name).option("checkpointLocation", checkpoint)
@@ -261,7 +268,7 @@ class TopologyQuery:
         """Spark tells of a batch a moment after it: wait for what it will tell."""
         last = self.query.lastProgress
         deadline = monotonic() + _TOLD_SECS
-        while last is not None and any(batch <= last["batchId"] for batch in list(self._batches.outcomes)):
+        while last is not None and any(batch <= last["batchId"] for batch in list(self._batches.outcomes or ())):
             if monotonic() > deadline:
                 return
             sleep(0.01)

@@ -150,8 +150,9 @@ def test_several_sources_and_bolts_that_remember_from_batch_to_batch(
     frame = lines.stream(spark, "sentence")
     other = frame.selectExpr("upper(sentence) AS key", "length(sentence) AS n")
     lines.put(["a", "b"])
+    told: list[BatchProgress] = []
     with stream_topology(
-        both, {"words": frame, "rows": other}, checkpoint=str(tmp_path / "c"), each_batch=keep
+        both, {"words": frame, "rows": other}, checkpoint=str(tmp_path / "c"), each_batch=keep, progress=told.append
     ) as query:
         query.process_available()
         lines.put(["c"])
@@ -161,6 +162,7 @@ def test_several_sources_and_bolts_that_remember_from_batch_to_batch(
         ("rows", "A"), ("rows", "B"), ("rows", "C"), ("words", "a"), ("words", "b"), ("words", "c"),
     ]  # fmt: skip
     assert sorted(row[2] for row in rows) == list(range(6))
+    assert [(each.rows, each.acked) for each in told] == [(4, 4), (2, 2)]
 
 
 class FailsTwice(BasicBolt):
@@ -193,7 +195,9 @@ def test_failed_rows_are_replayed_within_their_batch_and_told_of(
         progress=told.append,
     )
     assert query.wait(timeout=120)
-    assert [(each.acked, each.failed, each.replayed, each.lost) for each in told] == [(3, 5, 3, 1)]
+    assert [(each.rows, each.acked, each.failed, each.replayed, each.lost) for each in told] == [(4, 3, 5, 3, 1)]
+    (batch,) = told
+    assert batch.process_rate <= 4 / batch.seconds * 1.1
     assert [list(each.values) for each in query.failed] == [["bad"]]
 
 
