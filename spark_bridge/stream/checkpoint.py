@@ -29,13 +29,13 @@ def check_same(spark: SparkSession, checkpoint: str, topology: Topology, sources
     now = _described(topology, sources)
     place = _Place(spark, checkpoint)
     text = place.read(FILE)
-    if text is None:
-        if place.read("metadata") is not None:
-            raise NotOnSparkError(
-                f"the checkpoint {checkpoint} is that of another query, not of a topology: name a new folder"
-            )
+    if place.read("metadata") is None:  # Spark has begun nothing here
         place.write(FILE, dumps(now))
         return
+    if text is None:
+        raise NotOnSparkError(
+            f"the checkpoint {checkpoint} is that of another query, not of a topology: name a new folder"
+        )
     found = next(_differences(loads(text), now), None)
     if found is not None:
         raise NotOnSparkError(
@@ -107,7 +107,7 @@ class _Place:
             stream.close()
 
     def write(self, name: str, text: str) -> None:
-        """All of a new file, or nothing."""
+        """All of a file, or nothing."""
         path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
         part = self._jvm.org.apache.hadoop.fs.Path(self._path, f".{name}.part")
         stream = self._system.create(part, True)
@@ -115,5 +115,6 @@ class _Place:
             stream.write(text.encode("utf-8"))
         finally:
             stream.close()
+        self._system.delete(path, False)
         if not self._system.rename(part, path):
             raise NotOnSparkError(f"{path} can't be written")

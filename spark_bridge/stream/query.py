@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from threading import Lock
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,7 @@ def stream_topology(
     topology: Topology,
     sources: Mapping[str | tuple[str, str], DataFrame],
     *,
-    checkpoint: str,
+    checkpoint: str | os.PathLike[str],
     state: Where | None = None,
     conf: Mapping[str, Any] | None = None,
     outputs: Iterable[str | tuple[str, str]] | None = None,
@@ -69,6 +70,7 @@ def stream_topology(
     Raises NotOnSparkError for what Spark can't express and for a checkpoint of another topology, StateError for states
     that can't be used.
     """
+    checkpoint = os.fspath(checkpoint)
     whole = topology.with_conf(conf or {})
     declared = as_declared(whole)
     given = check_sources(declared, sources)

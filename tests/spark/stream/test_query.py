@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,8 +22,6 @@ from tests.spark.stream.conftest import state_of
 from tests.state.topologies import SENTENCES, topology, words_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
     from tests.spark.stream.conftest import Lines
@@ -88,7 +87,10 @@ def test_what_does_not_belong_together_is_refused_by_name(spark: SparkSession, l
     checkpoint, place = str(tmp_path / "checkpoint"), str(tmp_path / "state")
     lines.put(sentences(0, 5))
     source = lines.stream(spark)
-    with stream_topology(topology, {"sentences": source}, checkpoint=checkpoint, state=place) as query:
+    with pytest.raises(StateError, match=r"can't be made"):
+        stream_topology(wider(), {"sentences": source}, checkpoint=checkpoint, state="/dev/null/state")
+    # Nothing was begun by that.
+    with stream_topology(topology, {"sentences": source}, checkpoint=Path(checkpoint), state=place) as query:
         query.process_available()
         with pytest.raises(StateError, match=r"is in use by another topology or command"):
             run_in_another_process(place)
