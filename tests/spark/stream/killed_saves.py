@@ -13,7 +13,7 @@ from pathlib import Path
 
 from multilang.state.providers import provider_of
 from spark_bridge.job.stateful import open_state
-from spark_bridge.job.states import States
+from spark_bridge.job.states import QUERIES_KEY, States
 from tests.state.topologies import stored, topology
 
 BATCHES = 3
@@ -23,8 +23,9 @@ QUERY = "query"
 def batches(conf: dict[str, object]) -> None:
     """From the batch on that is not in the state yet; each adds 1 to a number of keys."""
     states = States(topology, conf)
-    last = states.batch_of(QUERY)
-    for batch in range(0 if last is None else last + 1, BATCHES):
+    last = (states._coordinator.get(QUERIES_KEY) or {}).get(QUERY, -1)
+    for batch in range(last + 1, BATCHES):
+        assert states.begin(QUERY, batch) is not None
         changes = {}
         for name in states.saving.committed:
             provider = provider_of(conf)
