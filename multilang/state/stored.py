@@ -186,6 +186,11 @@ class StoredState(KeyValueState["Any", "Any"]):
             self._live[key] = None if value is None else decode(value)
             self._changed[key] = None if value is None else _Encoded(value)
 
+    def stored(self, key: Any) -> Any:
+        """The value that the store has now, whoever wrote it; None for none."""
+        raw = self.store.load(self._keys.encode(key))
+        return None if raw is None else self._values.decode(raw)
+
     # ---- inside ----
 
     def _read(self) -> None:

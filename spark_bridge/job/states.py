@@ -20,7 +20,7 @@ from multilang.state.settings import CONFIG, PROVIDER
 from multilang.state.source import POSITION
 from multilang.state.sqlite import SqliteStateProvider
 from multilang.state.steps import Steps
-from spark_bridge.job.errors import NotOnSparkError, check_next
+from spark_bridge.job.errors import NotOnSparkError, SparkJobError, check_next
 from spark_bridge.job.stateful import Saving, open_state
 
 if TYPE_CHECKING:
@@ -159,8 +159,14 @@ class States:
 
         ``logs``: by spout, whose positions are among the changes, where those are in its log.
 
-        Storm's three phases. From the moment on when COMMITTING is stored, whoever comes next commits it.
+        Storm's three phases. From the moment on when COMMITTING is stored, whoever comes next commits it. Raises SparkJobError when
+        somebody else has changed the states meanwhile.
         """
+        if self._coordinator.stored(STATE_KEY) != self._coordinator.get(STATE_KEY):
+            raise SparkJobError(
+                f"the state in {self.describe()} was changed by another topology, query or job meanwhile, upon which what was "
+                "computed here is not based, so that it is not saved: end the other one, and begin again"
+            )
         txid = self.txid + 1
         steps = self._steps
         self._remember(txid, PREPARING)
@@ -209,10 +215,9 @@ class States:
         changes: dict[str, Rows] = {}
         for spout, each in positions.items():
             for index, position in enumerate(each):
-                state = open_state(self._provider, namespace(spout, index))
+                state = self._state(namespace(spout, index))
                 state.put(POSITION, position)
                 changes[state.namespace] = state.changes()
-                state.close()
         return changes
 
     def items(self, component: str) -> Iterator[tuple[Any, Any]]:

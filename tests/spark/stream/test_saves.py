@@ -7,6 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from spark_bridge.job import SparkJobError
+from spark_bridge.job.states import States
+from tests.state.topologies import topology
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -18,3 +24,17 @@ def test_a_driver_killed_at_every_step_of_a_commit_counts_each_batch_once(durabl
     names = [f"{task}|{phase} {step}" for task in ("count-0", "count-1", "lengths-0") for phase in ("PREPARE", "COMMIT") for step in ("write", "synced")]  # fmt: skip
     names += [f"$checkpointspout-0|{state} write" for state in ("PREPARING", "COMMITTING", "COMMITTED")]
     assert set(names) <= set(steps)
+
+
+def test_what_is_based_on_states_that_somebody_changed_is_not_saved(durable) -> None:
+    first, second = States(topology, durable), States(topology, durable)  # one session may have two queries
+    assert (first.begin("one", 0), second.begin("two", 0)) == (0, 0)
+    first.save({"count-0": [(b'"moon"', b"1")]}, "one", 0)
+    with pytest.raises(SparkJobError, match=r"was changed by another topology, query or job meanwhile"):
+        second.save({"count-0": [(b'"moon"', b"1")]}, "two", 0)
+    first.save({"count-0": [(b'"moon"', b"2")]}, "one", 1)
+    second.close()
+    first.close()
+    now = States(topology, durable)
+    assert (dict(now.items("count")), now.begin("one", 1), now.begin("two", 0)) == ({"moon": 2}, None, 2)
+    now.close()
