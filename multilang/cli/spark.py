@@ -153,7 +153,9 @@ def _run(
         if not (stream and "*" in file):
             _check_source(loaded, name, file)
     if output is not None:
-        _check_output(output, overwrite or stream)
+        # A query that goes on adds to its folder; a new one would write over what an earlier one had in its first batches.
+        goes_on = checkpoint is not None and ("://" in checkpoint or Path(checkpoint).exists())
+        _check_output(output, overwrite or goes_on)
     try:
         from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
         from spark_bridge.job.watch import SPARK_ERRORS, readable

@@ -123,7 +123,12 @@ def test_it_streams_what_comes_into_a_folder_and_goes_on_where_it_was(tmp_path: 
     assert len(last) == sum(len(sentence.split()) for sentence in SENTENCES[60:])
 
 
-def test_options_of_streaming_queries_are_told_apart() -> None:
+def test_options_of_streaming_queries_are_told_apart(tmp_path: Path) -> None:
+    output = tmp_path / "count"
+    output.mkdir()  # as of an earlier query
+    anew = ("--stream", "--checkpoint", str(tmp_path / "new"), "--output", str(tmp_path))
+    written_over = multilang("spark", "examples/word_count.py", "--source", f"sentences={output}", *anew)
+    assert (written_over.returncode, "the folder is not empty" in written_over.stderr) == (2, True)
     alone = multilang("spark", "examples/word_count.py", "--stream")
     assert (alone.returncode, "add --checkpoint DIR" in alone.stderr) == (2, True)
     bounded = multilang("spark", "examples/word_count.py", "--once")
