@@ -23,5 +23,5 @@ def check_next(batch: int, last: int | None, where: str) -> None:
         seen = "no batch of this query" if last is None else f"its batches up to {last}"
         raise SparkJobError(
             f"the checkpoint is at batch {batch}, and {where} has {seen}: they don't belong together. Name the place that the "
-            "query had, or begin a new checkpoint"
+            "query had; or begin a new checkpoint, which reads its sources from their beginning, and with it an empty place"
         )
