@@ -40,7 +40,7 @@ NOT_OURS = {
     "topology.stats.sample.rate",
 }
 
-FILES = {"drpc.thrift", "nimbus.log", "nimbus.thrift", "storm.yaml"}
+FILES = {"drpc.thrift", "nimbus.log", "nimbus.thrift", "storm.yaml", "transactional.py"}
 
 
 def is_module(name: str) -> bool:
