@@ -83,14 +83,12 @@ class TransactionalBolt(_Attempts):
 
     def check_start(self, conf: dict[str, Any]) -> None:
         """Whether the maps can be used that the user's bolt has, as an attribute of its own or of its class."""
-        from multilang.transactional.maps.base import UpdateMap
+        from multilang.transactional.maps.base import maps_of
 
         bolt = innermost(self)
         bolt.check_start(conf)
-        for attributes in (bolt.__dict__, *map(vars, type(bolt).__mro__)):
-            for value in attributes.values():
-                if isinstance(value, UpdateMap):
-                    value.backing.check()
+        for found in maps_of(bolt):
+            found.backing.check()
 
     def _identified(self, tup: Tuple) -> None:
         """The time has come to commit.

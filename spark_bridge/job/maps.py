@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from multilang.component.wrapper import innermost
 from multilang.transactional.maps import MemoryBacking, SqliteBacking
-from multilang.transactional.maps.base import UpdateMap
+from multilang.transactional.maps.base import maps_of
 from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from multilang.topology.model import Topology
 
 
 def check_maps(topology: Topology, master: str) -> None:
     """NotOnSparkError for a map that a bolt has among its attributes, and that is not where its tasks run."""
     for spec in topology.bolts.values():
-        for found in _maps_of(innermost(spec.component)):
+        for found in maps_of(innermost(spec.component)):
             is_memory = isinstance(found.backing, MemoryBacking)
             if is_memory or (isinstance(found.backing, SqliteBacking) and not master.startswith("local")):
                 elsewhere = "a SqliteBacking or a RedisBacking" if master.startswith("local") else "a RedisBacking"
@@ -26,8 +24,3 @@ def check_maps(topology: Topology, master: str) -> None:
                     f"bolt {spec.id!r} updates a map ({found.backing.describe()}), which the executors of {master} don't share: "
                     f"give it {elsewhere}"
                 )
-
-
-def _maps_of(component: Any) -> Iterator[UpdateMap]:
-    for owner in (component, *type(component).__mro__):
-        yield from (value for value in getattr(owner, "__dict__", {}).values() if isinstance(value, UpdateMap))

@@ -12,7 +12,7 @@ from multilang.transactional.maps.backing import Backing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
     from typing import Any, TypeAlias
 
     from multilang.transactional.attempt import TransactionAttempt
@@ -196,3 +196,9 @@ def _encoded(key: Any, stored: Stored) -> str:
     if reason is not None:
         raise ValueError(f"the new value of {key!r} can't be stored: {reason}")
     return dumps(stored)
+
+
+def maps_of(component: Any) -> Iterator[UpdateMap]:
+    """The maps that a component has among its attributes and those of its classes."""
+    for owner in (component, *type(component).__mro__):
+        yield from (value for value in getattr(owner, "__dict__", {}).values() if isinstance(value, UpdateMap))

@@ -11,18 +11,13 @@ import urllib.request
 
 from spark_bridge.session import session
 from spark_bridge.stream import stream_topology
+from tests.spark.stream.drivers import settings_of
 from tests.state.topologies import topology
 
 
 def main() -> None:
     folder, conf = sys.argv[1], json.loads(sys.argv[2])
-    settings = {
-        "spark.ui.enabled": "true",
-        "spark.ui.port": "0",
-        "spark.driver.memory": "768m",
-        "spark.local.dir": folder,
-        "spark.sql.warehouse.dir": f"{folder}/warehouse",
-    }
+    settings = {**settings_of(folder), "spark.ui.enabled": "true", "spark.ui.port": "0"}
     with session("local[2]", "killed", settings) as spark:
         lines = spark.readStream.option("maxFilesPerTrigger", 1).text(f"{folder}/lines")
         query = stream_topology(

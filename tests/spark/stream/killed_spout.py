@@ -12,15 +12,11 @@ import sys
 
 from spark_bridge.session import session
 from spark_bridge.stream import register_spouts
+from tests.spark.stream.drivers import settings_of
 
 
 def main() -> None:
     folder, options, last = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
-    settings = {
-        "spark.driver.memory": "768m",
-        "spark.local.dir": folder,
-        "spark.sql.warehouse.dir": f"{folder}/warehouse",
-    }
 
     def keep(rows, batch):
         found = [list(row) for row in rows.collect()]
@@ -31,7 +27,7 @@ def main() -> None:
         if batch == last:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    with session("local[2]", "killed", settings) as spark:
+    with session("local[2]", "killed", settings_of(folder)) as spark:
         register_spouts(spark)
         rows = spark.readStream.format("storm_spout").options(log=f"{folder}/log", **options).load()
         writer = rows.writeStream.foreachBatch(keep).option("checkpointLocation", f"{folder}/checkpoint")

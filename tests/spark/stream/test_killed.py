@@ -9,21 +9,19 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.spark.stream.conftest import state_of
+from tests.spark.stream.drivers import driver, end, killed_at_random
 from tests.state.topologies import SENTENCES, words_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.spark.stream.conftest import Lines
 
-ROOT = Path(__file__).parents[3]
 SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 RANDOM_KILLS = 100 if SOAK else 1
 OF_A_TASK = [f"{phase} {step}" for phase in ("PREPARE", "COMMIT") for step in ("write", "sync", "synced")]
@@ -35,29 +33,6 @@ STEPS = [
     *(f"{task}|{step}" for task in ("count-0", "count-1", "lengths-0") for step in OF_A_TASK),
     *(f"$checkpointspout-0|{step}" for step in OF_THE_BATCH),
 ]
-
-
-def driver(folder: Path, conf: dict[str, object], crash: str = "") -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.spark.stream.killed_query", str(folder), json.dumps(conf)],
-        cwd=ROOT,
-        env={**os.environ, "CRASHES": crash, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def end(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """What it said; nothing that it started is left."""
-    try:
-        return process.communicate(timeout=300)
-    finally:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 def fill(lines: Lines, files: int) -> None:
@@ -74,10 +49,10 @@ def test_a_driver_killed_at_steps_of_the_commit(
         steps = steps[1:2]
     fill(lines, len(steps) + 1)
     for number, step in enumerate(steps):
-        process = driver(tmp_path, durable, f"{step}|1|{tmp_path / f'crash-{number}'}")
+        process = driver("killed_query", tmp_path, durable, CRASHES=f"{step}|1|{tmp_path / f'crash-{number}'}")
         _, said = end(process)
         assert process.returncode == -signal.SIGKILL, (step, said[-3000:])
-    process = driver(tmp_path, durable)
+    process = driver("killed_query", tmp_path, durable)
     found, said = end(process)
     assert process.returncode == 0, said[-3000:]
     assert json.loads(found.splitlines()[-1]) == [True, True]
@@ -92,17 +67,8 @@ def test_a_driver_killed_at_random_moments(spark_programs: None, lines: Lines, d
         for _ in range(3):
             lines.put([SENTENCES[n % 5] for n in range(100 * files, 100 * files + 100)])
             files += 1
-        process = driver(tmp_path, durable)
-        started = time.monotonic()
-        while process.poll() is None and not (tmp_path / "checkpoint" / "offsets" / "0").exists():
-            time.sleep(0.05)
-        if time.monotonic() - started < 60:
-            time.sleep(chance.uniform(0, 12))
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            kills += 1
-        end(process)
-    process = driver(tmp_path, durable)
+        kills += killed_at_random(driver("killed_query", tmp_path, durable), tmp_path, chance)
+    process = driver("killed_query", tmp_path, durable)
     _, said = end(process)
     assert process.returncode == 0, said[-3000:]
     assert state_of(durable) == words_of(100 * files)

@@ -5,13 +5,11 @@ A few kills here; with MULTILANG_SOAK=full one at every step for both kinds of m
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +22,8 @@ from multilang.transactional import MemoryTransactionalSpout, SqliteBacking, Tra
 from spark_bridge.job import NotOnSparkError, SparkJobError
 from spark_bridge.stream import stream_topology
 from tests.spark.stream import transactions
-from tests.spark.stream.test_killed import end, fill
+from tests.spark.stream.drivers import ROOT, driver, end, killed_at_random
+from tests.spark.stream.test_killed import fill
 from tests.state.topologies import words_of
 from tests.transactional.spouts.topologies import word_count
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from tests.servers import RedisServer
     from tests.spark.stream.conftest import Lines
 
-ROOT = Path(__file__).parents[3]
 SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 RANDOM_KILLS = 100 if SOAK else 1
 
@@ -168,18 +166,6 @@ Transactions(topology.with_conf({conf!r}))
     raise StateError(done.stderr.strip().splitlines()[-1])
 
 
-def driver(folder: Path, conf: dict[str, Any], crash: str = "") -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.spark.stream.transactions", str(folder), json.dumps(conf)],
-        cwd=ROOT,
-        env={**os.environ, "CRASH": crash, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
 @pytest.mark.timeout(600 + 150 * len(transactions.STEPS))
 def test_a_driver_killed_at_steps_of_a_transaction(
     spark: SparkSession, lines: Lines, conf: dict[str, Any], tmp_path: Path
@@ -188,7 +174,7 @@ def test_a_driver_killed_at_steps_of_a_transaction(
     steps = transactions.STEPS if SOAK else ["words after"] if is_opaque else ["total after", "committed before"]
     fill(lines, len(steps) + 1)
     for number, step in enumerate(steps):
-        process = driver(tmp_path, conf, f"{step}|{tmp_path / f'crash-{number}'}")
+        process = driver("transactions", tmp_path, conf, CRASH=f"{step}|{tmp_path / f'crash-{number}'}")
         _, said = end(process)
         assert process.returncode == -signal.SIGKILL, (step, said[-3000:])
     with start(spark, lines, conf) as query:
@@ -206,16 +192,7 @@ def test_a_driver_killed_at_random_moments(
     while kills < RANDOM_KILLS:
         fill(lines, 3)
         files += 3
-        process = driver(tmp_path, conf)
-        started = time.monotonic()
-        while process.poll() is None and not (tmp_path / "checkpoint" / "offsets" / "0").exists():
-            time.sleep(0.05)
-        if time.monotonic() - started < 60:
-            time.sleep(chance.uniform(0, 12))
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            kills += 1
-        end(process)
+        kills += killed_at_random(driver("transactions", tmp_path, conf), tmp_path, chance)
     with start(spark, lines, conf) as query:
         query.process_available()
     assert_counted(conf, 100 * files)

@@ -25,6 +25,7 @@ from multilang.transactional.names import CURRENT, RUNS
 from multilang.transactional.stores.sqlite import SqliteTransactionalState
 from spark_bridge.session import session
 from spark_bridge.stream import stream_topology
+from tests.spark.stream.drivers import settings_of
 
 
 def at(step):
@@ -128,12 +129,7 @@ topology = builder.build()
 def main() -> None:
     folder, conf = sys.argv[1], json.loads(sys.argv[2])
     os.environ["DRIVER"] = str(os.getpid())
-    settings = {
-        "spark.driver.memory": "768m",
-        "spark.local.dir": folder,
-        "spark.sql.warehouse.dir": f"{folder}/warehouse",
-    }
-    with session("local[2]", "killed", settings) as spark:
+    with session("local[2]", "killed", settings_of(folder)) as spark:
         lines = spark.readStream.option("maxFilesPerTrigger", 1).text(f"{folder}/lines")
         query = stream_topology(
             topology,
