@@ -29,6 +29,7 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 _MASTER = re.compile(
     r"local(\[([1-9]\d*|\*)(\s*,\s*[1-9]\d*)?\])?|local-cluster\[\s*\d+\s*(,\s*\d+\s*){2}\]|yarn|(spark|k8s)://.+"
 )
+_MAX_SOCKET_FOLDER = 60  # a socket's whole path has at most 108 bytes, of which Spark's names take up to 45
 
 
 class SessionError(RuntimeError):
@@ -69,6 +70,12 @@ def session(
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+            if len(folder) <= _MAX_SOCKET_FOLDER:
+                # Spark's TCP connections to its Python workers wait 40 ms in each stage, for a delayed ACK
+                settings |= {
+                    "spark.python.unix.domain.socket.enabled": "true",
+                    "spark.python.unix.domain.socket.dir": folder,
+                }
         builder = SparkSession.builder.master(master).appName(name)
         for key, value in {**settings, **(conf or {})}.items():
             builder = builder.config(key, value)

@@ -6,6 +6,7 @@ import os
 import sys
 import sysconfig
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle as _cloudpickle
@@ -61,16 +62,17 @@ def _modules(topology: Topology) -> Iterator[ModuleType]:
             yield module
 
 
-_LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
-
-
 def _folder(module: ModuleType | None) -> str | None:
     """Where a module lies that is not installed."""
     file = getattr(module, "__file__", None)
     if module is None or not file or module.__name__.partition(".")[0] in _INSTALLED_ALWAYS:
         return None
-    folder: str = os.path.dirname(os.path.abspath(file))
+    folder = os.path.dirname(os.path.abspath(file))
+    return None if any(folder == path or folder.startswith(path + os.sep) for path in _libraries()) else folder
+
+
+@cache
+def _libraries() -> frozenset[str]:
+    """Where what is installed lies. Python makes these names anew whenever it is asked, once for each module is too often."""
     paths = sysconfig.get_paths()
-    if any(folder == path or folder.startswith(path + os.sep) for path in {paths[key] for key in _LIBRARIES}):
-        return None
-    return folder
+    return frozenset(paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib"))

@@ -18,7 +18,7 @@ from spark_bridge.job.sources import check_sources
 from spark_bridge.job.states import NoStates, States, is_stateful
 from spark_bridge.job.transactions import Transactions
 from spark_bridge.job.watch import readable
-from spark_bridge.stream.checkpoint import check_same
+from spark_bridge.stream.checkpoint import check_same, written_directly
 from spark_bridge.stream.frames import Frames
 from spark_bridge.stream.handover import Handover
 from spark_bridge.stream.own_spouts import log_of, own_spouts
@@ -221,7 +221,8 @@ class TopologyQuery:
         if trigger:
             writer = writer.trigger(**trigger)
         try:
-            self.query: StreamingQuery = writer.start()
+            with written_directly(self._spark, checkpoint):
+                self.query: StreamingQuery = writer.start()
         except BaseException:
             self._forget()
             raise
