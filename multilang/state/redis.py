@@ -30,6 +30,15 @@ if TYPE_CHECKING:
 START_SECS = 3.0  # that it is waited for before anything is started
 _AT_ONCE = 1000  # fields in one command
 _POOL = ("host", "port", "timeout", "database", "password")
+# One step, as a script is there: what is there, whether it is what was there before, and then what is written.
+_WRITE_IF = """\
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= (ARGV[2] ~= '' and ARGV[2]) then return 0 end
+for place = 3, #ARGV, 2 do
+  if ARGV[place + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[place])
+  else redis.call('HSET', KEYS[1], ARGV[place], ARGV[place + 1]) end
+end
+return 1
+"""
 _CLUSTER = ("nodes", "timeout", "maxRedirections", "password")
 
 
@@ -183,6 +192,14 @@ class RedisStore(Store):
         with explained(self._where):
             self._put(rows)
         self.trace("synced")
+
+    def write_if(self, key: bytes, before: bytes | None, rows: Sequence[tuple[bytes, bytes | None]]) -> bool:
+        self.trace("write")
+        arguments = [part or b"" for row in rows for part in row]
+        with explained(self._where):
+            found = bool(self._client.eval(_WRITE_IF, 1, self._data, key, before or b"", *arguments))
+        self.trace("synced")
+        return found
 
     def rollback(self) -> None:
         committed = self._txids[0]

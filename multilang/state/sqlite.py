@@ -175,16 +175,19 @@ class SqliteStore(Store):
         self._txids = (txid, txid)
 
     def write(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        self._transaction(lambda: self._write(rows))
+
+    def write_if(self, key: bytes, before: bytes | None, rows: Sequence[tuple[bytes, bytes | None]]) -> bool:
+        found = False
+
         def write() -> None:
-            for key, value in rows:
-                if value is None:
-                    self._connection.execute("DELETE FROM data WHERE namespace = ? AND key = ?", (self._namespace, key))
-                else:
-                    self._connection.execute(
-                        "INSERT OR REPLACE INTO data VALUES (?, ?, ?)", (self._namespace, key, value)
-                    )
+            nonlocal found
+            found = self.load(key) == before
+            if found:
+                self._write(rows)
 
         self._transaction(write)
+        return found
 
     def rollback(self) -> None:
         committed = self._txids[0]
@@ -198,6 +201,13 @@ class SqliteStore(Store):
 
     def close(self) -> None:
         self._connection.close()
+
+    def _write(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        for key, value in rows:
+            if value is None:
+                self._connection.execute("DELETE FROM data WHERE namespace = ? AND key = ?", (self._namespace, key))
+            else:
+                self._connection.execute("INSERT OR REPLACE INTO data VALUES (?, ?, ?)", (self._namespace, key, value))
 
     def _remember(self, committed: int | None, prepared: int | None) -> None:
         row = (self._namespace, committed, prepared)

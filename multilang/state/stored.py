@@ -56,6 +56,16 @@ class Store(ABC):
     def rollback(self) -> None:
         """Forget what is prepared."""
 
+    def write_if(self, key: bytes, before: bytes | None, rows: Sequence[tuple[bytes, bytes | None]]) -> bool:
+        """As ``write``, if ``key`` has the value ``before`` (None: is not there); whether it had.
+
+        A store that several processes write to makes one step of it: of two at once, one does.
+        """
+        found = self.load(key) == before
+        if found:
+            self.write(rows)
+        return found
+
     def close(self) -> None:  # noqa: B027  # not every store has something to close
         """The task ends."""
 
@@ -186,10 +196,19 @@ class StoredState(KeyValueState["Any", "Any"]):
             self._live[key] = None if value is None else decode(value)
             self._changed[key] = None if value is None else _Encoded(value)
 
-    def stored(self, key: Any) -> Any:
-        """The value that the store has now, whoever wrote it; None for none."""
-        raw = self.store.load(self._keys.encode(key))
-        return None if raw is None else self._values.decode(raw)
+    def commit_if(self, key: Any, before: Any) -> bool:
+        """Commit all that was put, at once, if the store has ``before`` for ``key``; else nothing. Whether it had.
+
+        So of several processes that go on from one value of the key, one goes on.
+        """
+        raw_key = self._keys.encode(key)
+        raw = self.store.load(raw_key)
+        if (None if raw is None else self._values.decode(raw)) != before:
+            return False
+        if not self.store.write_if(raw_key, raw, self.changes()):
+            return False
+        self._changed.clear()
+        return True
 
     # ---- inside ----
 

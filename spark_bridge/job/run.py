@@ -92,6 +92,7 @@ def run_topology(
     try:
         cut = Cut(declared, sources, positions or {}, spark, before, after)
         transactions = Transactions(declared) if is_transactional(declared) else None
+        begin = before or NoStates(after)
         run = Run(
             topology,
             cut.sources,
@@ -103,7 +104,7 @@ def run_topology(
             batch,
             seed,
             progress,
-            before or NoStates(),
+            begin,
             transactions=transactions,
         )
         if transactions is not None:
@@ -112,11 +113,11 @@ def run_topology(
         if transactions is not None:
             transactions.commit()
         if after is not None:
-            changes = {**run.changes(), **(before or after).moved(cut.positions)}
+            changes = {**run.changes(), **begin.moved(cut.positions)}
             if after is before:
                 after.save(changes)
             else:
-                after.fill(before, changes)
+                after.fill(begin, changes)
         return result
     finally:
         for each in (before, after, transactions):

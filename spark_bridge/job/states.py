@@ -15,7 +15,7 @@ from multilang.state.admin import COORDINATOR, StoredStates
 from multilang.state.bolt import Stateful
 from multilang.state.errors import StateError
 from multilang.state.names import COMMITTED, COMMITTING, PREPARING, SPOUT, STATE_KEY, TASKS_KEY, namespace
-from multilang.state.providers import MEMORY, SQLITE
+from multilang.state.providers import MEMORY, SQLITE, provider_of
 from multilang.state.settings import CONFIG, PROVIDER
 from multilang.state.source import POSITION
 from multilang.state.sqlite import SqliteStateProvider
@@ -26,6 +26,7 @@ from spark_bridge.job.stateful import Saving, open_state
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from multilang.state import StateProvider
     from multilang.state.stored import StoredState
     from multilang.topology.model import Topology
     from spark_bridge.job.stateful import Rows
@@ -65,14 +66,42 @@ def conf_of(where: Where) -> dict[str, Any]:
     return {PROVIDER: "redis", CONFIG: {"jedisPoolConfig": pool}}
 
 
-class NoStates:
-    """A topology's bolts begin with empty states, that end with the job."""
+class _Begun:
+    """What a run begins with. ``provider``: of the states; ``conf``: how a task gets at them."""
 
-    conf: Mapping[str, Any] = {PROVIDER: MEMORY, CONFIG: None}
+    def __init__(self, provider: StateProvider) -> None:
+        self.provider = provider
+        self._open: dict[str, StoredState] = {}
+
+    def moved(self, positions: Mapping[str, Sequence[Any]]) -> dict[str, Rows]:
+        """What changes where spouts are to go on there, task by task; by namespace, as ``save`` and ``fill`` take it."""
+        changes: dict[str, Rows] = {}
+        for spout, each in positions.items():
+            for index, position in enumerate(each):
+                state = self._state(namespace(spout, index))
+                state.put(POSITION, position)
+                changes[state.namespace] = state.changes()
+        return changes
+
+    def _state(self, name: str) -> StoredState:
+        if name not in self._open:
+            self._open[name] = open_state(self.provider, name)
+        return self._open[name]
+
+
+class NoStates(_Begun):
+    """A topology's bolts begin with empty states. ``after``: where they are put when the job ends, in the form that it has there."""
+
     saving = Saving(0, {})
 
+    def __init__(self, after: States | None = None) -> None:
+        config = {} if after is None else after.provider.config
+        form = {name: config[name] for name in ("keySerializerClass", "valueSerializerClass") if name in config}
+        self.conf: dict[str, Any] = {PROVIDER: MEMORY, CONFIG: form}
+        super().__init__(provider_of(self.conf))
 
-class States:
+
+class States(_Begun):
     """What one place has stored for ``topology``: settled, and claimed until ``close``. ``where``: None for the conf's own.
 
     ``conf``: how a task gets at it. Raises StateError for what can't be used, NotOnSparkError for what is not this topology's.
@@ -81,18 +110,17 @@ class States:
     def __init__(self, topology: Topology, where: Where | None) -> None:
         self.topology = topology
         self._stored = stored = StoredStates(topology, {} if where is None else conf_of(where))
-        self._provider = stored.provider
+        super().__init__(stored.provider)
         self._names = [
             namespace(id, index)
             for id, spec in topology.components.items()
             if isinstance(getattr(spec.component, "wrapped", None), Stateful)
             for index in range(spec.tasks)
         ]
-        self._open: dict[str, StoredState] = {}
         self._steps = Steps(stored.conf, COORDINATOR)
         try:
             stored.settle()
-            self._coordinator = open_state(self._provider, COORDINATOR)
+            self._coordinator = open_state(self.provider, COORDINATOR)
             self._steps.watch(self._coordinator)
             self._check_tasks()
         except BaseException:
@@ -102,15 +130,15 @@ class States:
     @property
     def conf(self) -> dict[str, Any]:
         """The entries that name this place, wherever a task runs."""
-        config = self._provider.config
-        if isinstance(self._provider, SqliteStateProvider):
-            return {PROVIDER: SQLITE, CONFIG: {**config, "path": self._provider.path}}
-        return {PROVIDER: self._stored.conf.get(PROVIDER), CONFIG: config}
+        name, config = self._stored.conf.get(PROVIDER), self.provider.config
+        if isinstance(self.provider, SqliteStateProvider):
+            name, config = name or SQLITE, {**config, "path": self.provider.path}
+        return {PROVIDER: name, CONFIG: config}
 
     @property
     def is_local(self) -> bool:
         """Whether nobody on another machine gets at it."""
-        return isinstance(self._provider, SqliteStateProvider)
+        return isinstance(self.provider, SqliteStateProvider)
 
     @property
     def txid(self) -> int:
@@ -162,13 +190,7 @@ class States:
         Storm's three phases. From the moment on when COMMITTING is stored, whoever comes next commits it. Raises SparkJobError when
         somebody else has changed the states meanwhile.
         """
-        if self._coordinator.stored(STATE_KEY) != self._coordinator.get(STATE_KEY):
-            raise SparkJobError(
-                f"the state in {self.describe()} was changed by another topology, query or job meanwhile, upon which what was "
-                "computed here is not based, so that it is not saved: end the other one, and begin again"
-            )
         txid = self.txid + 1
-        steps = self._steps
         self._remember(txid, PREPARING)
         names = list(dict.fromkeys([*self._names, *changes]))
         for name in names:
@@ -183,47 +205,37 @@ class States:
         for name in names:
             self._traced(name, "COMMIT", txid).store.commit(txid)
         self._remember(txid, COMMITTED)
-        steps("done")
+        self._steps("done")
 
-    def fill(self, before: States | None, changes: Mapping[str, Rows]) -> None:
+    def fill(self, before: States | NoStates, changes: Mapping[str, Rows]) -> None:
         """Store what ``before`` has, with ``changes``, in this empty place: all at once, or nothing."""
         contents: dict[str, dict[Any, Any]] = {}
-        others = [] if before is None else before._stored.namespaces()  # such as the positions of sources
+        others = before._stored.namespaces() if isinstance(before, States) else []  # such as the positions of sources
         for name in dict.fromkeys([*self._names, *others, *changes]):
-            state = open_state((before or self)._provider, name)
+            state = open_state(before.provider, name)
             try:
                 state.lay(changes.get(name, ()))
                 contents[name] = dict(state.items())
             finally:
                 state.close()
-        txid = 0 if before is None else before.txid + 1
+        txid = before.saving.txid
         contents[COORDINATOR] = {TASKS_KEY: self._tasks(), STATE_KEY: [txid, COMMITTED]}
         self.close_states()
-        self._provider.replace(contents)
+        self.provider.replace(contents)
 
     def positions(self, spout: str) -> list[Any]:
         """Where each task of a spout goes on; None: at its beginning."""
         found = []
         for index in range(self.topology[spout].tasks):
-            state = open_state(self._provider, namespace(spout, index))
+            state = open_state(self.provider, namespace(spout, index))
             found.append(state.get(POSITION))
             state.close()
         return found
 
-    def moved(self, positions: Mapping[str, Sequence[Any]]) -> dict[str, Rows]:
-        """What changes where spouts are to go on there, task by task; by namespace, as ``save`` and ``fill`` take it."""
-        changes: dict[str, Rows] = {}
-        for spout, each in positions.items():
-            for index, position in enumerate(each):
-                state = self._state(namespace(spout, index))
-                state.put(POSITION, position)
-                changes[state.namespace] = state.changes()
-        return changes
-
     def items(self, component: str) -> Iterator[tuple[Any, Any]]:
         """All keys and values of a component's tasks."""
         for index in range(self.topology[component].tasks):
-            state = open_state(self._provider, namespace(component, index))
+            state = open_state(self.provider, namespace(component, index))
             try:
                 yield from state.items()
             finally:
@@ -231,7 +243,7 @@ class States:
 
     def describe(self) -> str:
         """Where it is, for people."""
-        return self._provider.describe()
+        return self.provider.describe()
 
     def close_states(self) -> None:
         """Let go of what is stored, and keep the place claimed."""
@@ -245,11 +257,6 @@ class States:
         self._coordinator.close()
         self._stored.close()
 
-    def _state(self, name: str) -> StoredState:
-        if name not in self._open:
-            self._open[name] = open_state(self._provider, name)
-        return self._open[name]
-
     def _traced(self, name: str, action: str, txid: int) -> StoredState:
         state = self._state(name)
         steps = Steps(self._stored.conf, name)
@@ -258,9 +265,14 @@ class States:
         return state
 
     def _remember(self, txid: int, how: str) -> None:
+        before = self._coordinator.get(STATE_KEY)
         self._steps.at(how, txid)
         self._coordinator.put(STATE_KEY, [txid, how])
-        self._coordinator.commit()
+        if not self._coordinator.commit_if(STATE_KEY, before):
+            raise SparkJobError(
+                f"the state in {self.describe()} was changed by another topology, query or job meanwhile, upon which what was "
+                "computed here is not based, so that it is not saved: end the other one, and begin again"
+            )
 
     def _tasks(self) -> dict[str, int]:
         spout: Any = self.topology.components[SPOUT].component

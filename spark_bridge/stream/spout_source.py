@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ except ImportError:  # before Spark 4.2, which asks for no limit and reads what 
 
 _ROWS_OF_A_PARTITION = 2500
 _IDLE_SECS = 0.02
+_ORPHAN_SECS = 0.5
 
 
 def register_spouts(spark: SparkSession) -> None:
@@ -136,7 +138,7 @@ class RunningSpout:
         self.columns = columns
         self.log = SpoutLog(declared.log)
         self._feed: SpoutFeed | None = None
-        self._parent = os.getppid()
+        threading.Thread(target=_end_with, args=(os.getppid(),), name="driver", daemon=True).start()
 
     def run(self, most: int, wait: bool) -> None:
         """Log and ack what it emits now, about ``most`` tuples at the most; ``wait``: at least one, unless it is exhausted."""
@@ -144,8 +146,6 @@ class RunningSpout:
             self._feed = self._started()
         feed = self._feed
         while not (emitted := self._emitted(feed, most)) and wait and not feed.exhausted:
-            if os.getppid() != self._parent:
-                raise SparkJobError("the driver has died")  # nobody is told, but the log is free again
             time.sleep(_IDLE_SECS)
         if not emitted:
             return
@@ -206,3 +206,10 @@ class RunningSpout:
 
     def _report(self, task: int, message: str) -> None:
         logging.getLogger(self._declared.id).error("task %s: %s", task, message)
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its driver has died, whatever a spout waits for in it: its log is free then for the next query."""
+    while os.getppid() == parent:
+        time.sleep(_ORPHAN_SECS)
+    os._exit(1)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from multilang.component.errors import ConfigError
@@ -75,6 +78,46 @@ def test_what_is_put_is_got_deleted_and_iterated(provider):
     assert state.delete("moon") is None
     assert state.get("moon", 0) == 0
     assert "moon" not in dict(state)
+
+
+def test_of_several_that_go_on_from_one_value_one_does(durable):
+    for turn in range(20):
+        providers = [provider_of(durable) for _ in range(4)]
+        states = [each.new_state("count-0") for each in providers]
+        assert {state.get("last", -1) for state in states} == {turn - 1}
+        together = threading.Barrier(len(states))
+
+        def go_on(number, turn=turn, states=states, together=together):
+            states[number].put("last", turn)
+            states[number].put("by", number)
+            states[number].delete("old" if number % 2 else "none")
+            together.wait()
+            return states[number].commit_if("last", turn - 1 if turn else None)
+
+        with ThreadPoolExecutor(len(states)) as pool:
+            did = [*pool.map(go_on, range(len(states)))]
+        assert did.count(True) == 1
+        for each in (*states, *providers):
+            each.close()
+        provider = provider_of(durable)
+        state = provider.new_state("count-0")
+        assert dict(state) == {"last": turn, "by": did.index(True)}
+        state.close()
+        provider.close()
+
+
+def test_what_was_put_is_committed_if_a_key_has_the_value(provider):
+    state = provider.new_state("count-0")
+    state.put("moon", 1)
+    assert not state.commit_if("sun", 1)
+    assert state.commit_if("sun", None)
+    state.put("sun", [1, "é"])
+    state.delete("moon")
+    assert state.commit_if("moon", 1)
+    state.rollback()
+    assert dict(state) == {"sun": [1, "é"]}
+    assert state.commit_if("sun", [1, "é"])
+    assert not state.commit_if("sun", [1, "e"])
 
 
 def test_what_is_not_committed_is_undone_by_a_rollback(provider):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pickle
+import sqlite3
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -10,8 +12,10 @@ import pytest
 
 from multilang import StatefulBasicBolt, StatefulBolt, TopologyBuilder
 from multilang.local import LocalCluster
-from multilang.state import ReplayableSpout, StateError, UnanchoredEmitError
+from multilang.state import ReplayableSpout, Serializer, StateError, UnanchoredEmitError
 from multilang.state.providers import provider_of
+from multilang.state.settings import CONFIG, PROVIDER
+from multilang.state.sqlite import SqliteStateProvider
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
 from spark_bridge.job.states import conf_of
 from tests.spark.job.components import Rows
@@ -22,6 +26,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+
+class Pickled(Serializer):
+    def encode(self, value):
+        return pickle.dumps(value)
+
+    def decode(self, data):
+        return pickle.loads(data)
+
+
+class PicklingProvider(SqliteStateProvider):
+    """Whose conf does not say how values are written."""
+
+    def __init__(self, config, conf):
+        super().__init__(config, conf)
+        self._values = Pickled()
 
 
 def sentences(spark: SparkSession, first: int, end: int):
@@ -48,6 +68,20 @@ def test_what_was_saved_is_what_the_next_job_begins_with(spark: SparkSession, tm
     assert state_of(first) == words_of(100)
     assert state_of(second) == words_of(120)
     assert state_of(second, "lengths", 1) == lengths_of(words_of(120))
+
+
+@pytest.mark.parametrize("form", [{"valueSerializerClass": f"{__name__}.Pickled"}, None])
+def test_what_is_saved_has_the_form_that_its_place_has(spark: SparkSession, tmp_path: Path, form) -> None:
+    config = {"path": str(tmp_path / "state.sqlite"), **(form or {})}
+    where = {PROVIDER: "sqlite" if form else f"{__name__}.PicklingProvider", CONFIG: config}
+    with run_topology(exact, sentences(spark, 0, 30), spark, save_state=where, positions={"sentences": [30, 31]}):
+        pass
+    assert state_of(where) == words_of(30)
+    with run_topology(exact, sentences(spark, 30, 50), spark, initial_state=where, save_state=where):
+        pass
+    assert state_of(where) == words_of(50)
+    (raw,) = sqlite3.connect(config["path"]).execute("SELECT value FROM data WHERE key = ?", (b'"cow"',)).fetchone()
+    assert pickle.loads(raw) == words_of(50)["cow"]
 
 
 def test_the_embedded_cluster_goes_on_from_what_spark_saved_and_back(spark: SparkSession, durable) -> None:

@@ -86,15 +86,18 @@ class Plain(Spout):
 
 
 class Waiting(Spout):
-    """Has nothing yet, and is asked again."""
+    """Has nothing yet, and is asked again; with ``test.blocks`` it waits for something itself."""
 
     output_fields = ["n"]
 
     def initialize(self, conf, context):
         self.asked = Path(conf["test.asked"])
+        self.blocks = conf.get("test.blocks", False)
 
     def next_tuple(self):
         self.asked.write_text(str(os.getpid()))
+        while self.blocks:
+            signal.pause()
 
     def exhausted(self):
         return False

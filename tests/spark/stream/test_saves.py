@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,3 +41,28 @@ def test_what_is_based_on_states_that_somebody_changed_is_not_saved(durable) -> 
     now = States(topology, durable)
     assert (dict(now.items("count")), now.begin("one", 1), now.begin("two", 0)) == ({"moon": 2}, None, 2)
     now.close()
+
+
+def test_of_two_that_save_at_once_one_does(durable) -> None:
+    for turn in range(10):
+        both = [States(topology, durable) for _ in range(2)]
+        together = threading.Barrier(2)
+
+        def save(number: int, turn: int = turn, both: list[States] = both, together: Any = together) -> bool:
+            query = f"{turn} {number}"
+            assert both[number].begin(query, 0) == turn
+            together.wait()
+            try:
+                both[number].save({"count-0": [(b'"moon"', b"%d" % (2 * turn + number))]}, query, 0)
+            except SparkJobError:
+                return False
+            return True
+
+        with ThreadPoolExecutor(2) as pool:
+            saved = [*pool.map(save, range(2))]
+        assert sorted(saved) == [False, True]
+        for each in both:
+            each.close()
+        now = States(topology, durable)
+        assert (dict(now.items("count")), now.txid) == ({"moon": 2 * turn + saved.index(True)}, turn)
+        now.close()

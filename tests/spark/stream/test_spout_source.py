@@ -294,8 +294,9 @@ def test_values_take_the_types_of_the_schema_and_others_are_json(tmp_path: Path)
     wrong.stop()
 
 
-def test_a_spout_that_is_waited_for_ends_with_the_driver(tmp_path: Path) -> None:
-    asked, conf = tmp_path / "asked", json.dumps({"test.asked": str(tmp_path / "asked")})
+@pytest.mark.parametrize("blocks", [False, True])
+def test_a_spout_that_is_waited_for_ends_with_the_driver(tmp_path: Path, blocks: bool) -> None:
+    asked, conf = tmp_path / "asked", json.dumps({"test.asked": str(tmp_path / "asked"), "test.blocks": blocks})
     script = f"""
 from pathlib import Path
 from tests.spark.stream.test_spout_source import HERE, reader
