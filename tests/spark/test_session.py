@@ -44,8 +44,12 @@ import os
 from spark_bridge.session import session
 from tests.spark.sources.test_chaos import python_workers
 
-with session("local[2]"):
+with session("local[2]") as spark:
+    conf = spark.sparkContext.getConf()
+    folder = conf.get("spark.python.unix.domain.socket.dir")
+    assert [name for name in os.listdir(folder) if name.endswith(".sock")], "no sockets there"
     print(len(python_workers(os.getpid())))
+assert not os.path.exists(folder)
 """
     shown = subprocess.run(
         [sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300

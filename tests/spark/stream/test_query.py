@@ -15,6 +15,7 @@ from multilang.state import StateError
 from multilang.state.admin import StoredStates
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
 from spark_bridge.stream import BatchProgress, stream_topology
+from spark_bridge.stream.checkpoint import written_directly
 from tests.servers import wait_for
 from tests.spark.job.components import Count, Rows, Split, Words
 from tests.spark.job.test_stateful import wider
@@ -224,3 +225,25 @@ def test_a_plain_topology_counts_as_its_job_does(spark: SparkSession, lines: Lin
     rdd = spark.sparkContext.parallelize(sentences(0, 50), 2)
     with run_topology(plain, {"words": rdd}, spark) as result:
         assert dict(result.dataframe("count").groupBy("word").max("count").collect()) == highest == words_of(50)
+
+
+def test_a_checkpoint_on_this_machine_is_written_directly_unless_the_user_says_how(
+    spark: SparkSession, lines: Lines, tmp_path: Path
+) -> None:
+    key = "spark.sql.streaming.checkpointFileManagerClass"
+    with written_directly(spark, str(tmp_path)):
+        direct = spark.conf.get(key)
+    assert direct.endswith("FileSystemBasedCheckpointFileManager")
+    assert spark.conf.get(key, None) is None
+    with written_directly(spark, "hdfs://localhost:1/checkpoint"):
+        assert spark.conf.get(key, None) is None
+    spark.conf.set(key, "shop.NoSuchManager")
+    lines.put(sentences(0, 5))
+    try:
+        with pytest.raises(Exception, match=r"shop\.NoSuchManager"):
+            stream_topology(
+                topology, {"sentences": lines.stream(spark)}, checkpoint=tmp_path / "c", state=tmp_path / "s"
+            ).process_available()
+        assert spark.conf.get(key) == "shop.NoSuchManager"
+    finally:
+        spark.conf.unset(key)
