@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -73,6 +74,12 @@ class Server(ABC):
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+
+    def pause(self, secs: float) -> None:
+        """It does nothing for so long; the caller goes on at once."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+        threading.Timer(secs, self.process.send_signal, (signal.SIGCONT,)).start()
 
     def says(self, question: bytes, answer: bytes) -> bool:
         try:

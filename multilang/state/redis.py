@@ -30,9 +30,16 @@ if TYPE_CHECKING:
 START_SECS = 3.0  # that it is waited for before anything is started
 _AT_ONCE = 1000  # fields in one command
 _POOL = ("host", "port", "timeout", "database", "password")
-# One step, as a script is there: what is there, whether it is what was there before, and then what is written.
+# One step, as a script is there: whether it is what was there before, and then what is written. A client that got no answer sends
+# it again: if all is there already, that was it.
 _WRITE_IF = """\
-if redis.call('HGET', KEYS[1], ARGV[1]) ~= (ARGV[2] ~= '' and ARGV[2]) then return 0 end
+local function has(field, value) return redis.call('HGET', KEYS[1], field) == (value ~= '' and value) end
+if not has(ARGV[1], ARGV[2]) then
+  for place = 3, #ARGV, 2 do
+    if not has(ARGV[place], ARGV[place + 1]) then return 0 end
+  end
+  return 1
+end
 for place = 3, #ARGV, 2 do
   if ARGV[place + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[place])
   else redis.call('HSET', KEYS[1], ARGV[place], ARGV[place + 1]) end

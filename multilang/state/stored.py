@@ -59,7 +59,8 @@ class Store(ABC):
     def write_if(self, key: bytes, before: bytes | None, rows: Sequence[tuple[bytes, bytes | None]]) -> bool:
         """As ``write``, if ``key`` has the value ``before`` (None: is not there); whether it had.
 
-        A store that several processes write to makes one step of it: of two at once, one does.
+        A store that several processes write to makes one step of it: of two at once, one does. ``rows`` have something that
+        only this one writes: what was written, but not answered, is known by that when it is tried again.
         """
         found = self.load(key) == before
         if found:
@@ -199,7 +200,7 @@ class StoredState(KeyValueState["Any", "Any"]):
     def commit_if(self, key: Any, before: Any) -> bool:
         """Commit all that was put, at once, if the store has ``before`` for ``key``; else nothing. Whether it had.
 
-        So of several processes that go on from one value of the key, one goes on.
+        So of several processes that go on from one value of the key, one goes on. What was put is no other's: ``Store.write_if``.
         """
         raw_key = self._keys.encode(key)
         raw = self.store.load(raw_key)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 from multilang.state.admin import COORDINATOR, StoredStates
 from multilang.state.bolt import Stateful
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
     Where = str | os.PathLike[str] | Mapping[str, Any]
     LogPlace = tuple[str, int]  # a log's id, and the row where a batch ends
 
-LOGS_KEY = "__logs"  # beside it: by spout, the log of what it emitted, the row there, and the transaction that has its position
 QUERIES_KEY = "__queries"  # beside the checkpoint spout's state: the last batch of each streaming query that is in it
+LOGS_KEY = "__logs"  # beside it: by spout, the log of what it emitted, the row there, and the transaction that has its position
+SAVED_KEY = "__saved"  # beside it: what no other save wrote there
 
 
 def is_stateful(topology: Topology) -> bool:
@@ -268,6 +270,7 @@ class States(_Begun):
         before = self._coordinator.get(STATE_KEY)
         self._steps.at(how, txid)
         self._coordinator.put(STATE_KEY, [txid, how])
+        self._coordinator.put(SAVED_KEY, uuid4().hex)
         if not self._coordinator.commit_if(STATE_KEY, before):
             raise SparkJobError(
                 f"the state in {self.describe()} was changed by another topology, query or job meanwhile, upon which what was "

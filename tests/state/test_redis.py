@@ -167,3 +167,28 @@ def test_a_redis_cluster_is_named_by_its_nodes(tmp_path, redis_server):
         found.close()
     finally:
         server.kill()
+
+
+def test_what_was_written_but_not_answered_is_not_taken_for_somebody_elses(tmp_path, redis_server):
+    server = type(redis_server)(tmp_path)
+    server.start()
+    pool = {"host": "127.0.0.1", "port": server.port, "timeout": 200}
+    found = provider_of({**server.conf, "topology.state.provider.config": {"jedisPoolConfig": pool}})
+    state = found.new_state("count-0")
+    try:
+        for turn in range(3):
+            state.store.trace = lambda step: step == "write" and server.pause(1)
+            state.put("last", turn)
+            state.put("by", f"me {turn}")
+            assert state.commit_if("last", turn - 1 if turn else None)
+        state.store.trace = lambda step: None
+        other = found.new_state("count-0")
+        for each, by in ((other, "other"), (state, "me again")):
+            each.put("last", 3)
+            each.put("by", by)
+        assert other.store.write_if(b'"last"', b"2", other.changes())
+        assert not state.store.write_if(b'"last"', b"2", state.changes())
+        assert dict(found.new_state("count-0")) == {"last": 3, "by": "other"}
+    finally:
+        found.close()
+        server.kill()
