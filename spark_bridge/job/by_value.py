@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from collections import Counter
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle as _cloudpickle
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 cloudpickle: Any = _cloudpickle
 _INSTALLED_ALWAYS = frozenset(("multilang", "spark_bridge", "pyspark"))
+_users: Counter[str] = Counter()  # by module, of runs that are under way: a session may have several at a time
+_USERS = Lock()
 
 
 @contextmanager
@@ -30,12 +34,9 @@ def by_value(topology: Topology) -> Iterator[None]:
 
     Raises NotOnSparkError, with the component's id, when one can't be pickled.
     """
-    registered = []
+    taken: list[ModuleType] = []
     try:
-        for module in _modules(topology):
-            if module.__name__ not in cloudpickle.list_registry_pickle_by_value():
-                cloudpickle.register_pickle_by_value(module)
-                registered.append(module)
+        taken.extend(module for module in _modules(topology) if _take(module))
         for spec in topology.components.values():
             try:
                 cloudpickle.dumps(spec)
@@ -46,7 +47,25 @@ def by_value(topology: Topology) -> Iterator[None]:
                 ) from error
         yield
     finally:
-        for module in registered:
+        for module in taken:
+            _let_go(module)
+
+
+def _take(module: ModuleType) -> bool:
+    """Have it pickled whole, until the last one lets go of it. False: somebody else has it pickled so anyway."""
+    with _USERS:
+        if not _users[module.__name__]:
+            if module.__name__ in cloudpickle.list_registry_pickle_by_value():
+                return False
+            cloudpickle.register_pickle_by_value(module)
+        _users[module.__name__] += 1
+    return True
+
+
+def _let_go(module: ModuleType) -> None:
+    with _USERS:
+        _users[module.__name__] -= 1
+        if not _users[module.__name__]:
             cloudpickle.unregister_pickle_by_value(module)
 
 
