@@ -166,14 +166,14 @@ def columns_of(component: str, fields: Sequence[str], given: Any) -> tuple[DataF
     twice = [field for field in fields if given.columns.count(field) > 1]
     if twice:
         raise NotOnSparkError(f"the DataFrame for {component!r} has two columns {twice[0]!r}; rename one")
-    wanted: DataFrame = given.select(*[given[_quoted(field)] for field in fields])
+    wanted: DataFrame = given.select(*[given[quoted(field)] for field in fields])
     try:
         return wanted, kinds_of(wanted.schema)
     except SourceError as error:
         raise NotOnSparkError(f"the DataFrame for {component!r}: {error}") from error
 
 
-def _quoted(column: str) -> str:
+def quoted(column: str) -> str:
     """A column's name as Spark takes it for nothing else, such as a part of a struct."""
     return f"`{column.replace('`', '``')}`"
 

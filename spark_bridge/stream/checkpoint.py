@@ -53,6 +53,11 @@ def check_same(spark: SparkSession, checkpoint: str, topology: Topology, sources
         )
 
 
+def local_folder(spark: SparkSession, checkpoint: str) -> str | None:
+    """A checkpoint's folder when it is on this machine, as Spark finds it, whatever its name or URL has in it; else None."""
+    return _Place(spark, checkpoint).local
+
+
 @contextmanager
 def written_directly(spark: SparkSession, checkpoint: str) -> Iterator[None]:
     """A query that is started meanwhile writes what is in its checkpoint by Hadoop's FileSystem, when that is on this machine.
@@ -62,7 +67,7 @@ def written_directly(spark: SparkSession, checkpoint: str) -> Iterator[None]:
     """
     manager = (
         _direct_manager(spark)
-        if spark.conf.get(_MANAGER, None) is None and _Place(spark, checkpoint).is_local
+        if spark.conf.get(_MANAGER, None) is None and local_folder(spark, checkpoint) is not None
         else None
     )
     if manager is None:
@@ -136,12 +141,19 @@ class _Place:
         self._jvm: Any = cast("Any", spark._jvm)
         self._path: Any = self._jvm.org.apache.hadoop.fs.Path(folder)
         session: Any = spark._jsparkSession
-        self._system = self._path.getFileSystem(session.sessionState().newHadoopConf())
+        try:
+            self._system = self._path.getFileSystem(session.sessionState().newHadoopConf())
+        except Py4JJavaError as error:
+            raise NotOnSparkError(
+                f"the checkpoint {folder} is nowhere that Spark can write to: {error.java_exception.getMessage()}"
+            ) from error
 
     @property
-    def is_local(self) -> bool:
-        """Whether it is on this machine."""
-        return bool(self._system.getUri().getScheme() == "file")
+    def local(self) -> str | None:
+        """Its path on this machine; None when it is elsewhere."""
+        if self._system.getUri().getScheme() != "file":
+            return None
+        return str(self._system.makeQualified(self._path).toUri().getPath())
 
     def read(self, name: str) -> str | None:
         """A file's text; None when there is none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spark_bridge.job.errors import NotOnSparkError
-from spark_bridge.job.sources import columns_of, fields_of_rows
+from spark_bridge.job.sources import columns_of, fields_of_rows, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,9 +23,10 @@ class Frames:
     def __init__(self, topology: Topology, sources: Mapping[tuple[str, str], Any]) -> None:
         if not sources:
             raise NotOnSparkError(f"topology {topology.name!r}: name a streaming DataFrame for each of its spouts")
-        self._keys = list(sources)
+        self._keys = sorted(sources)  # in a checkpoint Spark knows sources by their order alone
         frames: list[DataFrame] = []
-        for (component, stream), given in sources.items():
+        for component, stream in self._keys:
+            given = sources[component, stream]
             fields = fields_of_rows(topology.components[component], stream)
             if not getattr(given, "isStreaming", False):
                 raise NotOnSparkError(
@@ -53,7 +54,7 @@ def _union(frames: list[DataFrame]) -> DataFrame:
 
     def wide(number: int, frame: DataFrame) -> DataFrame:
         rows = [
-            f.struct(*frame.columns) if place == number else f.lit(None).cast(other.schema)
+            f.struct(*map(quoted, frame.columns)) if place == number else f.lit(None).cast(other.schema)
             for place, other in enumerate(frames)
         ]
         return frame.select(f.lit(number).alias(_SOURCE), *(row.alias(f"row{n}") for n, row in enumerate(rows)))

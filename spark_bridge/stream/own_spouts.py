@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from multilang.protocol.codec import dumps
 from multilang.transactional.api import AnySpout
 from spark_bridge.job.declared import as_declared
 from spark_bridge.job.errors import NotOnSparkError
+from spark_bridge.stream.checkpoint import local_folder
 from spark_bridge.stream.spout_source import register_spouts
 
 if TYPE_CHECKING:
@@ -34,9 +35,9 @@ def own_spouts(
     return found
 
 
-def log_of(checkpoint: str, spout: str) -> str:
-    """The file that keeps what a spout emitted, for the query with this checkpoint folder."""
-    return f"{urlsplit(checkpoint).path}/{FOLDER}/{quote(spout, safe='')}.log"
+def log_of(folder: str | None, spout: str) -> str:
+    """The file that keeps what a spout emitted, for the query whose checkpoint is in this folder of this machine."""
+    return f"{folder}/{FOLDER}/{quote(spout, safe='')}.log"
 
 
 def _frame(topology: Topology, spec: ComponentSpec, conf: Mapping[str, Any], checkpoint: str) -> DataFrame:
@@ -45,7 +46,7 @@ def _frame(topology: Topology, spec: ComponentSpec, conf: Mapping[str, Any], che
     id, streams = spec.id, list(spec.streams)
     spark: SparkSession | None = SparkSession.getActiveSession()
     origin = topology.origin
-    place = urlsplit(checkpoint)
+    folder = None if spark is None else local_folder(spark, checkpoint)
     problem = ""
     if spark is None:
         problem = "there is no active Spark session"
@@ -55,7 +56,7 @@ def _frame(topology: Topology, spec: ComponentSpec, conf: Mapping[str, Any], che
         problem = f"it has the streams {', '.join(streams) or 'none'}"
     elif origin is None:
         problem = "another process runs it, which can't import the topology; make it in a module"
-    elif place.scheme not in ("", "file"):
+    elif folder is None:
         problem = f"{checkpoint} is no folder on this machine, where the log of what it emitted could be"
     if spark is None or origin is None or problem:
         raise NotOnSparkError(
@@ -63,4 +64,4 @@ def _frame(topology: Topology, spec: ComponentSpec, conf: Mapping[str, Any], che
         )
     register_spouts(spark)
     reader = spark.readStream.format("storm_spout").options(topology=origin, spout=id, conf=dumps(dict(conf)))
-    return reader.option("log", log_of(checkpoint, id)).load()
+    return reader.option("log", log_of(folder, id)).load()

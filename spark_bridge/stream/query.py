@@ -18,7 +18,7 @@ from spark_bridge.job.sources import check_sources
 from spark_bridge.job.states import NoStates, States, is_stateful
 from spark_bridge.job.transactions import Transactions
 from spark_bridge.job.watch import readable
-from spark_bridge.stream.checkpoint import check_same, written_directly
+from spark_bridge.stream.checkpoint import check_same, local_folder, written_directly
 from spark_bridge.stream.frames import Frames
 from spark_bridge.stream.handover import Handover
 from spark_bridge.stream.own_spouts import log_of, own_spouts
@@ -91,7 +91,8 @@ def stream_topology(
         log = Transactions(whole)
     try:
         if isinstance(log, States) and alignment(whole.conf) == EXACT:
-            handover = Handover(log, {spout: log_of(checkpoint, spout) for spout, _ in own})
+            folder = local_folder(spark, checkpoint)
+            handover = Handover(log, {spout: log_of(folder, spout) for spout, _ in own})
         if each_batch is None and outputs is None:
             outputs = []
         batches = _Batches(topology, frames, conf or {}, outputs, each_batch, max_replays, seed, log, handover)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang import BasicBolt, TopologyBuilder
+from multilang import BasicBolt, Spout, TopologyBuilder
 from multilang.local import LocalCluster
 from multilang.state import StateError
 from multilang.state.admin import StoredStates
@@ -19,13 +19,11 @@ from spark_bridge.stream.checkpoint import written_directly
 from tests.servers import wait_for
 from tests.spark.job.components import Count, Rows, Split, Words
 from tests.spark.job.test_stateful import wider
-from tests.spark.stream.conftest import state_of
+from tests.spark.stream.conftest import Lines, state_of
 from tests.state.topologies import SENTENCES, topology, words_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from tests.spark.stream.conftest import Lines
 
 
 def sentences(first: int, end: int) -> list[str]:
@@ -166,6 +164,33 @@ def test_several_sources_and_bolts_that_remember_from_batch_to_batch(
     ]  # fmt: skip
     assert sorted(row[2] for row in rows) == list(range(6))
     assert [(each.rows, each.acked) for each in told] == [(4, 4), (2, 2)]
+
+
+class Numbers(Spout):
+    output_fields = ["n.th"]
+
+
+def test_in_which_order_sources_are_given_does_not_matter(spark: SparkSession, tmp_path: Path) -> None:
+    builder = TopologyBuilder()
+    both = {name: Lines(tmp_path / name) for name in ("second", "first")}
+    for name in both:
+        builder.set_spout(name, Numbers)
+    builder.set_bolt("joined", Joined).shuffle_grouping("first").shuffle_grouping("second")
+    found: list[list[object]] = []
+    for names in (["second", "first"], ["first", "second"]):
+        for name in names:
+            both[name].put([f"{name} {len(found)}"])
+        query = stream_topology(
+            builder.build("joined"),
+            {name: both[name].stream(spark, "n.th") for name in names},
+            checkpoint=tmp_path / "checkpoint",
+            each_batch=lambda result, batch: found.extend(result.rdd("joined").map(lambda row: row[:2]).collect()),
+            trigger={"availableNow": True},
+        )
+        assert query.wait(timeout=120)
+    assert sorted(map(tuple, found)) == [
+        ("first", "first 0"), ("first", "first 2"), ("second", "second 0"), ("second", "second 2"),
+    ]  # fmt: skip
 
 
 class FailsTwice(BasicBolt):

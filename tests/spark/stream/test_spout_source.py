@@ -102,8 +102,21 @@ def test_a_spout_without_a_source_runs_as_it_is_and_counts_once_over_a_repeated_
         NotOnSparkError, match=r"'sentences' has no source, and can't run as it is .*make it in a module"
     ):
         stream_topology(inside, {}, checkpoint=str(checkpoint))
-    with pytest.raises(NotOnSparkError, match=r"hdfs://h/c is no folder on this machine, where the log"):
-        stream_topology(exact, {}, checkpoint="hdfs://h/c")
+    with pytest.raises(NotOnSparkError, match=r"http://h/c is no folder on this machine, where the log"):
+        stream_topology(exact, {}, checkpoint="http://h/c")
+    with pytest.raises(NotOnSparkError, match=r'checkpoint cloud://h/c is nowhere .*for scheme "cloud"'):
+        stream_topology(exact, {}, checkpoint="cloud://h/c")
+
+
+def test_a_spouts_log_is_in_its_checkpoint_however_that_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    for n, folder in enumerate((tmp_path / "a #1?é 50%", tmp_path / "a #2?é 50%")):
+        place, conf = str(tmp_path / f"state{n}"), {"test.sentences": 10 * (n + 1)}
+        for checkpoint in (str(folder), f"file://{folder}", f"file:{folder}"):
+            stream_topology(
+                exact, {}, checkpoint=checkpoint, state=place, conf=conf, trigger={"availableNow": True}
+            ).wait()
+        assert state_of(place) == words_of(10 * (n + 1))
+        assert {each.name for each in folder.iterdir()} >= {"commits", "offsets", "spouts"}
 
 
 def test_a_spout_goes_on_where_the_embedded_cluster_left_it_and_back(
