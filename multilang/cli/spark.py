@@ -151,7 +151,7 @@ def _run(
     bounds = {name: _number(name, text) for name, text in limits.items()}
     for name, file in sources.items():
         if not (stream and "*" in file):
-            _check_source(loaded, name, file)
+            _check_source(loaded, name, file, stream)
     if output is not None:
         # A query that goes on adds to its folder; a new one would write over what an earlier one had in its first batches.
         goes_on = checkpoint is not None and ("://" in checkpoint or Path(checkpoint).exists())
@@ -229,10 +229,14 @@ def _number(name: str, text: str) -> int:
 # ---- files ----
 
 
-def _check_source(topology: Topology, name: str, file: str) -> None:
+def _check_source(topology: Topology, name: str, file: str, stream: bool) -> None:
     spec = topology.components.get(name)
     if "://" not in file and not Path(file).exists():
         raise SparkFault(f"--source {name}={file}: there is no {file}")
+    if stream and Path(file).is_file():
+        raise SparkFault(
+            f"--source {name}={file}: is a file; with --stream name the folder that files come into, or a pattern, {file}*"
+        )
     if spec is not None and spec.kind == "spout" and Path(file).suffix not in READERS:
         fields = next(iter(spec.streams.values())).fields if spec.streams else ()
         if len(fields) != 1:

@@ -109,9 +109,9 @@ class SpoutLog:
             connection.execute("UPDATE ends SET first = ?", (number,))
         self.first = number
 
-    def number(self, offset: Offset) -> int:
-        """The row's number. SparkJobError for an offset that is not in this log."""
-        if offset.get("log") != self.id:
+    def number(self, offset: Any) -> int:
+        """The row's number. SparkJobError for an offset that is not in this log, of whatever source."""
+        if not isinstance(offset, dict) or offset.get("log") != self.id:
             raise SparkJobError(
                 f"the checkpoint is not that of the spout log {self.path}, but of another one, or of another kind of source: "
                 "name what this query read, or begin a new checkpoint"

@@ -32,7 +32,7 @@ class SpoutOptions:
     - ``topology``, ``"shop/topology.py"``, and ``spout``, its id there.
 
     And if need be: ``parallelism`` of the first two, 1; ``stream``, of the spout's streams; ``conf``, a JSON object; ``rows``, that a
-    batch has at the most, about. Raises NotOnSparkError, or a ConfigError of the topology's.
+    batch has at the most, about, and no more than are emitted within a second. Raises NotOnSparkError, or a ConfigError of the topology's.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -55,6 +55,9 @@ class SpoutOptions:
             raise NotOnSparkError(
                 f"{self.id!r} is no spout of {topology.name!r}; {did_you_mean(self.id, topology.spouts)}"
             )
+        if not spec.streams:
+            named = "the option fields" if "command" in given else f"output_fields of {type(spec.component).__name__}"
+            raise NotOnSparkError(f"spout {self.id!r} has no stream to read: name the fields of its tuples, {named}")
         self.stream = given.get("stream") or (next(iter(spec.streams)) if len(spec.streams) == 1 else "default")
         if self.stream not in spec.streams:
             raise NotOnSparkError(

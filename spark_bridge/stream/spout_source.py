@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -41,6 +42,7 @@ except ImportError:  # before Spark 4.2, which asks for no limit and reads what 
 
 _ROWS_OF_A_PARTITION = 2500
 _IDLE_SECS = 0.02
+_TURN_SECS = 1.0
 _ORPHAN_SECS = 0.5
 
 
@@ -101,10 +103,12 @@ class SpoutReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802
         log = self._spout.log
-        most = sys.maxsize if limit is not None and isinstance(limit, ReadAllAvailable) else self._rows
+        whole = limit is not None and isinstance(limit, ReadAllAvailable)  # of trigger(once=True)
+        most, secs = (sys.maxsize, inf) if whole else (self._rows, _TURN_SECS)
         waiting = 0 if start is None else log.next - log.number(start)  # logged before a crash, and in no batch yet
         if waiting < most:
-            self._spout.run(most - waiting, wait=self._until_exhausted and not waiting)
+            to_the_end = self._until_exhausted
+            self._spout.run(most - waiting, secs, to_the_end=to_the_end, wait=to_the_end and not waiting)
         return log.end
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -140,21 +144,15 @@ class RunningSpout:
         self._feed: SpoutFeed | None = None
         threading.Thread(target=_end_with, args=(os.getppid(),), name="driver", daemon=True).start()
 
-    def run(self, most: int, wait: bool) -> None:
-        """Log and ack what it emits now, about ``most`` tuples at the most; ``wait``: at least one, unless it is exhausted."""
+    def run(self, most: int, secs: float, to_the_end: bool, wait: bool) -> None:
+        """Log and ack what it emits now, about ``most`` tuples at the most, and no longer than ``secs``.
+
+        ``to_the_end``: it is asked until it is exhausted, and not afterwards; ``wait``: until there is a row.
+        """
         if self._feed is None:
             self._feed = self._started()
-        feed = self._feed
-        while not (emitted := self._emitted(feed, most)) and wait and not feed.exhausted:
+        while not self._take(self._feed, most, secs, to_the_end) and wait and not self._feed.exhausted:
             time.sleep(_IDLE_SECS)
-        if not emitted:
-            return
-        stream = self._declared.stream
-        rows = [values for _, (_, values, name, _) in emitted if (name or "default") == stream]
-        for values in rows:
-            self.columns.row(values)  # what Spark could not take is not taken from the spout either
-        self.log.append(rows, self._positions(feed))
-        feed.settle(emitted, set())  # now nothing of it can be lost
 
     def close(self) -> None:
         """They are not needed any more."""
@@ -184,12 +182,27 @@ class RunningSpout:
             positions=positions,
         )
 
-    def _emitted(self, feed: SpoutFeed, most: int) -> list[tuple[SpoutTask, Emitted]]:
+    def _take(self, feed: SpoutFeed, most: int, secs: float, to_the_end: bool) -> int:
+        """How many rows there are of what was emitted now; none, where all of it is on other streams."""
+        emitted = self._emitted(feed, most, secs, to_the_end)
+        if not emitted:
+            return 0
+        stream = self._declared.stream
+        rows = [values for _, (_, values, name, _) in emitted if (name or "default") == stream]
+        for values in rows:
+            self.columns.row(values)  # what Spark could not take is not taken from the spout either
+        self.log.append(rows, self._positions(feed))
+        feed.settle(emitted, set())  # now nothing of it can be lost
+        return len(rows)
+
+    def _emitted(self, feed: SpoutFeed, most: int, secs: float, to_the_end: bool) -> list[tuple[SpoutTask, Emitted]]:
         found: list[tuple[SpoutTask, Emitted]] = []
         share = max(1, most // len(feed.tasks))
         for task in feed.tasks:
-            while len(task.emitted) < share and task.ask():
-                pass
+            enough = time.monotonic() + secs / len(feed.tasks)
+            while len(task.emitted) < share and not (to_the_end and task.exhausted) and task.ask():
+                if time.monotonic() > enough:  # a slow one's tuples do not wait until there are many
+                    break
             found += [(task, each) for each in task.emitted]
             task.emitted.clear()
         return found

@@ -131,5 +131,8 @@ def test_options_of_streaming_queries_are_told_apart(tmp_path: Path) -> None:
     assert (written_over.returncode, "the folder is not empty" in written_over.stderr) == (2, True)
     alone = multilang("spark", "examples/word_count.py", "--stream")
     assert (alone.returncode, "add --checkpoint DIR" in alone.stderr) == (2, True)
+    (output / "lines.txt").touch()
+    file = multilang("spark", "examples/word_count.py", "--source", f"sentences={output}/lines.txt", *anew)
+    assert (file.returncode, "is a file; with --stream name the folder" in file.stderr) == (2, True)
     bounded = multilang("spark", "examples/word_count.py", "--once")
     assert (bounded.returncode, "are for --stream" in bounded.stderr) == (2, True)

@@ -48,8 +48,6 @@ def main() -> None:
     spark = namespace["spark"]
 
     run(spout)
-    (query,) = spark.streams.active
-    query.awaitTermination()
 
     run(transactions)
     namespace["query"].process_available()

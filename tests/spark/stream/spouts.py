@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 from multilang import ReliableSpout, Spout, TopologyBuilder
@@ -83,6 +84,45 @@ class Plain(Spout):
             if self.n % 2:
                 self.emit([self.n, self.n / 2], stream="odd")
             self.n += 1
+
+
+class Late(Spout):
+    """What it is asked for here comes behind what is on another stream; it says when it is at its end, and would go on."""
+
+    output_streams = {"default": ["n"], "other": ["n"]}
+
+    def initialize(self, conf, context):
+        self.n = 0
+
+    def next_tuple(self):
+        self.emit([self.n], stream="other" if self.n < 40 else None)
+        self.n += 1
+
+    def exhausted(self):
+        return self.n >= 50
+
+
+class Slow(Spout):
+    """Up to ``test.numbers``, or without an end: a tuple whenever it is asked, which takes a while."""
+
+    output_fields = ["n"]
+
+    def initialize(self, conf, context):
+        self.left = conf.get("test.numbers", -1)
+
+    def next_tuple(self):
+        if self.left:
+            time.sleep(0.01)
+            self.emit([0])
+            self.left -= 1
+
+    def exhausted(self):
+        return False
+
+
+class Silent(Spout):
+    def next_tuple(self):
+        """It has no streams."""
 
 
 class Waiting(Spout):
