@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
 import sys
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -59,41 +61,49 @@ def session(
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with TemporaryDirectory(prefix="multilang-spark-") as folder:
-        log4j = Path(folder, "log4j2.properties")
-        log4j.write_text(_LOG4J, encoding="utf-8")
-        settings = {
-            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-        }
-        if master.startswith("local"):
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-            if len(folder) <= _MAX_SOCKET_FOLDER:
-                # Spark's TCP connections to its Python workers wait 40 ms in each stage, for a delayed ACK
-                settings |= {
-                    "spark.python.unix.domain.socket.enabled": "true",
-                    "spark.python.unix.domain.socket.dir": folder,
-                }
-        builder = SparkSession.builder.master(master).appName(name)
-        for key, value in {**settings, **(conf or {})}.items():
-            builder = builder.config(key, value)
-        try:
-            made = builder.getOrCreate()
-        except Exception as error:
-            lines = [
-                line.removeprefix(": ") for line in str(error).splitlines() if not line.startswith("An error occurred")
-            ]
-            said = next((line.strip() for line in lines if line.strip()), repr(error))
-            if "stopped SparkContext" in said:  # how Spark's driver ends when it has waited for a master in vain
-                said = "no such cluster answers there, or it refused"
-            raise SessionError(f"Spark can't be started on {master!r}: {said}") from error
-        try:
-            warm_up(made)
-            yield made
-        finally:
-            made.stop()
+    folder = _folder()
+    log4j = Path(folder, "log4j2.properties")
+    log4j.write_text(_LOG4J, encoding="utf-8")
+    settings = {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        if len(folder) <= _MAX_SOCKET_FOLDER:
+            # Spark's TCP connections to its Python workers wait 40 ms in each stage, for a delayed ACK
+            settings |= {
+                "spark.python.unix.domain.socket.enabled": "true",
+                "spark.python.unix.domain.socket.dir": folder,
+            }
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in {**settings, **(conf or {})}.items():
+        builder = builder.config(key, value)
+    try:
+        made = builder.getOrCreate()
+    except Exception as error:
+        lines = [
+            line.removeprefix(": ") for line in str(error).splitlines() if not line.startswith("An error occurred")
+        ]
+        said = next((line.strip() for line in lines if line.strip()), repr(error))
+        if "stopped SparkContext" in said:  # how Spark's driver ends when it has waited for a master in vain
+            said = "no such cluster answers there, or it refused"
+        raise SessionError(f"Spark can't be started on {master!r}: {said}") from error
+    try:
+        warm_up(made)
+        yield made
+    finally:
+        made.stop()
+
+
+@cache
+def _folder() -> str:
+    """What sessions have on the disk, until this process ends: as long as Spark's JVM, which outlives a session, and keeps its settings."""
+    folder = TemporaryDirectory(prefix="multilang-spark-", ignore_cleanup_errors=True)
+    atexit.register(folder.cleanup)
+    return folder.name
 
 
 def warm_up(spark: SparkSession) -> None:

@@ -38,24 +38,33 @@ def test_a_master_that_spark_does_not_know_is_refused_before_anything_starts(mas
         pass
 
 
-def test_a_session_of_ours_has_its_python_workers_when_it_is_up(spark_programs: None) -> None:
+def test_a_session_of_ours_has_its_python_workers_when_it_is_up_and_others_may_come_after_it(
+    spark_programs: None,
+) -> None:
     code = """
 import os
+from pyspark.sql import SparkSession
 from spark_bridge.session import session
 from tests.spark.sources.test_chaos import python_workers
 
-with session("local[2]") as spark:
-    conf = spark.sparkContext.getConf()
-    folder = conf.get("spark.python.unix.domain.socket.dir")
-    assert [name for name in os.listdir(folder) if name.endswith(".sock")], "no sockets there"
-    print(len(python_workers(os.getpid())))
-assert not os.path.exists(folder)
+for _ in range(2):
+    with session("local[2]") as spark:
+        conf = spark.sparkContext.getConf()
+        folder = conf.get("spark.python.unix.domain.socket.dir")
+        assert [name for name in os.listdir(folder) if name.endswith(".sock")], "no sockets there"
+        print(len(python_workers(os.getpid())))
+spark = SparkSession.builder.master("local[2]").getOrCreate()  # in the same JVM, which has our settings
+assert spark.sparkContext.parallelize(range(10)).map(lambda n: 2 * n).sum() == 90
+spark.stop()
+print(folder)
 """
     shown = subprocess.run(
         [sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300
     )
     assert shown.returncode == 0, shown.stderr
-    assert int(shown.stdout) >= 2  # the process that forks them, and one at least
+    first, second, folder = shown.stdout.splitlines()
+    assert min(int(first), int(second)) >= 2  # the process that forks them, and one at least
+    assert not Path(folder).exists()
 
 
 def test_executors_whose_python_lacks_the_library_are_named_with_what_to_do(
