@@ -71,11 +71,16 @@ class StatefulTask(BoltTask):
         name = namespace(self.plan.component, self.plan.context.task_index)
         self._provider = provider_of(self.plan.conf)
         self.saved = open_state(self._provider, name)
-        before, now = self._saving.committed.get(name), self.saved.store.txids()[0]
+        before, (now, prepared) = self._saving.committed.get(name), self.saved.store.txids()
         if now != before:
             raise SparkJobError(
                 f"{self.plan}: its state was to be that of transaction {before}, and is that of {now}: what is computed now "
                 "would be of another state; read a batch's outputs before it is committed"
+            )
+        if prepared not in (None, now):
+            raise SparkJobError(
+                f"{self.plan}: somebody else prepares transaction {prepared} in its state, upon which nothing can be computed: "
+                "end the other topology, query or job, and begin again"
             )
         self.saved.lay(rows)
         super().start(attributes)

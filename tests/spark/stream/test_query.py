@@ -13,6 +13,7 @@ from multilang import BasicBolt, Spout, TopologyBuilder
 from multilang.local import LocalCluster
 from multilang.state import StateError
 from multilang.state.admin import StoredStates
+from multilang.state.providers import provider_of
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
 from spark_bridge.stream import BatchProgress, stream_topology
 from spark_bridge.stream.checkpoint import written_directly
@@ -107,6 +108,32 @@ def test_what_does_not_belong_together_is_refused_by_name(spark: SparkSession, l
     other = stream_topology(topology, {"sentences": source}, checkpoint=checkpoint, state=str(tmp_path / "other"))
     with pytest.raises(SparkJobError, match=r"is at batch 1, and the state in .*other has no batch of this query"):
         other.wait()
+
+
+def test_what_another_engine_has_prepared_and_not_committed_is_not_counted(
+    spark: SparkSession, lines: Lines, durable, tmp_path: Path
+) -> None:
+    def start():
+        return stream_topology(
+            topology, {"sentences": lines.stream(spark)}, checkpoint=tmp_path / "checkpoint", state=durable
+        )
+
+    lines.put(sentences(0, 5))
+    query = start()
+    query.process_available()
+    # Such as a driver that was taken for dead, and gets on after its successor has begun.
+    provider = provider_of(durable)
+    late = provider.new_state("count-0")
+    word, count = next(iter(late.items()))
+    late.put(word, count + 1000)
+    late.prepare_commit(1)
+    provider.close()
+    lines.put(sentences(5, 10))
+    with pytest.raises(SparkJobError, match=r"somebody else prepares transaction 1 in its state"):
+        query.process_available()
+    with start() as query:
+        query.process_available()
+    assert state_of(durable) == words_of(10)
 
 
 def run_in_another_process(place: str) -> None:
