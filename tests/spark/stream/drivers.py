@@ -40,10 +40,10 @@ def driver(module: str, folder: Path, conf: dict[str, Any], **environment: str) 
     )
 
 
-def end(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """What it said; nothing that it started is left."""
+def end(process: subprocess.Popen[str], secs: float = 300) -> tuple[str, str]:
+    """What it said, when it ends within so many seconds; nothing that it started is left."""
     try:
-        return process.communicate(timeout=300)
+        return process.communicate(timeout=secs)
     finally:
         try:
             os.killpg(process.pid, signal.SIGKILL)
@@ -51,15 +51,22 @@ def end(process: subprocess.Popen[str]) -> tuple[str, str]:
             pass
 
 
-def killed_at_random(process: subprocess.Popen[str], folder: Path, chance: Random) -> bool:
-    """Whether it was killed, some seconds after its query's first batch began; it may have come to its end before."""
-    started = time.monotonic()
-    while process.poll() is None and not (folder / "checkpoint" / "offsets" / "0").exists():
+def killed_at_random(process: subprocess.Popen[str], folder: Path, chance: Random, at_work: bool) -> bool:
+    """Whether it was killed: soon after it began with a new batch, or, unless ``at_work``, at any moment from its start on.
+
+    It may have come to its end before.
+    """
+    begun = _batches(folder)
+    while at_work and process.poll() is None and _batches(folder) == begun:
         time.sleep(0.05)
-    if time.monotonic() - started < 60:
-        time.sleep(chance.uniform(0, 12))
+    time.sleep(chance.uniform(0, 3 if at_work else 12))
     running = process.poll() is None
     if running:
         os.killpg(process.pid, signal.SIGKILL)
     end(process)
     return running
+
+
+def _batches(folder: Path) -> int:
+    """How many batches Spark has written down."""
+    return sum(name.name.isdecimal() for name in (folder / "checkpoint" / "offsets").glob("*"))

@@ -192,7 +192,7 @@ def test_a_driver_killed_at_random_moments(
     while kills < RANDOM_KILLS:
         fill(lines, 3)
         files += 3
-        kills += killed_at_random(driver("transactions", tmp_path, conf), tmp_path, chance)
+        kills += killed_at_random(driver("transactions", tmp_path, conf), tmp_path, chance, not kills % 2)
     with start(spark, lines, conf) as query:
         query.process_available()
     assert_counted(conf, 100 * files)
