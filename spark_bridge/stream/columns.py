@@ -1,4 +1,7 @@
-"""A spout's values as the columns of a schema: texts, whole numbers, numbers and booleans; anything else is JSON in a text column."""
+"""A spout's values as the columns of a schema: texts, whole numbers, numbers and booleans; anything else is JSON in a text column.
+
+A binary column has any value as JSON, texts too, so that it can be told what it was: ``values_of``.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types
 
-from multilang.protocol.codec import dumps
+from multilang.protocol.codec import dumps, loads
 from multilang.protocol.errors import shown
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 
@@ -50,6 +53,15 @@ class Columns:
         )
 
 
+def values_of(row: Sequence[bytes | None]) -> list[Any]:
+    """What the spout emitted, out of a row whose columns are all binary."""
+    return [None if value is None else loads(value.decode()) for value in row]
+
+
+def _json(value: Any) -> bytes:
+    return dumps(value).encode()
+
+
 def _text(value: Any) -> str:
     return value if type(value) is str else dumps(value)
 
@@ -79,6 +91,7 @@ def _whole(bits: int) -> Callable[[Any], int]:
 
 _CONVERTERS: dict[type[types.DataType], Callable[[Any], Any]] = {
     types.StringType: _text,
+    types.BinaryType: _json,
     types.BooleanType: _boolean,
     types.ByteType: _whole(8),
     types.ShortType: _whole(16),

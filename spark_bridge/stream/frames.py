@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.job.sources import columns_of, fields_of_rows, quoted
+from spark_bridge.stream.columns import values_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyspark import RDD
     from pyspark.sql import DataFrame, SparkSession
 
     from multilang.topology.model import Topology
@@ -18,34 +20,46 @@ _SOURCE = "source"  # the column that tells a row's source, where there are seve
 
 
 class Frames:
-    """``sources``: (spout, stream) -> streaming DataFrame. ``union``: one of all rows; ``columns``: those of each source."""
+    """``given`` and ``own``: (spout, stream) -> streaming DataFrame, in ``own`` with rows for ``values_of``.
 
-    def __init__(self, topology: Topology, sources: Mapping[tuple[str, str], Any]) -> None:
+    ``union``: one of all rows; ``columns``: those of each source.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        given: Mapping[tuple[str, str], Any],
+        own: Mapping[tuple[str, str], DataFrame],
+    ) -> None:
+        sources = {**given, **own}
+        self._own = own.keys()
         if not sources:
             raise NotOnSparkError(f"topology {topology.name!r}: name a streaming DataFrame for each of its spouts")
         self._keys = sorted(sources)  # in a checkpoint Spark knows sources by their order alone
         frames: list[DataFrame] = []
         for component, stream in self._keys:
-            given = sources[component, stream]
+            source = sources[component, stream]
             fields = fields_of_rows(topology.components[component], stream)
-            if not getattr(given, "isStreaming", False):
+            if not getattr(source, "isStreaming", False):
                 raise NotOnSparkError(
                     f"the source of {component!r} is no streaming DataFrame: make it with spark.readStream, or run what is "
                     "bounded with run_topology"
                 )
-            frames.append(columns_of(component, fields, given)[0])
+            frames.append(columns_of(component, fields, source)[0])
         self.spouts = {component for component, _ in sources}
         self.session: SparkSession = frames[0].sparkSession
         self.columns = {"/".join(key): frame.columns for key, frame in zip(self._keys, frames, strict=True)}
         self.union = frames[0] if len(frames) == 1 else _union(frames)
 
-    def of(self, batch: DataFrame) -> dict[tuple[str, str], DataFrame]:
+    def of(self, batch: DataFrame) -> dict[tuple[str, str], DataFrame | RDD[Any]]:
         """A batch's rows by source."""
-        if len(self._keys) == 1:
-            return {self._keys[0]: batch}
-        return {
-            key: batch.where(batch[_SOURCE] == number).select(f"row{number}.*") for number, key in enumerate(self._keys)
-        }
+        rows = {self._keys[0]: batch}
+        if len(self._keys) > 1:
+            rows = {
+                key: batch.where(batch[_SOURCE] == number).select(f"row{number}.*")
+                for number, key in enumerate(self._keys)
+            }
+        return {key: frame.rdd.map(values_of) if key in self._own else frame for key, frame in rows.items()}
 
 
 def _union(frames: list[DataFrame]) -> DataFrame:

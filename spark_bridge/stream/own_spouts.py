@@ -25,7 +25,10 @@ FOLDER = "spouts"
 def own_spouts(
     topology: Topology, sources: Mapping[tuple[str, str], Any], conf: Mapping[str, Any], checkpoint: str
 ) -> dict[tuple[str, str], DataFrame]:
-    """(spout, stream) -> what it emits, for each spout that ``sources`` has nothing for. NotOnSparkError where one can't run."""
+    """(spout, stream) -> what it emits, for each spout that ``sources`` has nothing for: rows for ``values_of``.
+
+    NotOnSparkError where one can't run.
+    """
     sourced = {component for component, _ in sources}
     found = {}
     for id, spec in as_declared(topology).spouts.items():
@@ -42,6 +45,7 @@ def log_of(folder: str | None, spout: str) -> str:
 
 def _frame(topology: Topology, spec: ComponentSpec, conf: Mapping[str, Any], checkpoint: str) -> DataFrame:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import BinaryType, StructField, StructType
 
     id, streams = spec.id, list(spec.streams)
     spark: SparkSession | None = SparkSession.getActiveSession()
@@ -64,4 +68,5 @@ def _frame(topology: Topology, spec: ComponentSpec, conf: Mapping[str, Any], che
         )
     register_spouts(spark)
     reader = spark.readStream.format("storm_spout").options(topology=origin, spout=id, conf=dumps(dict(conf)))
-    return reader.option("log", log_of(folder, id)).load()
+    columns = [StructField(field, BinaryType()) for field in spec.streams[streams[0]].fields]
+    return reader.option("log", log_of(folder, id)).schema(StructType(columns)).load()

@@ -75,7 +75,7 @@ def stream_topology(
     declared = as_declared(whole)
     given = check_sources(declared, sources)
     own = own_spouts(whole, given, conf or {}, checkpoint)
-    frames = Frames(declared, {**given, **own})
+    frames = Frames(declared, given, own)
     spark = frames.session
     check_same(spark, checkpoint, declared, frames.columns)
     if state is not None and not is_stateful(whole):

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from multilang import ReliableSpout, Spout, TopologyBuilder
+from multilang import BasicBolt, ReliableSpout, Spout, TopologyBuilder
 from multilang.state import ReplayableSpout
 
 
@@ -155,3 +155,16 @@ plain = Plain()
 builder = TopologyBuilder()
 builder.set_spout("numbers", Numbers, parallelism=3)
 topology = builder.build("numbers")
+
+
+class Echo(BasicBolt):
+    output_fields = ["n", "kind", "value"]
+
+    def process(self, tup):
+        self.emit([tup["n"], type(tup["value"]).__name__, tup["value"]])
+
+
+builder = TopologyBuilder()
+builder.set_spout("numbers", Numbers, parallelism=2)
+builder.set_bolt("echo", Echo).shuffle_grouping("numbers")
+echo = builder.build("echo")

@@ -18,6 +18,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from multilang.local import LocalCluster
 from multilang.state import StateError
+from multilang.topology import load_topology
 from spark_bridge.job import NotOnSparkError, SparkJobError
 from spark_bridge.stream import register_spouts, stream_topology
 from spark_bridge.stream.spout_log import SpoutLog
@@ -117,6 +118,26 @@ def test_a_spouts_log_is_in_its_checkpoint_however_that_is_written(spark: SparkS
             ).wait()
         assert state_of(place) == words_of(10 * (n + 1))
         assert {each.name for each in folder.iterdir()} >= {"commits", "offsets", "spouts"}
+
+
+def test_bolts_get_the_values_that_a_spout_without_a_source_emitted(spark: SparkSession, tmp_path: Path) -> None:
+    found: list[Any] = []
+    topology = load_topology(str(ROOT / "tests" / "spark" / "stream" / "spouts.py") + ":echo")
+    with stream_topology(
+        topology,
+        {},
+        checkpoint=tmp_path / "c",
+        each_batch=lambda result, _: found.extend(map(list, result.rdd("echo").collect())),
+        trigger={"availableNow": True},
+    ) as query:
+        query.wait()
+    assert sorted(found, key=repr) == [
+        [0, "NoneType", None],
+        [1, "str", "text"],
+        [2, "dict", {"a": 1}],
+        [3, "float", 2.5],
+        [4, "bool", True],
+    ]
 
 
 def test_a_spout_goes_on_where_the_embedded_cluster_left_it_and_back(
