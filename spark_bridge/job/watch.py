@@ -91,6 +91,26 @@ def _done(sc: SparkContext, group: str) -> int:
     return total
 
 
+_STOPPED = (
+    "java.lang.InterruptedException",
+    "java.io.InterruptedIOException",
+    "java.nio.channels.ClosedByInterruptException",
+)
+
+
+def brief(error: Exception) -> SparkJobError:
+    """What Spark is told of the error that ended a batch.
+
+    Spark searches its text for a sign that the query was stopped, by a pattern that takes more of the stack the longer the text is,
+    until that overflows. So there is the sign alone, or else nothing of the stacks that Spark itself has given.
+    """
+    text = str(error)
+    for name in _STOPPED:
+        if name in text:
+            return SparkJobError(f"py4j.protocol.Py4JJavaError: An error occurred while calling a stopped job: {name}")
+    return readable(error) if isinstance(error, SPARK_ERRORS) else SparkJobError(f"{type(error).__name__}: {text}")
+
+
 _MARK = "spark_bridge.job.errors."
 
 

@@ -17,7 +17,7 @@ from spark_bridge.job.run import Run
 from spark_bridge.job.sources import check_sources
 from spark_bridge.job.states import NoStates, States, is_stateful
 from spark_bridge.job.transactions import Transactions
-from spark_bridge.job.watch import readable
+from spark_bridge.job.watch import brief, readable
 from spark_bridge.stream.checkpoint import check_same, local_folder, written_directly
 from spark_bridge.stream.frames import Frames
 from spark_bridge.stream.handover import Handover
@@ -139,9 +139,9 @@ class _Batches:
         try:
             with self._busy:
                 self._process(rows, batch)
-        except Exception as error:
-            self.error = error
-            raise
+        except Exception as error:  # noqa: BLE001  # told, and raised by wait()
+            self.error = error  # what Spark is told comes back as a text
+            raise brief(error) from None
 
     def close(self) -> None:
         """The query has ended."""

@@ -72,3 +72,13 @@ def test_a_driver_killed_at_random_moments(spark_programs: None, lines: Lines, d
     _, said = end(process, secs=300 + 10 * files)  # there may be nearly all of them left
     assert process.returncode == 0, said[-3000:]
     assert state_of(durable) == words_of(100 * files)
+
+
+def test_a_query_that_is_stopped_in_a_batch_ends_without_a_word(
+    spark_programs: None, lines: Lines, tmp_path: Path
+) -> None:
+    lines.put(["moon"])
+    process = driver("stopped_query", tmp_path, {})
+    found, said = end(process)
+    assert (process.returncode, found) == (0, "None\n"), said[-3000:]
+    assert "\tat " not in said  # no stack of Java's
