@@ -158,6 +158,8 @@ def _run(
         _check_output(output, overwrite or goes_on)
     try:
         from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
+        from spark_bridge.job.declared import as_declared
+        from spark_bridge.job.sources import check_sources
         from spark_bridge.job.watch import SPARK_ERRORS, readable
         from spark_bridge.session import SessionError, session
     except ModuleNotFoundError as error:
@@ -165,6 +167,7 @@ def _run(
             f"this needs the package {error.name}; install the extra: pip install 'storm-multilang[cli,spark]'",
             exits.UNAVAILABLE,
         ) from error
+    check_sources(as_declared(loaded), sources)  # Spark takes seconds to start
     kept = [(name, stream) if slash else name for name, slash, stream in (each.partition("/") for each in keep)]
     try:
         if stream:

@@ -15,14 +15,16 @@ TOPOLOGIES = Path(__file__).parent / "topologies.py"
 LIMIT = 120  # seconds: for a machine that is busy with other tests
 
 
-def multilang(*arguments: object, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
+def multilang(
+    *arguments: object, cwd: Path = ROOT, limit: float = LIMIT, **env: str
+) -> subprocess.CompletedProcess[str]:
     """The command's output and status, with its output going to pipes."""
     return subprocess.run(
         [COMMAND, *map(str, arguments)],
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=LIMIT,
+        timeout=limit,
         cwd=cwd,
         env={**os.environ, **env},
     )

@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import COMMAND, ROOT
+from tests.cli import command
 from tests.spark.stream.conftest import state_of
 
 SENTENCES = ["the cow jumped over the moon", "an apple a day", "the moon"] * 30
 COUNTS = Counter(word for sentence in SENTENCES for word in sentence.split())
 COMPONENTS = Path(__file__).with_name("topologies.py")
-
-
-LIMIT = 400  # seconds: each starts a JVM and Python workers, and the machine may be busy
-
-
-def multilang(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [COMMAND, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=LIMIT,
-        cwd=ROOT,
-    )
+# Each starts a JVM and Python workers, and the machine may be busy.
+multilang = partial(command.multilang, limit=400)
 
 
 @pytest.fixture
@@ -100,6 +88,12 @@ def test_mistakes_are_named(text: Path, arguments: list[str], said: str) -> None
     assert shown.returncode == 2, shown.stderr
     assert said in shown.stderr
     assert "Traceback" not in shown.stderr
+
+
+def test_sources_are_looked_at_before_spark_is(text: Path) -> None:
+    for source, status in ((f"sentence={text}", 2), (f"sentences={text}", 69)):
+        shown = multilang("spark", "examples/word_count.py", "--source", source, PATH="/nowhere", JAVA_HOME="")
+        assert shown.returncode == status, shown.stderr  # 69: there is no Java
 
 
 def test_it_streams_what_comes_into_a_folder_and_goes_on_where_it_was(tmp_path: Path) -> None:
