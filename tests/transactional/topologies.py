@@ -33,11 +33,12 @@ class Database:
 
     def __init__(self, conf):
         self.connection = sqlite3.connect(conf["test.database"], isolation_level=None, timeout=60)
-        self.connection.execute("PRAGMA journal_mode = WAL")
         self.connection.execute("PRAGMA synchronous = OFF")  # killed are processes, not the machine
         for statement in (
+            "BEGIN IMMEDIATE",  # which waits for others that begin at the same time
             "CREATE TABLE IF NOT EXISTS counts (key TEXT PRIMARY KEY, value INT, txid INT, previous INT)",
             "CREATE TABLE IF NOT EXISTS commits (task INT, txid INT, attempt TEXT)",
+            "COMMIT",
         ):
             self.connection.execute(statement)
 
