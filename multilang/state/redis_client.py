@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from sys import exc_info
 from time import monotonic
 
 from multilang.component.errors import ConfigError
@@ -25,26 +26,58 @@ def connect(settings: Mapping[str, Any], what: str, patience: float | None = Non
     ``what`` needs it, in the words of a message. Each command is repeated for ``patience`` seconds (PATIENCE_SECS unless
     given) while there is no answer. Nothing is sent before the first command.
     """
-    redis, common = _common(settings, what, patience)
-    return redis.Redis(
+    redis, common = _common(settings, what)
+    from redis.retry import Retry
+
+    secs = PATIENCE_SECS if patience is None else patience
+    client = redis.Redis(
         host=settings.get("host", "localhost"),
         port=settings.get("port", 6379),
         db=settings.get("database", 0),
+        retry=Retry(_Patience(secs), -1, supported_errors=_faults(redis)),
+        retry_on_error=list(_faults(redis)),  # redis-py 5 repeats a command on no other error
         **common,
     )
 
+    class PatientConnection(redis.Connection):  # type: ignore[name-defined,misc]
+        """A connection whose handshake is repeated, too: before 7.4, redis-py repeats no more than the socket's connect."""
+
+        def connect(self) -> None:
+            self.retry.call_with_retry(super().connect, lambda _: self.disconnect())
+
+    client.connection_pool.connection_class = PatientConnection
+    return client
+
 
 def connect_cluster(settings: Mapping[str, Any], what: str, patience: float | None = None) -> Any:
-    """The same for a cluster, by some of its ``nodes``, ``"host:port"`` each, of which one is asked at once."""
+    """The same for a cluster, by some of its ``nodes``, ``"host:port"`` each. One of them is asked at once.
+
+    redis-py's own retries for clusters end when none of the nodes is there, in every version, so a command as a whole is repeated.
+    """
     nodes = settings.get("nodes")
     if not isinstance(nodes, list) or not nodes:
         raise ConfigError(f'{CONFIG}: jedisClusterConfig has "nodes": ["host:port", ...], not {nodes!r}')
-    _, common = _common(settings, what, patience)
+    redis, common = _common(settings, what)
     from redis.cluster import ClusterNode, RedisCluster
+    from redis.retry import Retry
+
+    secs = PATIENCE_SECS if patience is None else patience
+    down = redis.exceptions.RedisClusterException, redis.exceptions.ClusterError
+    patient = Retry(_Patience(secs), -1, supported_errors=(*_faults(redis), *down))
+
+    class PatientCluster(RedisCluster):  # type: ignore[misc]
+        """A cluster's client that repeats a command while none of the nodes answers."""
+
+        def execute_command(self, *args: Any, **options: Any) -> Any:
+            once = super().execute_command
+            return patient.call_with_retry(lambda: once(*args, **options), lambda _: None)
 
     split = [_node(each).rpartition(":") for each in nodes]
     with explained(f"Redis cluster {', '.join(map(str, nodes))}", CONFIG):
-        return RedisCluster(startup_nodes=[ClusterNode(host, int(port)) for host, _, port in split], **common)
+        return patient.call_with_retry(
+            lambda: PatientCluster(startup_nodes=[ClusterNode(host, int(port)) for host, _, port in split], **common),
+            lambda _: None,
+        )
 
 
 def place(settings: Mapping[str, Any]) -> str:
@@ -76,7 +109,10 @@ class explained:  # noqa: N801  # read as a word
 
 
 class _Patience:
-    """How redis-py waits between two tries (its AbstractBackoff), for so many seconds in all, however long a try takes."""
+    """Pauses between two tries (redis-py's AbstractBackoff), for so many seconds in all, however long a try takes.
+
+    Of what redis-py calls a connection's errors, a password that is refused stays so: it is raised at once.
+    """
 
     def __init__(self, secs: float) -> None:
         self._secs = secs
@@ -88,31 +124,34 @@ class _Patience:
 
     def compute(self, failures: int) -> float:
         """Seconds until the next try; at the end the error that was caught is raised again."""
-        if monotonic() >= self._end:
+        if monotonic() >= self._end or type(exc_info()[1]).__name__ == "AuthenticationError":
             raise  # noqa: PLE0704  # called while it is handled
         return min(0.01 * 2.0 ** min(failures, 10), _LONGEST_PAUSE_SECS)
 
 
-def _common(settings: Mapping[str, Any], what: str, patience: float | None) -> tuple[Any, dict[str, Any]]:
+def _common(settings: Mapping[str, Any], what: str) -> tuple[Any, dict[str, Any]]:
     try:
         import redis
-        from redis.retry import Retry
     except ImportError as problem:
         raise StateError(
             f"{what} needs the package redis ({problem}): pip install 'storm-multilang[redis]'; for a cluster's "
             "workers put redis into the file that multilang submit --requirements names"
         ) from problem
-    faults = (redis.exceptions.BusyLoadingError, redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
     timeout = (settings.get("timeout") or 2000) / 1000
-    secs = PATIENCE_SECS if patience is None else patience
     return redis, {
-        # Every command of ours may be repeated: what a retry finds done already, it does again.
-        "retry": Retry(_Patience(secs), int(secs / _LONGEST_PAUSE_SECS), supported_errors=faults),
         "socket_keepalive": True,
         "password": settings.get("password") or os.environ.get(PASSWORD),
         "socket_timeout": timeout,
         "socket_connect_timeout": timeout,
     }
+
+
+def _faults(redis: Any) -> tuple[type[Exception], ...]:
+    """What is tried again: every command of ours may be repeated, for what a retry finds done already, it does again.
+
+    A refused connection is an OSError here: redis-py makes its own ConnectionError of it when its tries are over.
+    """
+    return (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError)
 
 
 def _node(node: Any) -> str:
