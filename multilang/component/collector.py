@@ -117,6 +117,9 @@ class BoltCollector(Collector):
 class SpoutCollector(Collector):
     """A spout's collector (Storm's SpoutOutputCollector)."""
 
+    settles_in_rounds = False
+    """Whether the spout hears of what it emitted only when it has emitted a whole round, as in a Spark job."""
+
     @abstractmethod
     def emit(
         self,

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
 
 
+MAX_SPOUT_PENDING = "topology.max.spout.pending"
+
+
 class _Sent:
     """One tuple under way: what to emit again, and how often it failed."""
 
@@ -34,8 +37,15 @@ class ReliableSpout(Spout):
 
     A failed tuple is replayed after ``replay_delay_secs``, twice as long each further time up to
     ``max_replay_delay_secs``, at most ``max_replays`` times (None: without limit); then ``gave_up`` is told, which
-    reports it. Memory is bounded by ``topology.max.spout.pending``. What is under way when the process dies is the
-    source's to give again.
+    reports it.
+
+    While ``topology.max.spout.pending`` tuples of a task are under way, those that wait for their replay included,
+    ``next_tuple`` is not called; so memory is bounded, by that and by what one call of ``next_tuple`` emits. (Not in a
+    Spark job, whose rounds are the bound.)
+
+    All of this is in the process's memory: what is under way when it dies is the source's to give again. A queue does
+    that by itself; a source that is read by position does it from where it was acked up to (``watermark`` of
+    PartitionSpout in spark_bridge) or, under exact alignment, committed (``position`` of ReplayableSpout).
     """
 
     max_replays: int | None = 10
@@ -45,6 +55,7 @@ class ReliableSpout(Spout):
     _sent: dict[Any, _Sent]
     _due: dict[Any, float]  # message id -> when to emit it again (monotonic seconds), in the order of the failures
     _serial: int
+    _most: float  # under way, before next_tuple is called no more
 
     def acked(self, tup_id: Any) -> None:
         """The tuple of ``tup_id`` was fully processed, at its first attempt or a later one."""
@@ -116,13 +127,13 @@ class ReliableSpout(Spout):
     def replay(self) -> bool:
         due = self._due
         if not due:
-            return False
+            return len(self._sent) >= self._most
         now = self.clock()
         key = next(iter(due))
         if due[key] > now:  # the oldest failure need not be the first due
             key = min(due, key=due.__getitem__)
             if due[key] > now:
-                return False
+                return len(self._sent) >= self._most  # Storm does not count those that failed and wait here
         del due[key]
         sent = self._sent[key]
         self._collector.emit(sent.values, key, sent.stream, sent.task)
@@ -143,6 +154,7 @@ class ReliableSpout(Spout):
         self._sent = {}
         self._due = {}
         self._serial = 0
+        self._most = float("inf") if collector.settles_in_rounds else conf.get(MAX_SPOUT_PENDING) or float("inf")
         for name in ("replay_delay_secs", "max_replay_delay_secs"):
             if not getattr(self, name) >= 0:
                 raise ConfigError(f"{type(self).__name__}.{name} is {getattr(self, name)!r}; use seconds from 0")

@@ -74,7 +74,7 @@ class Spout(Component):
         self._collector.emit_many(rows, tup_ids, stream)
 
     def replay(self) -> bool:
-        """Emit what is due again; False when nothing is. Asked before each ``next_tuple``."""
+        """Emit what is due again. Asked before each ``next_tuple``, which is called only when this returns False."""
         return False
 
     def _attach(self, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]

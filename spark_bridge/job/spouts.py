@@ -46,6 +46,8 @@ def check_bound(spec: ComponentSpec, limit: int | None) -> None:
 class RoundCollector(SpoutCollector):
     """What stands behind a spout in the driver: keeps what is emitted for the round."""
 
+    settles_in_rounds = True
+
     def __init__(self, plan: TaskPlan, links: Links) -> None:
         self._plan = plan
         self._links = links

@@ -401,6 +401,31 @@ def test_what_waits_for_its_replay_is_still_to_come(start: Starter) -> None:
     assert [sync.exhausted for sync in child.all(Sync)] == [True, None, False, None, True]
 
 
+def test_no_more_is_under_way_than_the_limit_those_included_that_wait_for_their_replay(start: Starter) -> None:
+    child = start("""
+        class Part(ReliableSpout):
+            output_fields = ["value"]
+            replay_delay_secs = 1
+            now = 0.0
+            n = 0
+            def clock(self):
+                return self.now
+            def next_tuple(self):
+                self.n += 1
+                self.emit([self.n], tup_id=self.n)
+            def deactivate(self):
+                self.now += 1
+        """, {"topology.max.spout.pending": 2}, spout=True).started()  # fmt: skip
+    assert [e.id for e in emits(child) + emits(child) + emits(child)] == [1, 2]
+    child.ask("fail", 1)
+    child.ask("fail", 2)
+    assert emits(child) == []
+    child.ask("deactivate")
+    assert [e.id for e in emits(child) + emits(child) + emits(child)] == [1, 2]
+    child.ask("ack", 1)
+    assert [e.id for e in emits(child) + emits(child)] == [3]
+
+
 @pytest.mark.parametrize("name", ["replay_delay_secs", "max_replay_delay_secs"])
 def test_a_negative_delay_is_refused_at_the_start(start: Starter, name: str) -> None:
     child = start(f"""

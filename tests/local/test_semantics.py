@@ -174,6 +174,13 @@ def test_max_spout_pending_bounds_what_is_under_way(mode):
         assert run.counters["numbers"].emitted == 4
 
 
+def test_failed_tuples_that_wait_for_their_replay_are_under_way(run_topology, mode):
+    conf = {"topology.max.spout.pending": 7, "test.numbers": 40}
+    run = run_topology(topologies.patient, mode, capture=["patient"], conf=conf)
+    assert run.counters["patient"].acked == 40
+    assert max(under_way for _, under_way in values(run, "patient")) == 7
+
+
 def test_ticks_come_and_what_waits_for_them_is_waited_for(run_topology, mode):
     run = run_topology(topologies.batches, mode, capture=["batches"], conf={"test.numbers": 25})
     assert sum(size for (size,) in values(run, "batches")) == 25

@@ -53,6 +53,18 @@ class Numbers(ReliableSpout):
         return self.n >= self.total
 
 
+class Patient(Numbers):
+    """Replays after a while, and says with each number how many were under way when it was emitted."""
+
+    output_fields = ["n", "under way"]
+    replay_delay_secs = 0.05
+
+    def next_tuple(self):
+        if self.n < self.total:
+            self.n += 1
+            self.emit([self.n - 1, self.under_way + 1], tup_id=self.n - 1)
+
+
 class Unreliable(Spout):
     """Numbers without message ids, and no word on when they end."""
 
@@ -318,6 +330,7 @@ def _misbehaving():
 word_count = _word_count()
 passing = _chain("passing", Numbers, Pass)
 fails_twice = _chain("fails-twice", Numbers, FailsTwice)
+patient = _chain("patient", Patient, FailsTwice)
 forgets_once = _chain("forgets-once", Numbers, ForgetsOnce)
 dies_once = _chain("dies-once", Numbers, DiesOn)
 pairs = _chain("pairs", Numbers, Pairs)
