@@ -11,7 +11,8 @@ Different from Storm's, where that loses a request or leaves it to a timeout:
 - tuples may be acked late, and in any order: an ack may finish an id;
 - a failed id stays known as failed, so that whatever comes of it later is failed at once, not held until it times out;
 - more reports or tuples than there can be fail the id, instead of never finishing it;
-- what is held when an id expires is failed;
+- what is held when an id expires is failed; an id lives at least the message timeout, and for ever where
+  ``topology.enable.message.timeouts`` is false;
 - no emit waits for its task ids. They are counted as they arrive, and the reports wait for the last of them.
 """
 
@@ -25,6 +26,7 @@ from multilang.component.report import report_exception
 from multilang.component.runner import start_bolt
 from multilang.component.wrapper import Wrapper, innermost
 from multilang.coordination.counting import Counting
+from multilang.coordination.expiry import TICK_SECS, TICKS, Age
 from multilang.coordination.names import ALL, COORD, COORD_STREAM, SINGLE
 from multilang.coordination.tracking import Tracked, Tracking
 from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
@@ -38,11 +40,6 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
     from multilang.component.wrapper import Execute
     from multilang.protocol.messages import Tuple
-
-TICKS = "topology.tick.tuple.freq.secs"
-TIMEOUT = "topology.message.timeout.secs"
-_TIMEOUT_SECS = 30  # Storm's default
-TICK_SECS = 15  # by these ticks ids expire
 
 
 class CoordinatedBolt(Wrapper):
@@ -91,7 +88,7 @@ class CoordinatedBolt(Wrapper):
         self._due_reports = sum(1 if n == SINGLE else len(context.tasks(source)) for source, n in self.sources.items())
         self._emit, self._ack, self._fail = collector.emit, collector.ack, collector.fail
         self._received = collector.received
-        self._ticks_left = self._ticks = _ticks_per_rotation(conf)
+        self._age = Age(conf)
         Counting(collector, self.tracked, self._lock, context, self.untracked).install()
         collector.ack = self._acker()  # type: ignore[assignment,method-assign]
         collector.fail = self._failed  # type: ignore[method-assign]
@@ -157,7 +154,7 @@ class CoordinatedBolt(Wrapper):
             if info is None:
                 if self.as_id is not None:
                     id = self.as_id(id)
-                info = Tracking(id, self.id_stream is None, self.tracked.generation, self._report, self._lock)
+                info = Tracking(id, self.id_stream is None, self._age.now, self._report, self._lock)
                 self.tracked[id] = info
             return info
 
@@ -310,15 +307,6 @@ class CoordinatedBolt(Wrapper):
             self._timeout_id(info.id)
 
     def _tick(self) -> None:
-        self._ticks_left -= 1
-        if not self._ticks_left:
-            self._ticks_left = self._ticks
-            with self._lock:
-                for info in self.tracked.rotate():
-                    self._give_up(info)
-
-
-def _ticks_per_rotation(conf: Mapping[str, Any]) -> int:
-    """Ticks in half a message timeout, as far as that can be had."""
-    timeout = conf.get(TIMEOUT) or _TIMEOUT_SECS
-    return max(1, round(timeout / 2 / (conf.get(TICKS) or TICK_SECS)))
+        with self._lock:
+            for info in self.tracked.let_go(self._age.tick()):
+                self._give_up(info)

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from multilang.protocol.messages import Tuple
 
-_LIFE = 3  # generations, see Tracked
-
 
 class Tracking:
     """One id.
@@ -18,18 +16,19 @@ class Tracking:
     ``reports``: upstream tasks that have said how many tuples they sent here, ``expected`` all in all; ``received``: tuples
     that the delegate acked; ``identified``: the id tuple came, or none is needed; ``counts``: tuples emitted, by task;
     ``asked``: emits whose task ids are still to come; ``held``: tuples to be acked when the id is finished;
-    ``finishing``: the delegate has finished, the counts may wait for task ids; ``failed``: so is whatever comes yet.
+    ``finishing``: the delegate has finished, the counts may wait for task ids; ``failed``: so is whatever comes yet;
+    ``came``: at which tick.
     """
 
     __slots__ = (
         "_last_answer",
         "_lock",
         "asked",
+        "came",
         "counts",
         "expected",
         "failed",
         "finishing",
-        "generation",
         "held",
         "id",
         "identified",
@@ -38,11 +37,11 @@ class Tracking:
     )
 
     def __init__(
-        self, id: Hashable, identified: bool, generation: int, last_answer: Callable[[Tracking], None], lock: Any
+        self, id: Hashable, identified: bool, came: int, last_answer: Callable[[Tracking], None], lock: Any
     ) -> None:
         self.id = id
         self.identified = identified
-        self.generation = generation
+        self.came = came
         self.reports = self.expected = self.received = self.asked = 0
         self.failed = self.finishing = False
         self.counts: dict[int, int] = {}
@@ -68,20 +67,13 @@ class Tracking:
 
 
 class Tracked(dict):  # type: ignore[type-arg]
-    """The ids of a task. One that is never finished is let go in the third rotation after it came (Storm's TimeoutItems).
+    """The ids of a task, in the order in which they came."""
 
-    Rotated twice per message timeout T, an id lives between T and 1.5 T.
-    """
-
-    generation = 0
-
-    def rotate(self) -> Iterator[Tracking]:
-        """Begin a generation; the ids whose time is over, taken out."""
-        self.generation += 1
-        oldest = self.generation - _LIFE
+    def let_go(self, before: float) -> Iterator[Tracking]:
+        """The ids that came before that tick, taken out."""
         while self:
             id, info = next(iter(self.items()))  # the oldest first, as dicts keep them
-            if info.generation > oldest:
+            if info.came >= before:
                 return
             del self[id]
             yield info

@@ -6,8 +6,8 @@ import sys
 
 from multilang.component.bolt import Bolt
 from multilang.coordination import ALL, COORD_STREAM, SINGLE, BatchBolt, CoordinatedBolt
-from multilang.coordination.coordinated import TICKS
 from multilang.coordination.delegate import delegate_of
+from multilang.coordination.expiry import TICKS
 from multilang.drpc.join import JoinResult
 from multilang.drpc.prepare import ID_STREAM, RETURN_STREAM, PrepareRequest
 from multilang.drpc.returns import ReturnResults

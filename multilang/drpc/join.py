@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.bolt import Bolt
+from multilang.coordination.expiry import TICK_SECS, TICKS, Age
 from multilang.protocol.codec import dumps
 
 TYPE_CHECKING = False
@@ -12,27 +13,22 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
     from multilang.protocol.messages import Tuple
 
-_BUCKETS = 3
-TICKS = "topology.tick.tuple.freq.secs"
-TIMEOUT = "topology.message.timeout.secs"
-
 
 class JoinResult(Bolt):
     """``source``: the component whose tuples are (request, return-info); those of others are (request, result).
 
-    Unlike Storm's, a half that waits for longer than the message timeout is failed and let go.
+    Unlike Storm's, a half that waits for longer than the message timeout is failed and let go (see ``Age``).
     """
 
     output_fields = ["result", "return-info"]
-    component_conf = {TICKS: 15}
+    component_conf = {TICKS: TICK_SECS}
 
     def __init__(self, source: str) -> None:
         self.source = source
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        self._halves: list[dict[Any, Tuple]] = [{} for _ in range(_BUCKETS)]  # (is it the place, request), newest first
-        self._ticks = 0
-        self._per_bucket = max(1, round((conf.get(TIMEOUT) or 30) / 2 / (conf.get(TICKS) or 15)))
+        self._halves: dict[Any, tuple[Tuple, int]] = {}  # (is it the place, request) -> the half, at which tick it came
+        self._age = Age(conf)
 
     def process(self, tup: Tuple) -> None:
         is_place = tup.component == self.source
@@ -42,7 +38,7 @@ class JoinResult(Bolt):
             earlier = self._take((is_place, request))
             if earlier is not None:
                 self.ack(earlier)  # "later duplicates overwrite"
-            self._halves[0][is_place, request] = tup
+            self._halves[is_place, request] = tup, self._age.now
             return
         result, place = (other, tup) if is_place else (tup, other)
         self.emit([as_text(result.values[1]), place.values[1]], anchors=[result, place])
@@ -50,17 +46,18 @@ class JoinResult(Bolt):
         self.ack(place)
 
     def process_tick(self, tup: Tuple) -> None:
-        self._ticks += 1
-        if self._ticks % self._per_bucket == 0:
-            for half in self._halves.pop().values():
-                self.fail(half)
-            self._halves.insert(0, {})
+        before = self._age.tick()
+        halves = self._halves
+        while halves:
+            key, (half, came) = next(iter(halves.items()))  # the oldest first
+            if came >= before:
+                return
+            del halves[key]
+            self.fail(half)
 
     def _take(self, key: tuple[bool, Any]) -> Tuple | None:
-        for halves in self._halves:
-            if key in halves:
-                return halves.pop(key)
-        return None
+        half, _ = self._halves.pop(key, (None, 0))
+        return half
 
 
 def as_text(value: Any) -> str:

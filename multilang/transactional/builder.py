@@ -6,8 +6,8 @@ import sys
 
 from multilang.component.bolt import BasicBolt
 from multilang.coordination import ALL, COORD_STREAM, BatchBolt
-from multilang.coordination.coordinated import TICK_SECS, TICKS
 from multilang.coordination.delegate import delegate_of
+from multilang.coordination.expiry import TICK_SECS, TICKS
 from multilang.topology import TopologyBuilder, TopologyError
 from multilang.topology.builder import BoltDeclarer
 from multilang.transactional.api import AnySpout
