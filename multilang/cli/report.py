@@ -35,6 +35,12 @@ class Outcome:
     top: Top | None = None
     rows: list[tuple[Any, Any]] = field(default_factory=list)
     problem: str | None = None
+    waiting_for: list[str] = field(default_factory=list)
+    """What was still to come when it was cut short."""
+
+    def waited(self) -> str:
+        """The same, to be put behind a sentence."""
+        return ":" + "".join(f"\n  - {line}" for line in self.waiting_for) if self.waiting_for else ""
 
     def sum(self, name: str, kind: str | None = "spout") -> int:
         """A figure of all spouts, or of all components."""
@@ -70,6 +76,8 @@ def write_json(outcome: Outcome) -> None:
         document["top"] = [dict(zip(names, row, strict=True)) for row in outcome.rows]
     if outcome.problem is not None:
         document["problem"] = outcome.problem
+    if outcome.waiting_for:
+        document["waiting_for"] = outcome.waiting_for
     print(json.dumps(document, ensure_ascii=False, indent=2))
 
 
@@ -104,6 +112,6 @@ def summary(outcome: Outcome) -> Iterable[str]:
     if outcome.problem is not None:
         yield outcome.problem
     elif outcome.end in ("interrupted", "terminated"):
-        yield f"{outcome.end} before everything was processed"
+        yield f"{outcome.end} before everything was processed{outcome.waited()}"
     if outcome.seed is not None:
         yield f"the same run again: --mode {outcome.mode} --seed {outcome.seed}{' --faults' if outcome.faults else ''}"

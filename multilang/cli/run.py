@@ -144,7 +144,8 @@ class _Run:
                 problem = str(error)
             took = (run.clock.now() - run.started) if run is not None else time.monotonic() - start
             counters = run.counters if run is not None else {}
-            waiting_for = listed(run.waiting_for) if run is not None and end == "time" else []
+            cut = end in ("interrupted", "terminated") or (drained and end == "time")
+            waiting_for = listed(run.waiting_for) if run is not None and cut else []
             seed = cluster.seed if cluster.mode == "simulated" else None
         outcome = Outcome(
             self._topology.name,
@@ -158,12 +159,12 @@ class _Run:
             0,
             top,
             problem=problem,
+            waiting_for=waiting_for,
         )
         outcome.lost = sum(each.lost for each in counters.values())
         too_late = drained and end == "time"
         if too_late:
-            lines = "".join(f"\n  - {line}" for line in waiting_for)
-            outcome.problem = f"not everything was processed in {seconds:g} s{':' if lines else ''}{lines}"
+            outcome.problem = f"not everything was processed in {seconds:g} s{outcome.waited()}"
         if status == exits.OK and (outcome.lost or too_late):
             outcome.status = exits.FAILED_TUPLES
         return outcome

@@ -134,11 +134,9 @@ class Progress:
             self._live = None
 
     def update(self, counters: Mapping[str, Counters], note: str = "") -> None:
-        """Show the counters as they are now, and ``note`` while nothing moves."""
+        """Show the counters as they are now, and ``note`` (what the run waits for)."""
         rates = self._rates.look(counters)
         elapsed = time.monotonic() - self._start
-        if any(rates.values()):
-            note = ""  # it moves: what it waits for is of interest when it does not
         if self._live is not None:
             self._live.update(self._drawn(counters, rates, elapsed, note), refresh=True)
         elif not self._quiet and time.monotonic() - self._last_line >= PLAIN_EVERY:

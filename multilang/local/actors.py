@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
 from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError
@@ -14,12 +15,12 @@ from multilang.local.counters import SAMPLE_EVERY
 from multilang.local.errors import LocalClusterError, TaskStartError
 from multilang.local.pending import RotatingMap
 from multilang.local.topology import LocalTopology, TaskInfo
-from multilang.local.tuples import LocalTuple, Origin
+from multilang.local.tuples import IDLE, LocalTuple, Origin
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from multilang.topology.shell import ShellComponent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from random import Random
     from typing import Any
 
@@ -36,9 +37,23 @@ IDLE_ROUNDS = 5  # empty nexts in a row, until a spout that can't tell counts as
 
 
 class BoltActor:
-    """A bolt's task. ``execute`` runs one tuple; ``countdown`` counts down to the next one that is timed."""
+    """A bolt's task. ``execute`` runs one tuple; ``countdown`` counts down to the next one that is timed.
 
-    __slots__ = ("collector", "component", "countdown", "execute", "plan", "rounds", "stats")
+    ``works_before``: how many tuples that are not IDLE it had got by each of the last message timeouts.
+    """
+
+    __slots__ = (
+        "collector",
+        "component",
+        "countdown",
+        "execute",
+        "idle_executed",
+        "plan",
+        "rounds",
+        "seen",
+        "stats",
+        "works_before",
+    )
 
     def __init__(self, plan: TaskPlan, stats: TaskStats) -> None:
         self.plan = plan
@@ -47,11 +62,44 @@ class BoltActor:
         self.execute: Callable[[Any], object]
         self.countdown = SAMPLE_EVERY
         self.rounds = 0
+        self.seen = 0  # tuples, when the last IDLE one was done
+        self.idle_executed = 0
+        self.works_before: deque[int] = deque(maxlen=3)
+
+    @property
+    def executed(self) -> int:
+        """How many tuples it got."""
+        return self.rounds * SAMPLE_EVERY + SAMPLE_EVERY - self.countdown
 
     def settle(self) -> None:
         """Bring the counts up to date."""
-        stats = self.stats
-        stats.executed = stats.received = self.rounds * SAMPLE_EVERY + SAMPLE_EVERY - self.countdown
+        self.stats.executed = self.stats.received = self.executed
+
+    # ---- what nobody waits for, see IDLE ----
+
+    @property
+    def held(self) -> int:
+        """Tuples to wait for that it neither acked nor failed; one that it forgot counts for two or three timeouts."""
+        self.settle()
+        held = self.stats.unfinished - self.stats.idle
+        if held and len(self.works_before) == self.works_before.maxlen:
+            return min(held, self.executed - self.idle_executed - self.works_before[0])
+        return held
+
+    def rotate(self) -> None:
+        """``topology.message.timeout.secs`` have passed."""
+        self.works_before.append(self.executed - self.idle_executed)
+
+    def takes_idle(self) -> bool:
+        """Whether what comes of the IDLE tuple that it gets next is of other tuples' making, too."""
+        works = self.executed != self.seen or bool(self.held)
+        self.idle_executed += 1
+        self.stats.idle += 1
+        return works
+
+    def took_idle(self) -> None:
+        """The IDLE tuple is done."""
+        self.seen = self.executed
 
 
 class SpoutActor:
@@ -74,6 +122,18 @@ class SpoutActor:
         """Whether it has nothing more, as far as one can know."""
         said = self.runner.exhausted()
         return self.idle >= IDLE_ROUNDS if said is None else said
+
+
+def is_idle(tup: LocalTuple) -> bool:
+    """Whether it came of ticks alone."""
+    return not tup.root and tup.edge == IDLE
+
+
+def make_idle(items: Iterable[tuple[Any, Any]]) -> None:
+    """What was said, to whom: of ticks alone, as far as it is anchored to no spout's tuple."""
+    for _, content in items:
+        if isinstance(content, LocalTuple) and not content.root:
+            content.edge = IDLE
 
 
 class Later:
@@ -178,6 +238,7 @@ class ActorTopology(LocalTopology):
         if isinstance(actor, BoltActor):
             actor.settle()
             actor.stats.lost += actor.stats.unfinished
+            actor.stats.idle = 0
         self.start(actor)
 
     def close(self) -> None:
@@ -197,7 +258,7 @@ class ActorTopology(LocalTopology):
 
     def tick_tuple(self, actor: BoltActor) -> LocalTuple:
         """The tuple that a tick is."""
-        return LocalTuple([actor.plan.settings.tick_secs], TICK_STREAM, self._system)
+        return LocalTuple([actor.plan.settings.tick_secs], TICK_STREAM, self._system, 0, IDLE)
 
     def settled(self, actor: SpoutActor, entry: tuple[Any, float], ok: bool) -> None:
         """Tell a spout that a tuple of its was fully processed, or failed."""
@@ -258,9 +319,8 @@ class ActorTopology(LocalTopology):
 
     def _held_for_ticks(self) -> list[str]:
         """Bolts that may do something yet, at their next tick, with tuples that they keep."""
-        lines = []
-        for bolt in self.bolts.values():
-            bolt.settle()
-            if bolt.plan.settings.tick_secs and bolt.stats.unfinished:
-                lines.append(f"{bolt.plan}: {bolt.stats.unfinished} tuples neither acked nor failed")
-        return lines
+        return [
+            f"{bolt.plan}: {held} tuples neither acked nor failed"
+            for bolt in self.bolts.values()
+            if bolt.plan.settings.tick_secs and (held := bolt.held)
+        ]

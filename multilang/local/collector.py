@@ -315,6 +315,8 @@ def _bolt_ack(emitter: Emitter) -> Callable[[Tuple | str], None]:
                 value = entry[0] = entry[0] ^ tup.edge
                 if not value:
                     acker.settle(root, entry)
+        elif tup.edge:
+            stats.idle -= 1
         if named:
             named.pop(tup.id, None)
 
@@ -335,6 +337,8 @@ def _bolt_fail(emitter: Emitter) -> Callable[[Tuple | str], None]:
         if root:
             for each in root if isinstance(root, dict) else (root,):
                 fail_root(each)
+        elif tup.edge:
+            stats.idle -= 1
         if named:
             named.pop(tup.id, None)
 

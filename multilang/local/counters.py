@@ -107,6 +107,7 @@ class TaskStats:
         "execute",
         "executed",
         "failed",
+        "idle",
         "lost",
         "lost_ids",
         "pending",
@@ -123,6 +124,7 @@ class TaskStats:
         self.executed = 0
         self.acked = 0
         self.failed = 0
+        self.idle = 0  # of a bolt's tuples without ack or fail: ticks, and what came of ticks alone (IDLE)
         self.lost = 0  # died with the task: neither acked nor failed by it, and never will be
         self.pending = 0
         self.lost_ids = Lost()  # of a spout

@@ -16,8 +16,13 @@ class Anchor(Protocol):
     edge: int
 
 
-def edges(anchors: Sequence[Anchor], getrandbits: Callable[[int], int]) -> Callable[[], tuple[Any, int]]:
-    """For one target after the other: an edge from each anchor, xored into it, and the roots that come of them."""
+def edges(
+    anchors: Sequence[Anchor], getrandbits: Callable[[int], int], rootless: int = 0
+) -> Callable[[], tuple[Any, int]]:
+    """For one target after the other: an edge from each anchor, xored into it, and the roots that come of them.
+
+    ``rootless``: the edge where no anchor has a root.
+    """
 
     def roots() -> tuple[Any, int]:
         new: dict[int, int] = {}
@@ -30,6 +35,6 @@ def edges(anchors: Sequence[Anchor], getrandbits: Callable[[int], int]) -> Calla
                     new[each] = new.get(each, 0) ^ edge
         if len(new) > 1:
             return new, 0
-        return next(iter(new.items()), (0, 0))
+        return next(iter(new.items()), (0, rootless))
 
     return roots

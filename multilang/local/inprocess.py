@@ -12,13 +12,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from multilang.local.acker import Acker
-from multilang.local.actors import ActorTopology, BoltActor, Later
+from multilang.local.actors import ActorTopology, BoltActor, Later, is_idle, make_idle
 from multilang.local.clock import Timers
 from multilang.local.counters import SAMPLE_EVERY
-from multilang.local.errors import LocalClusterError, NotDrainedError
+from multilang.local.errors import LocalClusterError
 from multilang.local.links import Links
 from multilang.local.plan import cyclic_components
-from multilang.local.topology import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -43,7 +42,7 @@ class InProcessTopology(ActorTopology):
         super().__init__(plan, clock, capture, rng, fail_fast)
         self._timers = Timers(clock)
         self._run = _depth_first(self.out, self._bolt_died)
-        self._cycle = _Cycle(self._run)
+        self._cycle = _Cycle(self._run_one)
         cyclic = cyclic_components(plan.topology.components.values())
         for actor in self.bolts.values():
             if actor.plan.component in cyclic:
@@ -99,8 +98,7 @@ class InProcessTopology(ActorTopology):
         else:
             raise ValueError(f'wait(until={until!r}): use "drained" or a function of the topology')
         if not met:
-            what = "is not drained" if until == "drained" else "did not come to what was waited for"
-            raise NotDrainedError(f"topology {self.name!r} {what} after {timeout} s:", listed(self.waiting_for))
+            raise self._not_met(until, f"{timeout} s", self.waiting_for)
 
     def run_for(self, secs: float) -> None:
         self._loop(None, False, secs)
@@ -149,7 +147,7 @@ class InProcessTopology(ActorTopology):
                 timers.run_due(instant)
                 self._drain()
             if instant >= end:
-                return False
+                return drained and not self.waiting_for
             if not (self.active and self._ask(spouts)):
                 if drained and not self.waiting_for and self.failure is None:
                     return True
@@ -229,6 +227,8 @@ class InProcessTopology(ActorTopology):
                 self._timers.every(spout.plan.settings.message_timeout_secs, _bound(self._expire, spout))
         for bolt in self.bolts.values():
             if bolt.plan.settings.tick_secs:
+                if settings.message_timeouts:
+                    self._timers.every(settings.message_timeout_secs, bolt.rotate)
                 self._timers.every(bolt.plan.settings.tick_secs, _bound(self._tick, bolt))
 
     def _expire(self, spout: SpoutActor) -> None:
@@ -237,8 +237,37 @@ class InProcessTopology(ActorTopology):
         self._drain()
 
     def _tick(self, bolt: BoltActor) -> None:
-        self.out.append((self.receivers[bolt.plan.id], self.tick_tuple(bolt)))
+        self._run_idle(((self.receivers[bolt.plan.id], self.tick_tuple(bolt)),))
         self._drain()
+
+    def _run_one(self, actor: BoltActor, tup: LocalTuple) -> None:
+        (self._run_idle if is_idle(tup) else self._run)(((actor, tup),))
+
+    def _run_idle(self, items: Iterable[tuple[Any, Any]]) -> None:
+        """Make deliveries of IDLE tuples: what they lead to is IDLE, too, unless it has other tuples behind it."""
+        out = self.out
+        for actor, tup in items:
+            if type(actor) is not BoltActor:
+                self._run(((actor, tup),))
+                continue
+            works = actor.takes_idle()
+            actor.countdown -= 1
+            if not actor.countdown:
+                actor.countdown = SAMPLE_EVERY
+                actor.rounds += 1
+            try:
+                actor.execute(tup)
+            except Exception as error:  # noqa: BLE001  # user code
+                self._bolt_died(actor, error, tup)
+            actor.took_idle()
+            if out:
+                mine = out[:]
+                out.clear()
+                if works:
+                    self._run(mine)
+                else:
+                    make_idle(mine)
+                    self._run_idle(mine)
 
 
 def _depth_first(
@@ -278,7 +307,7 @@ class _Cycle:
 
     __slots__ = ("_running", "queue", "run")
 
-    def __init__(self, run: Callable[[Iterable[tuple[Any, Any]]], None]) -> None:
+    def __init__(self, run: Callable[[BoltActor, LocalTuple], None]) -> None:
         self.run = run
         self.queue: deque[tuple[BoltActor, LocalTuple]] = deque()
         self._running = False
@@ -290,7 +319,7 @@ class _Cycle:
         self._running = True
         try:
             while self.queue:
-                self.run((self.queue.popleft(),))
+                self.run(*self.queue.popleft())
         finally:
             self._running = False
 

@@ -12,13 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from multilang.local.acker import Acker
-from multilang.local.actors import ActorTopology, BoltActor, Later, SpoutActor
+from multilang.local.actors import ActorTopology, BoltActor, Later, SpoutActor, is_idle, make_idle
 from multilang.local.clock import VirtualClock
 from multilang.local.counters import SAMPLE_EVERY
-from multilang.local.errors import LocalClusterError, NotDrainedError
+from multilang.local.errors import LocalClusterError
 from multilang.local.faults import NO_FAULTS
 from multilang.local.links import Links
-from multilang.local.topology import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,11 +144,7 @@ class SimulatedTopology(ActorTopology):
         else:
             raise ValueError(f'wait(until={until!r}): use "drained" or a function of the topology')
         if not met:
-            what = "is not drained" if until == "drained" else "did not come to what was waited for"
-            raise NotDrainedError(
-                f"topology {self.name!r} (seed {self.seed}) {what} after {secs:.0f} virtual seconds:",
-                listed(self.waiting_for),
-            )
+            raise self._not_met(until, f"{secs:.0f} virtual seconds", self.waiting_for, f" (seed {self.seed})")
 
     def run_for(self, secs: float) -> None:
         self._loop(lambda: False, secs)
@@ -219,8 +214,11 @@ class SimulatedTopology(ActorTopology):
 
     # ---- messages ----
 
-    def _message(self, source: int, target: int, call: Callable[[], None]) -> None:
-        """Let ``call`` happen after a random time, and after all that went from ``source`` to ``target`` before."""
+    def _message(self, source: int, target: int, call: Callable[[], None], idle: bool = False) -> None:
+        """Let ``call`` happen after a random time, and after all that went from ``source`` to ``target`` before.
+
+        ``idle``: it brings a tuple that nobody waits for.
+        """
         trip = self._order.random() * _TRIP_SECS
         if self._happens(self.faults.late):
             longest = self.faults.late_secs
@@ -228,6 +226,9 @@ class SimulatedTopology(ActorTopology):
             self._note("late message to", target, f"from task {source}, {trip:.3f} s")
         due = max(self.virtual.now() + trip, self._last_due.get((source, target), 0.0))
         self._last_due[source, target] = due
+        if idle:
+            self._at(due, call)
+            return
         self._under_way += 1
 
         def arrive() -> None:
@@ -251,7 +252,7 @@ class SimulatedTopology(ActorTopology):
                     continue  # it died of those before: whoever waits for these is no more
                 self._work(self._actor(source), partial(receiver.execute, content), "task ids for", content)
             else:
-                self._message(source, receiver, self._delivery(self.bolts[receiver], content))
+                self._message(source, receiver, self._delivery(self.bolts[receiver], content), is_idle(content))
 
     def _delivery(self, bolt: BoltActor, tup: LocalTuple) -> Callable[[], None]:
         def deliver() -> None:
@@ -263,11 +264,23 @@ class SimulatedTopology(ActorTopology):
         return deliver
 
     def _process(self, bolt: BoltActor, tup: LocalTuple) -> None:
+        call: Callable[[], object] = partial(bolt.execute, tup)
+        if is_idle(tup):
+            call = partial(self._take_idle, bolt, tup, bolt.takes_idle())
         bolt.countdown -= 1
         if not bolt.countdown:
             bolt.countdown = SAMPLE_EVERY
             bolt.rounds += 1
-        self._work(bolt, lambda: bolt.execute(tup), "process", tup)
+        self._work(bolt, call, "process", tup)
+        if is_idle(tup):
+            bolt.took_idle()
+
+    def _take_idle(self, bolt: BoltActor, tup: LocalTuple, works: bool) -> None:
+        try:
+            bolt.execute(tup)
+        finally:
+            if not works:
+                make_idle(self.out)
 
     def _acker_call(self, acker: _AckerTask, content: tuple[Any, ...]) -> Callable[[], None]:
         def tell() -> None:
@@ -375,6 +388,8 @@ class SimulatedTopology(ActorTopology):
                 self._every(spout.plan.settings.message_timeout_secs, partial(self._expire, spout))
         for bolt in self.bolts.values():
             if bolt.plan.settings.tick_secs:
+                if settings.message_timeouts:
+                    self._every(settings.message_timeout_secs, bolt.rotate)
                 self._every(bolt.plan.settings.tick_secs, partial(self._tick, bolt))
 
     def _every(self, secs: float, call: Callable[[], None]) -> None:

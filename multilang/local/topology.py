@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from multilang.component.spout import Spout
 from multilang.local.counters import TaskStats, summed
-from multilang.local.errors import LocalClusterError
+from multilang.local.errors import LocalClusterError, NotDrainedError
 from multilang.topology.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -184,6 +184,12 @@ class LocalTopology(ABC):
                 self.fail(broken)
 
         return guarded
+
+    def _not_met(self, until: Until, after: str, waiting_for: Sequence[str], which: str = "") -> NotDrainedError:
+        """The error of a ``wait`` that ran out of time."""
+        what = "is not drained" if until == "drained" else "did not come to what was waited for"
+        lines = listed(waiting_for) or ["nothing is under way, no spout has more, and no bolt holds a tuple"]
+        return NotDrainedError(f"topology {self.name!r}{which} {what} after {after}:", lines)
 
     def _error(self, task: TaskPlan, message: str, fatal: bool = False) -> None:
         self.stats[task.id].errors += 1

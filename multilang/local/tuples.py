@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Schema
 
 
+# The edge of a tuple without a root that came of ticks alone: nobody waits for it. A bolt that speaks at each of its
+# ticks would else keep a topology from ever being drained, since there is always one more such tuple somewhere. What a
+# bolt says at a tick is of other tuples' making, and waited for, when it holds any or got one since its last tick.
+IDLE = 1
+
+
 class Origin:
     """What all tuples of one stream of one task have in common."""
 
@@ -38,7 +44,8 @@ class LocalTuple(Tuple):
     """A tuple that was delivered without a wire.
 
     ``root``: the root id of the spout tuple behind it, 0 for none, or ``{root id: edge}`` for several; ``edge``: the
-    edge it came by (of the one root) xor all the edges made with it as anchor, which is what the acker is sent.
+    edge it came by (of the one root) xor all the edges made with it as anchor, which is what the acker is sent; without
+    a root it is 0 or IDLE.
     """
 
     __slots__ = ("_id", "edge", "origin", "root")

@@ -69,7 +69,7 @@ def test_a_signal_ends_the_run_with_its_figures_and_leaves_no_process(start, tmp
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=LIMIT)
     assert process.returncode == status
-    assert "before everything was processed" in stdout
+    assert re.search(r"before everything was processed:\n  - spout 'numbers' \(task \d+\): ", stdout)
     assert re.search(r"^numbers +spout", stdout, re.M)
     assert "Traceback" not in stderr
     assert all(gone(pid) for pid in pids)

@@ -503,3 +503,58 @@ class Talks(BasicBolt):
 
 
 talks = _chain("talks", Numbers, Talks)
+
+
+class Says(BasicBolt):
+    """How many numbers it has seen, said at each tick, anchored to nothing."""
+
+    output_fields = ["n"]
+    component_conf = {"topology.tick.tuple.freq.secs": 0.1}
+
+    def initialize(self, conf, context):
+        self.seen = 0
+
+    def process(self, tup):
+        self.seen += 1
+
+    def process_tick(self, tup):
+        self.emit([self.seen], anchors=[])
+
+
+class Keeps(Bolt):
+    """Keeps what comes until the second tick after it, then sends it on, anchored to nothing."""
+
+    output_fields = ["n"]
+    component_conf = {"topology.tick.tuple.freq.secs": 0.1}
+
+    def initialize(self, conf, context):
+        self.older, self.newer = [], []
+
+    def process(self, tup):
+        self.newer.append(tup)
+
+    def process_tick(self, tup):
+        for kept in self.older:
+            self.emit([kept["n"]])
+            self.ack(kept)
+        self.older, self.newer = self.newer, []
+
+
+class ForgetsAll(Bolt):
+    """Neither acks nor fails anything."""
+
+    output_fields = ["n"]
+    component_conf = {"topology.tick.tuple.freq.secs": 0.1}
+
+    def process(self, tup):
+        pass
+
+
+class QuickBatches(Batches):
+    component_conf = {"topology.tick.tuple.freq.secs": 0.1}
+
+
+says = _chain("says", Numbers, Says, QuickBatches)
+says_on = _chain("says-on", Numbers, Says, QuickBatches, Keeps)
+keeps = _chain("keeps", Unreliable, Keeps, QuickBatches)
+forgets_all = _chain("forgets-all", Unreliable, ForgetsAll)

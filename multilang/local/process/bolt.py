@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from multilang.local.edges import edges
 from multilang.local.process.task import ProcessTask
-from multilang.local.tuples import Origin
+from multilang.local.tuples import IDLE, Origin
 from multilang.protocol import Ack, Emit, Fail, Sync
 from multilang.protocol.codec import dumps
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from multilang.local.plan import TaskPlan
@@ -35,7 +36,7 @@ class Delivery:
 
 class BoltTask(ProcessTask):
     """``queue``: tuples that its pipe did not take yet, bounded by ``topology.shellbolt.max.pending`` as far as those
-    who fill it can be made to wait; ``unfinished``: those that the child has, by id.
+    who fill it can be made to wait; ``unfinished``: those that the child has, by id, ``idle`` of them IDLE.
     """
 
     kind = "bolt"
@@ -44,6 +45,8 @@ class BoltTask(ProcessTask):
         super().__init__(host, plan)
         self.queue: deque[tuple[Origin, str, int | dict[int, int], int]] = deque()
         self.unfinished: dict[str, Delivery] = {}
+        self.idle = 0
+        self._works = False  # what it finished last was not IDLE
         self.full = False
         self.limit = plan.settings.max_shellbolt_pending
         self.upstream: list[ProcessTask] = []  # who is not read while the queue is full
@@ -74,6 +77,8 @@ class BoltTask(ProcessTask):
                 origin, text, root, edge = queue.popleft()
                 id = str(next(new_id))
                 unfinished[id] = Delivery(root, edge, now)
+                if edge and not root:
+                    self.idle += 1
                 say(id, origin.component, origin.stream, origin.task, text)
                 self.stats.received += 1
             super().flush()
@@ -92,7 +97,7 @@ class BoltTask(ProcessTask):
     def tick(self) -> None:
         """``topology.tick.tuple.freq.secs`` have passed."""
         if self.ready and len(self.queue) < self.limit:  # a bolt that is behind needs no pile of ticks
-            self.put(_SYSTEM, dumps([self.plan.settings.tick_secs]), 0, 0)
+            self.put(_SYSTEM, dumps([self.plan.settings.tick_secs]), 0, IDLE)
             self.flush()
 
     def started(self) -> None:
@@ -128,16 +133,17 @@ class BoltTask(ProcessTask):
         anchors = emit.anchors
         unfinished = self.unfinished
         if not anchors:
-            self.deliver(emit, route, targets, None)
+            self.deliver(emit, route, targets, None, self._rootless())
             return
         if len(anchors) == 1 and len(targets) == 1 and route.captured is None:
             anchor = unfinished[anchors[0]]
             root = anchor.root
             if type(root) is int:  # by far the most frequent case: one anchor, of one spout tuple, to one task
-                edge = 0
                 if root:
                     edge = self.host.getrandbits(64)
                     anchor.edge ^= edge
+                else:
+                    edge = self._rootless()
                 stats = self.stats
                 stats.emitted += 1
                 stats.transferred += 1
@@ -145,8 +151,21 @@ class BoltTask(ProcessTask):
                 if emit.need_task_ids:
                     self.answer(targets)
                 return
-        roots = edges([unfinished[id] for id in anchors], self.host.getrandbits)
+        roots = edges([unfinished[id] for id in anchors], self.host.getrandbits, self._rootless())
         self.deliver(emit, route, targets, roots)
+
+    def _rootless(self) -> int:
+        """The edge of what it emits now, where that comes of no spout's tuple with an id."""
+        if not self.idle or self._works:
+            return 0
+        if len(self.unfinished) > self.idle and any(self._fresh(self.host.stale_before)):
+            return 0
+        return IDLE
+
+    def _fresh(self, stale_before: float) -> Iterator[bool]:
+        """For each tuple of the child's: whether it is waited for."""
+        for delivery in list(self.unfinished.values()):
+            yield delivery.at >= stale_before and (delivery.root != 0 or delivery.edge != IDLE)
 
     def _finished(self, id: str, ok: bool) -> None:
         self.worked = True
@@ -155,6 +174,10 @@ class BoltTask(ProcessTask):
         stats.executed += 1
         stats.process.add(self.host.now - delivery.at)
         root = delivery.root
+        self._works = True
+        if not root and delivery.edge:
+            self._works = False
+            self.idle -= 1
         if ok:
             stats.acked += 1
             if root:
@@ -172,15 +195,19 @@ class BoltTask(ProcessTask):
     def lose(self) -> None:
         self.stats.lost += len(self.unfinished)
         self.unfinished.clear()
+        self.idle = 0
+        self._works = False
 
     def waiting_for(self, stale_before: float) -> str:
         """What is still to come of it, in words; empty when there is nothing. What is older than that no longer counts."""
-        if self.queue:
+        queued = sum(root != 0 or edge != IDLE for _, _, root, edge in list(self.queue)) if self.queue else 0
+        if queued:
             where = "" if self.ready else ", its process is being started"
-            return f"{self.plan}: {len(self.queue)} tuples queued{where}"
+            return f"{self.plan}: {queued} tuples queued{where}"
         if not self.ready:
             return f"{self.plan}: its process is being started"
-        if self.child is not None and self.child.has_more():
+        held = len(self.unfinished) - self.idle
+        if held and self.child is not None and self.child.has_more():
             return f"{self.plan}: its process does not read its input"
-        fresh = sum(delivery.at >= stale_before for delivery in list(self.unfinished.values()))
+        fresh = sum(self._fresh(stale_before)) if held else 0
         return f"{self.plan}: {fresh} tuples neither acked nor failed" if fresh else ""

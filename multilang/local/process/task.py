@@ -295,9 +295,17 @@ class ProcessTask(ABC):
         return route, ()  # to a task that does not subscribe at all: dropped, as Storm does
 
     def deliver(
-        self, emit: Emit, route: Route, targets: Sequence[int], roots: Callable[[], tuple[Any, int]] | None
+        self,
+        emit: Emit,
+        route: Route,
+        targets: Sequence[int],
+        roots: Callable[[], tuple[Any, int]] | None,
+        rootless: int = 0,
     ) -> None:
-        """Queue the tuple for its targets, and answer with their ids where they are wanted."""
+        """Queue the tuple for its targets, and answer with their ids where they are wanted.
+
+        ``rootless``: its edge where ``roots`` is None.
+        """
         stats = self.stats
         stats.emitted += 1
         if route.captured is not None:
@@ -307,7 +315,7 @@ class ProcessTask(ABC):
             bolts = self.host.bolts
             text = self.host.dumps(emit.values)
             for task in targets:
-                root, edge = (0, 0) if roots is None else roots()
+                root, edge = (0, rootless) if roots is None else roots()
                 bolts[task].put(route.origin, text, root, edge)
         if emit.need_task_ids:
             self.answer(targets)

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from multilang.local.acker import Acker
 from multilang.local.clock import Timers
-from multilang.local.errors import LocalClusterError, NotDrainedError
+from multilang.local.errors import LocalClusterError
 from multilang.local.plan import cyclic_components, reaches
 from multilang.local.process.bolt import BoltTask
 from multilang.local.process.command import Commands, environment
 from multilang.local.process.spout import SpoutTask
-from multilang.local.topology import LocalTopology, TaskInfo, listed
+from multilang.local.topology import LocalTopology, TaskInfo
 from multilang.local.tuples import LocalTuple
 from multilang.protocol.codec import dumps
 from multilang.protocol.framing import DEFAULT_MAX_BUFFER
@@ -138,9 +138,12 @@ class ProcessTopology(LocalTopology):
                 self._wait_for(lambda: False, time.monotonic() + left)
         else:
             raise ValueError(f'wait(until={until!r}): use "drained" or a function of the topology')
-        if not met:
-            what = "is not drained" if until == "drained" else "did not come to what was waited for"
-            raise NotDrainedError(f"topology {self.name!r} {what} after {timeout} s:", listed(self.waiting_for))
+        if met:
+            return
+        lines = self.waiting_for
+        if until == "drained" and not lines and self._wait_for(lambda: self._drained, time.monotonic() + _LOOK_SECS):
+            return  # it was about to say so
+        raise self._not_met(until, f"{timeout} s", lines or self.waiting_for)
 
     def run_for(self, secs: float) -> None:
         self._wait_for(lambda: False, time.monotonic() + secs)
@@ -204,10 +207,7 @@ class ProcessTopology(LocalTopology):
     @property
     def waiting_for(self) -> list[str]:
         lines = [spout.waiting_for() for spout in list(self.spouts.values())]
-        # A tuple that its bolt forgot times out in its spout; when nothing times out, it counts for ever.
-        settings = self.plan.settings
-        stale = self.now - 2 * settings.message_timeout_secs if settings.message_timeouts else 0.0
-        lines += [bolt.waiting_for(stale) for bolt in list(self.bolts.values())]
+        lines += [bolt.waiting_for(self.stale_before) for bolt in list(self.bolts.values())]
         return [line for line in lines if line]
 
     def _count(self) -> None:
@@ -215,6 +215,15 @@ class ProcessTopology(LocalTopology):
             spout.stats.pending = len(spout.pending)
 
     # ---- for the tasks, in the thread ----
+
+    @property
+    def stale_before(self) -> float:
+        """When a tuple was given to a bolt that is taken to have forgotten it: its spout's tuple has timed out since.
+
+        When nothing times out, none is.
+        """
+        settings = self.plan.settings
+        return self.now - 2 * settings.message_timeout_secs if settings.message_timeouts else 0.0
 
     def init_root(self, root: int, value: int, task: int) -> None:
         """Tell the root's acker of a new spout tuple."""

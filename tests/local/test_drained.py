@@ -1,0 +1,57 @@
+"""What a run waits for, in every mode: all that the spouts gave and what came of it, and not what ticks alone bring."""
+
+from __future__ import annotations
+
+import pytest
+
+from multilang.local import LocalCluster, NotDrainedError
+from tests.local import topologies
+
+pytestmark = pytest.mark.parametrize("mode", ["inprocess", "simulated", "process"])
+
+
+def ticked(run):
+    """Whether the bolts spoke at their ticks, with nothing else left to be done."""
+    return run.counters["numbers"].acked == 100 and run.counters["quickbatches"].emitted >= 2
+
+
+@pytest.mark.parametrize("topology", [topologies.says, topologies.says_on], ids=["batches", "batches and more"])
+def test_a_bolt_that_speaks_at_its_ticks_does_not_keep_a_run_from_its_end(mode, topology):
+    with LocalCluster(mode, seed=1) as cluster:
+        run = cluster.submit(topology)
+        run.wait(ticked, timeout=60)  # from here on there is always a tuple in the batch
+        run.wait(timeout=30)
+        assert run.waiting_for == []
+
+
+def test_what_is_held_until_a_later_tick_is_waited_for_and_so_is_what_comes_of_it(mode):
+    with LocalCluster(mode, seed=1) as cluster:
+        run = cluster.submit(topologies.keeps, capture=["keeps", "quickbatches"])
+        run.wait(timeout=60)
+        assert sorted(tup["n"] for tup in run.captured("keeps")) == list(range(50))
+        assert sum(tup["size"] for tup in run.captured("quickbatches")) == 50
+
+
+def test_a_tuple_that_a_bolt_with_ticks_forgot_is_not_waited_for_longer_than_it_would_take_to_time_out(mode):
+    conf = {"topology.message.timeout.secs": 0.3}
+    with LocalCluster(mode, seed=1, conf=conf) as cluster:
+        run = cluster.submit(topologies.forgets_all)
+        run.wait(timeout=60)
+        assert run.counters["forgetsall"].unfinished >= 50  # and a tick, perhaps
+
+
+def test_without_timeouts_it_is_waited_for_and_named(mode):
+    conf = {"topology.enable.message.timeouts": False}
+    with LocalCluster(mode, seed=1, conf=conf) as cluster:
+        run = cluster.submit(topologies.forgets_all)
+        run.wait(lambda run: run.counters["forgetsall"].unfinished >= 50, timeout=60)
+        with pytest.raises(NotDrainedError, match=r"bolt 'forgetsall' \(task 2\): 50 tuples neither acked nor failed"):
+            run.wait(timeout=1)
+
+
+def test_a_wait_for_something_else_says_that_nothing_is_left_to_be_done(mode):
+    with LocalCluster(mode, seed=1) as cluster:
+        run = cluster.submit(topologies.passing)
+        run.wait(timeout=60)
+        with pytest.raises(NotDrainedError, match="nothing is under way, no spout has more, and no bolt holds a tuple"):
+            run.wait(lambda run: False, timeout=0.1)
