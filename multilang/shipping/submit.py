@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING
 
+from multilang.protocol.codec import dumps
 from multilang.shipping.conf import storm_conf
 from multilang.shipping.errors import RefusedError
 from multilang.shipping.thrift_topology import storm_topology
@@ -43,7 +43,7 @@ def submit(nimbus: Nimbus, shipment: Shipment, *, active: bool = True) -> None:
         "submitTopologyWithOpts",
         topology.name,
         location,
-        json.dumps(storm_conf(topology)),
+        dumps(storm_conf(topology)),
         structure,
         thrift.SubmitOptions(initial_status=status.ACTIVE if active else status.INACTIVE),
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
+from multilang.protocol.codec import dumps
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.shippable import check_shippable
 from multilang.shipping.thrift_types import types
@@ -37,7 +37,7 @@ def storm_topology(shipment: Shipment) -> Any:
                 for name, stream in spec.streams.items()
             },
             parallelism_hint=spec.parallelism,
-            json_conf=json.dumps(component_conf(spec)),
+            json_conf=dumps(component_conf(spec)),
         )
 
     def shell(spec: ComponentSpec) -> Any:

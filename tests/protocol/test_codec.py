@@ -9,6 +9,7 @@ import enum
 import fractions
 import json
 import math
+import re
 import struct
 import uuid
 from pathlib import PurePosixPath
@@ -79,6 +80,20 @@ def test_a_float_keeps_its_bits(number: float) -> None:
     mantissa, _, exponent = repr(number).partition("e")
     java = mantissa if not exponent else f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
     assert same(loads(f"[{java}]".encode()), [number])
+
+
+NEAR_16 = st.integers(10**15, 10**18).map(float) | st.floats(1e16, 1e17) | st.floats(1e160, 1e170)
+
+
+@given(st.lists(NEAR_16 | NEAR_16.map(float.__neg__) | st.text('e+16"\\\x7f1.\n', max_size=30), max_size=4))
+@example([1.2345678901234568e16, -1.2345678901234568e16, 1.2345678901234568e160, "1.2345678901234568e+16"])
+def test_json_is_written_so_that_storms_parser_keeps_it(values: list[Any]) -> None:
+    """No U+007F as it is, and no number with as many decimals as its exponent says: what is in tests/values, without Java."""
+    text = encode_values([values, {str(value): value for value in values}])
+    assert same(loads(text)[0], values)
+    assert "\x7f" not in text
+    for number in re.findall(r'"(?:[^"\\]|\\.)*"|-?\d\.(\d+)e\+(\d+)', text):
+        assert not number[0] or len(number[0]) != int(number[1]) or len(number[0]) < 14
 
 
 @given(INTEGERS)
