@@ -38,8 +38,19 @@ class Context(dict):  # type: ignore[type-arg]
         return self.tasks(self.component).index(self.task)
 
     def tasks(self, component: str) -> list[int]:
-        """The task ids of a component, ascending; empty when the topology has no such component."""
-        return sorted(task for task, name in self.task_component.items() if name == component)
+        """Return the task ids of a component, ascending.
+
+        Raises LookupError when the topology has no such component. Of Storm's own, whose names begin with ``__``, there
+        may be none.
+        """
+        found = sorted(task for task, name in self.task_component.items() if name == component)
+        if not found and not str(component).startswith("__"):
+            known = sorted({name for name in self.task_component.values() if not name.startswith("__")})
+            raise LookupError(
+                f"component {self.component!r} asks for the tasks of {component!r}, which this topology does not have; "
+                f"write one of {', '.join(map(repr, known))}"
+            )
+        return found
 
     @property
     def streams(self) -> list[str]:

@@ -379,6 +379,16 @@ def test_an_emit_that_cannot_arrive_is_refused_and_its_input_not_acked(
     assert [part for part in parts if part not in child.errors[0]] == []
 
 
+def test_the_tasks_of_a_component_that_is_not_there_are_an_error_with_those_that_are(start: Starter) -> None:
+    child = start("""
+        class Part(BasicBolt):
+            def initialize(self, conf, context):
+                context.tasks("nobody")
+        """)  # fmt: skip
+    child.until(lambda: child.errors)
+    assert "asks for the tasks of 'nobody', which this topology does not have; write one of 'next'" in child.errors[0]
+
+
 def test_the_context_has_a_name_for_each_of_its_keys(start: Starter) -> None:
     child = start("""
         class Part(BasicBolt):
@@ -386,7 +396,7 @@ def test_the_context_has_a_name_for_each_of_its_keys(start: Starter) -> None:
             def initialize(self, conf, context):
                 c = self.context
                 assert c is context and self.conf is conf
-                self.emit([[c.component, c.task, c.task_index, c.tasks("part"), c.tasks("nobody"), c.streams,
+                self.emit([[c.component, c.task, c.task_index, c.tasks("part"), c.tasks("__system"), c.streams,
                             c.output_fields, c.targets, c.sources, c.source_fields, sorted(c.task_component.items()),
                             c["taskid"], conf["topology.name"]]])
         """, {"topology.name": "shop"})  # fmt: skip
