@@ -89,7 +89,7 @@ class CoordinatedBolt(Wrapper):
         self._emit, self._ack, self._fail = collector.emit, collector.ack, collector.fail
         self._received = collector.received
         self._age = Age(conf)
-        Counting(collector, self.tracked, self._lock, context, self.untracked).install()
+        self._watch_emits(collector, context)
         collector.ack = self._acker()  # type: ignore[assignment,method-assign]
         collector.fail = self._failed  # type: ignore[method-assign]
         self._inner = start_bolt(self.wrapped, collector, conf, context)
@@ -97,6 +97,10 @@ class CoordinatedBolt(Wrapper):
         self._timeout_id: Callable[[Hashable], object] | None = getattr(self.wrapped, "timeout_id", None)
         process_tick = getattr(type(innermost(self.wrapped)), "process_tick", Bolt.process_tick)
         return self._executor(wants_ticks=process_tick is not Bolt.process_tick)
+
+    def _watch_emits(self, collector: BoltCollector, context: Context) -> None:
+        """Put counting functions in the place of the collector's, before the bolt sees them."""
+        Counting(collector, self.tracked, self._lock, context, self.untracked).install()
 
     def _executor(self, wants_ticks: bool) -> Execute:
         get, inner, fail, new = self.tracked.get, self._inner, self._fail, self._new
@@ -226,10 +230,10 @@ class CoordinatedBolt(Wrapper):
         """The bolt fails a tuple, and with it the id."""
         given = self._input(tup)
         with self._lock:
-            self._fail(given)
             info = None if given.task < 0 else self.tracked.get(given.values[0])
             if info is not None:
-                self._give_up(info)
+                self._give_up(info, "a tuple of it was failed")
+            self._fail(given)
 
     def _input(self, tup: Tuple | str) -> Tuple:
         """The tuple itself, of its id or of a copy; raises for one that was acked or failed before."""
@@ -257,12 +261,12 @@ class CoordinatedBolt(Wrapper):
                 self._finish(info)
 
     def _too_much(self, info: Tracking) -> None:
-        self.log(
-            f"id {info.id!r} fails: {info.received} tuples came of {info.expected} that were reported, "
-            f"{info.reports} reports of {self._due_reports}; is an id used twice?",
-            "warn",
+        why = (
+            f"{info.received} tuples came of {info.expected} that were reported, {info.reports} reports of "
+            f"{self._due_reports}; is an id used twice?"
         )
-        self._give_up(info)
+        self.log(f"id {info.id!r} fails: {why}", "warn")
+        self._give_up(info, why)
 
     def _finish(self, info: Tracking) -> None:
         info.finishing = True
@@ -273,7 +277,7 @@ class CoordinatedBolt(Wrapper):
             except FailedException as error:
                 if isinstance(error, ReportedFailedException):
                     report_exception(self.wrapped, error, None, f"in finished_id of {info.id!r}")
-                self._give_up(info)
+                self._give_up(info, "its end failed")
                 return
         if not info.asked:
             self._report(info)
@@ -293,11 +297,18 @@ class CoordinatedBolt(Wrapper):
             for tup in held:
                 self._ack(tup)
 
-    def _give_up(self, info: Tracking) -> None:
+    def _given_up(self, id: Any, why: str) -> None:
+        """Called once for each id that fails here, before any tuple of it is failed; ``why`` in words.
+
+        Where an exception is behind it, it is the one that is handled at the moment (``sys.exc_info()``).
+        """
+
+    def _give_up(self, info: Tracking, why: str) -> None:
         """Fail what is held of the id, and from now on whatever comes of it."""
         if info.failed:
             return
         info.failed = True
+        self._given_up(info.id, why)
         for tup in info.held:
             tup.unfinished = True
             self._fail(tup)
@@ -309,4 +320,4 @@ class CoordinatedBolt(Wrapper):
     def _tick(self) -> None:
         with self._lock:
             for info in self.tracked.let_go(self._age.tick()):
-                self._give_up(info)
+                self._give_up(info, "it was not finished in time")

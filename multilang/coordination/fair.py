@@ -105,6 +105,7 @@ class KeyedFairBolt(Wrapper):
         self._wake.put(True)
 
     def _work(self) -> None:
+        tup = None
         try:
             while self._wake.get():
                 with self._lock:
@@ -112,7 +113,9 @@ class KeyedFairBolt(Wrapper):
                 if tup is not None:
                     self._inner(tup)
         except Exception as error:  # noqa: BLE001 - it ends the process, as it would in the main thread
-            report_exception(self.wrapped, error, None, "in the thread of KeyedFairBolt")
+            report_exception(self.wrapped, error, tup, "in the thread of KeyedFairBolt")
+            if tup is not None and tup.unfinished:
+                self._collector.fail(tup)
             os.kill(os.getpid(), self._SIGTERM)
         finally:
             self._ended.release()

@@ -17,7 +17,7 @@ class Tracking:
     that the delegate acked; ``identified``: the id tuple came, or none is needed; ``counts``: tuples emitted, by task;
     ``asked``: emits whose task ids are still to come; ``held``: tuples to be acked when the id is finished;
     ``finishing``: the delegate has finished, the counts may wait for task ids; ``failed``: so is whatever comes yet;
-    ``came``: at which tick.
+    ``came``: at which tick; ``results``: what the last step of a DRPC topology emitted.
     """
 
     __slots__ = (
@@ -34,6 +34,7 @@ class Tracking:
         "identified",
         "received",
         "reports",
+        "results",
     )
 
     def __init__(
@@ -42,7 +43,7 @@ class Tracking:
         self.id = id
         self.identified = identified
         self.came = came
-        self.reports = self.expected = self.received = self.asked = 0
+        self.reports = self.expected = self.received = self.asked = self.results = 0
         self.failed = self.finishing = False
         self.counts: dict[int, int] = {}
         self.held: list[Tuple] = []

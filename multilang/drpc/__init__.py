@@ -1,7 +1,7 @@
 """Distributed RPC: a topology answers calls, each request worked on by many tasks at once (Storm's linear DRPC).
 
 ``LinearDRPCTopologyBuilder`` declares such a topology, ``LocalDRPC`` runs and asks it in a test, ``DRPCServer`` stands between
-clients and topologies, ``DRPCClient`` and ``AsyncDRPCClient`` ask it, or Storm's own.
+clients and topologies, ``DRPCClient`` and ``AsyncDRPCClient`` ask it, or Storm's own; ``DRPCInvocationsClient`` answers.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from multilang.drpc.builder import LinearDRPCTopologyBuilder
     from multilang.drpc.client import DRPCClient
     from multilang.drpc.errors import DRPCConnectionError, DRPCError, DRPCExecutionException, DRPCTimeoutError
+    from multilang.drpc.invocations import DRPCInvocationsClient
     from multilang.drpc.join import JoinResult
     from multilang.drpc.local import LocalDRPC
     from multilang.drpc.prepare import PrepareRequest
@@ -27,6 +28,7 @@ _HOMES = {
     "DRPCConnectionError": "errors",
     "DRPCError": "errors",
     "DRPCExecutionException": "errors",
+    "DRPCInvocationsClient": "invocations",
     "DRPCServer": "server",
     "DRPCSpout": "spout",
     "DRPCTimeoutError": "errors",
@@ -43,6 +45,7 @@ __all__ = [
     "DRPCConnectionError",
     "DRPCError",
     "DRPCExecutionException",
+    "DRPCInvocationsClient",
     "DRPCServer",
     "DRPCSpout",
     "DRPCTimeoutError",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 
 from multilang.component.bolt import Bolt
-from multilang.coordination import ALL, COORD_STREAM, SINGLE, BatchBolt, CoordinatedBolt
+from multilang.coordination import ALL, COORD_STREAM, SINGLE, BatchBolt
 from multilang.coordination.delegate import delegate_of
 from multilang.coordination.expiry import TICKS
 from multilang.drpc.join import JoinResult
 from multilang.drpc.prepare import ID_STREAM, RETURN_STREAM, PrepareRequest
 from multilang.drpc.returns import ReturnResults
 from multilang.drpc.spout import DRPCSpout
+from multilang.drpc.step import DRPCStep
 from multilang.topology import TopologyBuilder, TopologyError
 from multilang.topology.builder import BoltDeclarer
 
@@ -139,9 +140,11 @@ class LinearDRPCTopologyBuilder:
         for number, step in enumerate(self._steps):
             self._set_step(builder, number, step, conf or {}, number == last)
         fields = self._result_fields(builder)
-        join = builder.set_bolt(f"bolt{last + 1}", JoinResult(PREPARE))
+        join = builder.set_bolt(f"bolt{last + 1}", JoinResult(PREPARE, self.function))
         join.fields_grouping(f"bolt{last}", fields[0], stream=self._result_stream(builder))
         join.fields_grouping(PREPARE, "request", stream=RETURN_STREAM)
+        if not self._works_alone(builder):
+            join.direct_grouping(f"bolt{last}", stream=COORD_STREAM)
         builder.set_bolt(f"bolt{last + 2}", ReturnResults).none_grouping(f"bolt{last + 1}")
         topology = builder.build(self.function if name is None else name, conf)
         topology.module = sys._getframe(1).f_globals.get("__name__")
@@ -156,11 +159,21 @@ class LinearDRPCTopologyBuilder:
         sources: dict[str, str] = {}
         if number == 1:
             # "Each request goes to exactly one task of bolt0", unless all of them get it.
-            sources = {before: ALL if any(kind == "all" for kind, *_ in self._steps[0].declarer.calls) else SINGLE}
+            sources = {before: ALL if _to_all(self._steps[0]) else SINGLE}
         elif number:
             sources = {before: ALL}
         id_stream = (PREPARE, ID_STREAM) if is_last and finishes else None
-        bolt = CoordinatedBolt(delegate, sources, id_stream, factory, ticks=TICKS not in conf)
+        bolt = DRPCStep(
+            delegate,
+            sources,
+            id_stream,
+            factory,
+            ticks=TICKS not in conf,
+            function=self.function,
+            number=number,
+            result_stream=_own_stream(delegate) if is_last else None,
+            alone=id_stream is not None or (not number and not _to_all(step)),
+        )
         declarer = builder.set_bolt(f"bolt{number}", bolt, step.parallelism, step.tasks, step.conf)
         calls = step.declarer.calls
         if not calls:
@@ -178,6 +191,12 @@ class LinearDRPCTopologyBuilder:
         if id_stream:
             self._check_last(builder, number, before)
             declarer.fields_grouping(PREPARE, "request", stream=ID_STREAM)
+
+    def _works_alone(self, builder: TopologyBuilder) -> bool:
+        """Whether of the last step one task alone works on a request, and so knows by itself of its results."""
+        spec = builder._specs[f"bolt{len(self._steps) - 1}"]
+        step: Any = spec.component
+        return step.alone or max(spec.parallelism, spec.tasks) == 1
 
     def _check_last(self, builder: TopologyBuilder, number: int, before: str) -> None:
         """The tuple that says that a request exists goes to one task by its id, and so must all else of the request."""
@@ -212,3 +231,13 @@ class LinearDRPCTopologyBuilder:
                 f"{list(stream.fields)}{' directly' if stream.direct else ''}: write output_fields = ['id', 'result']"
             )
         return stream.fields
+
+
+def _to_all(step: _Step) -> bool:
+    return any(kind == "all" for kind, *_ in step.declarer.calls)
+
+
+def _own_stream(delegate: Bolt) -> str | None:
+    """The stream of the results; None where there is not one alone, which the check of the last step tells."""
+    own = list(delegate.declared_streams())
+    return own[0] if len(own) == 1 else None

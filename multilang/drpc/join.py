@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from multilang.component.bolt import Bolt
 from multilang.coordination.expiry import TICK_SECS, TICKS, Age
+from multilang.coordination.names import COORD_STREAM
+from multilang.drpc.places import Places, target_of
 from multilang.protocol.codec import dumps
 
 TYPE_CHECKING = False
@@ -14,50 +16,110 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Tuple
 
 
+class _Request:
+    """What came of one: ``place`` and ``result`` wait for each other; ``reports`` of tasks that sent ``sent`` results."""
+
+    __slots__ = ("answered", "came", "place", "reports", "result", "sent")
+
+    def __init__(self, came: int) -> None:
+        self.came = came  # at which tick
+        self.place: Tuple | None = None
+        self.result: Tuple | None = None
+        self.answered = False
+        self.reports = self.sent = 0
+
+
 class JoinResult(Bolt):
     """``source``: the component whose tuples are (request, return-info); those of others are (request, result).
 
-    Unlike Storm's, a half that waits for longer than the message timeout is failed and let go (see ``Age``).
+    Where several tasks of the last step work on a request they report on the coordination stream how many results they
+    sent: none at all fails the request, and a second one is reported as an error. Unlike Storm's, a half that waits for
+    longer than the message timeout is failed and let go (see ``Age``).
     """
 
     output_fields = ["result", "return-info"]
     component_conf = {TICKS: TICK_SECS}
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, function: str = "") -> None:
         self.source = source
+        self.function = function
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        self._halves: dict[Any, tuple[Tuple, int]] = {}  # (is it the place, request) -> the half, at which tick it came
+        self._requests: dict[Any, _Request] = {}  # the oldest first
         self._age = Age(conf)
+        self._places = Places()
+        self._due_reports = sum(
+            len(context.tasks(source)) for source, streams in context.sources.items() if COORD_STREAM in streams
+        )
 
     def process(self, tup: Tuple) -> None:
-        is_place = tup.component == self.source
         request = tup.values[0]
-        other = self._take((not is_place, request))
-        if other is None:
-            earlier = self._take((is_place, request))
-            if earlier is not None:
-                self.ack(earlier)  # "later duplicates overwrite"
-            self._halves[is_place, request] = tup, self._age.now
-            return
-        result, place = (other, tup) if is_place else (tup, other)
-        self.emit([as_text(result.values[1]), place.values[1]], anchors=[result, place])
-        self.ack(result)
-        self.ack(place)
+        known = self._of(request)
+        if tup.stream == COORD_STREAM:
+            known.reports += 1
+            known.sent += tup.values[1]
+            self.ack(tup)
+        elif tup.component == self.source:
+            if known.place is not None:
+                self.ack(known.place)  # "later duplicates overwrite"
+            known.place = tup
+        elif known.answered or known.result is not None:
+            self.report_error(
+                f"a second result of one request of {self.function!r} is dropped, {tup.values[1]!r} of task {tup.task} of "
+                f"{tup.component!r}: the last step emits once for each request, in one of its tasks"
+            )
+            self.ack(tup)
+        else:
+            known.result = tup
+        self._go_on(request, known)
 
     def process_tick(self, tup: Tuple) -> None:
         before = self._age.tick()
-        halves = self._halves
-        while halves:
-            key, (half, came) = next(iter(halves.items()))  # the oldest first
-            if came >= before:
+        requests = self._requests
+        while requests:
+            request, known = next(iter(requests.items()))
+            if known.came >= before:
                 return
-            del halves[key]
-            self.fail(half)
+            del requests[request]
+            if known.place is not None:
+                self.fail(known.place)
+            if known.result is not None:
+                self.log(f"a result of {self.function!r} belongs to no request: {known.result.values!r}", "warn")
+                self.fail(known.result)
 
-    def _take(self, key: tuple[bool, Any]) -> Tuple | None:
-        half, _ = self._halves.pop(key, (None, 0))
-        return half
+    def close(self) -> None:
+        self._places.close()
+
+    def _go_on(self, request: Any, known: _Request) -> None:
+        result, place = known.result, known.place
+        if result is not None and place is not None:
+            self.emit([as_text(result.values[1]), place.values[1]], anchors=[result, place])
+            self.ack(result)
+            self.ack(place)
+            known.result = known.place = None
+            known.answered = True
+        if known.reports < self._due_reports:
+            return
+        if known.answered:
+            del self._requests[request]
+        elif self._due_reports and not known.sent and place is not None:
+            del self._requests[request]
+            self._tell(place.values[1])
+            self.fail(place)
+
+    def _tell(self, info: Any) -> None:
+        try:
+            id, host, port = target_of(info)
+        except (KeyError, TypeError, ValueError):
+            return
+        why = f"{self.function!r} failed: all tasks of its last step have seen all of the request and emitted no result for it"
+        self._places.fail(host, port, id, why, self.log)
+
+    def _of(self, request: Any) -> _Request:
+        known = self._requests.get(request)
+        if known is None:
+            known = self._requests[request] = _Request(self._age.now)
+        return known
 
 
 def as_text(value: Any) -> str:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
+from secrets import token_hex
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from multilang.drpc import thrift
 from multilang.drpc.errors import SERVER_TIMEOUT, DRPCExecutionException
 from multilang.drpc.places import LOCAL
 from multilang.drpc.requests import SERVICES
 from multilang.drpc.server import DRPCServer
+from multilang.drpc.spout import DRPCSpout
 from multilang.local import LocalCluster, NotDrainedError
+from multilang.topology.errors import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -33,6 +35,7 @@ class LocalDRPC:
             drpc.submit(topology)
             assert drpc.execute("exclamation", "hello") == "hello!"
 
+    A request of a function that no topology here answers fails at once.
     ``timeout_secs``: how long a request may take (virtual seconds are not counted by it). ``serve``: also listen on free
     ports, for other clients; child processes need it.
     """
@@ -52,7 +55,9 @@ class LocalDRPC:
         )
         self.requests = self.server.requests
         self.topologies: dict[str, LocalTopology] = {}
-        self._service = str(uuid4())
+        self.requests.refusal = self._refusal
+        self._ended: set[str] = set()  # topologies whose requests have been failed
+        self._service = f"local-{token_hex(8)}"
         self._served = mode == "process" if serve is None else serve
         if self._served:
             self.server.start()
@@ -108,6 +113,7 @@ class LocalDRPC:
 
         runs = [run for run in self.topologies.values() if not run.killed]
         while not over():
+            self._fail_those_of_ended()
             if self.cluster.mode == "process" or not runs:
                 wait_for(left[-1:], _TURN_SECS)
             for run in runs:
@@ -133,6 +139,30 @@ class LocalDRPC:
             return future.result()
         finally:
             future.cancel()
+
+    def _refusal(self, function: str) -> str | None:
+        """Why nothing can come of a request; None when something may."""
+        runs = {**self.topologies, **self.cluster.topologies}
+        served: set[str] = set()
+        ended: set[str] = set()
+        for run in runs.values():
+            for spec in run.plan.topology.spouts.values():
+                if isinstance(spec.component, DRPCSpout):
+                    (ended if run.killed else served).add(spec.component.function)
+                elif not run.killed:
+                    return None  # a spout of the user's, which may ask for anything
+        served |= self.requests.fetched_for - ended  # by a topology elsewhere
+        if function in served:
+            return None
+        if not served:
+            return f"nothing serves {function!r} here: submit a topology that answers it to this LocalDRPC, and keep it alive"
+        return f"nothing serves {function!r} here; {did_you_mean(function, served)}"
+
+    def _fail_those_of_ended(self) -> None:
+        ended = {name for name, run in self.topologies.items() if run.killed}
+        if ended != self._ended:
+            self._ended = ended
+            self.requests.fail_all(self._refusal)
 
     def close(self) -> None:
         """End the topologies and the server."""

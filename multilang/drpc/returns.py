@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from multilang.component.bolt import Bolt
-from multilang.drpc.places import place_at
-from multilang.protocol.codec import loads
+from multilang.drpc.places import Places, target_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.context import Context
-    from multilang.drpc.places import Place
     from multilang.protocol.messages import Tuple
 
 _TRIES = 3
@@ -23,13 +21,12 @@ class ReturnResults(Bolt):
     output_fields = None
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        self._places: dict[tuple[str, int], Place] = {}
+        self._places = Places()
 
     def process(self, tup: Tuple) -> None:
         result, info = tup.values
         try:
-            place = loads(info)
-            id, at = place["id"], (place["host"], int(place["port"]))
+            id, host, port = target_of(info)
         except (KeyError, TypeError, ValueError) as error:
             self.log(f"a result goes nowhere: its return-info is {info!r} ({error!r})", "error")
             self.fail(tup)
@@ -37,7 +34,7 @@ class ReturnResults(Bolt):
         problem: Exception | None = None
         for _ in range(_TRIES):
             try:
-                self._place(at).result(id, result)
+                self._places.at(host, port).result(id, result)
             except (OSError, KeyError) as error:
                 problem = error
             else:
@@ -47,11 +44,4 @@ class ReturnResults(Bolt):
         self.fail(tup)
 
     def close(self) -> None:
-        for place in self._places.values():
-            place.close()
-
-    def _place(self, at: tuple[str, int]) -> Place:
-        place = self._places.get(at)
-        if place is None:
-            place = self._places[at] = place_at(*at)
-        return place
+        self._places.close()

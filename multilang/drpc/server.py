@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 
 _LOOK_SECS = 0.25  # between looks for requests that are too old
 _BACKLOG = 1024
+ORPHAN_SECS = 5.0  # that what a spout fetched has for its result when the spout's connection has ended
 
 
 class DRPCServer:
     """Runs in a thread of its own between ``start`` and ``close``, or as a context manager.
 
     Ports: 0 takes a free one, and the attribute says which; ``http_port`` None: no HTTP. ``timeout_secs``: how long a request
-    may take; ``max_waiting``: requests of a function that no topology has fetched, before more are refused. It asks
-    nobody for a password: keep it on loopback, or in a network that you trust.
+    may take; ``max_waiting``: requests of a function that no topology has fetched, before more are refused. ``orphan_secs``:
+    how long the requests of a spout whose connection ended may wait for their results, before they fail. It asks nobody for
+    a password: keep it on loopback, or in a network that you trust.
     """
 
     def __init__(
@@ -41,7 +43,9 @@ class DRPCServer:
         *,
         timeout_secs: float = TIMEOUT_SECS,
         max_waiting: int = MAX_WAITING,
+        orphan_secs: float = ORPHAN_SECS,
     ) -> None:
+        self.orphan_secs = orphan_secs
         self.host = host
         self.port = port
         self.invocations_port = invocations_port
@@ -200,16 +204,20 @@ class DRPCServer:
         return self.requests.add(function, arguments, done)
 
     async def _topology(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while True:
-            message = thrift.decode(await reader.readexactly(thrift.frame_size(await reader.readexactly(4))))
-            writer.write(self._invocation(message))
-            await writer.drain()
+        owner = object()
+        try:
+            while True:
+                message = thrift.decode(await reader.readexactly(thrift.frame_size(await reader.readexactly(4))))
+                writer.write(self._invocation(message, owner))
+                await writer.drain()
+        finally:
+            self.requests.lost(owner, self.orphan_secs)
 
-    def _invocation(self, message: thrift.Message) -> bytes:
+    def _invocation(self, message: thrift.Message, owner: object) -> bytes:
         name, fields = message.name, message.fields
         answer: dict[int, Any] = {}
         if name == "fetchRequest":
-            id, arguments = self.requests.fetch(_text(fields, 1)) or ("", "")
+            id, arguments = self.requests.fetch(_text(fields, 1), owner) or ("", "")
             answer = {0: {1: arguments, 2: id}}
         elif name == "result":
             self._result(_text(fields, 1), _text(fields, 2))

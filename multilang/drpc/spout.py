@@ -42,7 +42,9 @@ class DRPCSpout(Spout):
         tasks = len(context.tasks(context.component))
         if tasks >= len(servers):  # else each task asks all of them
             servers = [servers[context.task_index % len(servers)]]
-        self._places: list[Place] = [place_of(conf, host) for host in servers]
+        owner = (conf.get("storm.id"), context.component, context.task)
+        self._places: list[Place] = [place_of(conf, host, owner) for host in servers]
+        self._timeout = conf.get("topology.message.timeout.secs") or 30
         self._not_before = [0.0] * len(self._places)
 
     def next_tuple(self) -> None:
@@ -64,8 +66,12 @@ class DRPCSpout(Spout):
 
     def fail(self, tup_id: Any) -> None:
         index, _, id = str(tup_id).partition(":")
+        why = (
+            f"{self.function!r} failed: a tuple of the request failed, or it was not done within {self._timeout:g} s "
+            "(topology.message.timeout.secs), by a step that is slow, died, or emitted no result"
+        )
         try:
-            self._places[int(index)].fail(id)
+            self._places[int(index)].fail(id, why)
         except OSError as error:
             self.log(f"the failure of request {id} can't be told; it will time out: {error}", "warn")
 

@@ -23,6 +23,7 @@ All of it wraps at 32 bits. A number's text is what our codec writes for it.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import pack
 
 from multilang.protocol.codec import dumps
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _WORD = 0xFFFFFFFF
 _MIN_LONG, _MAX_LONG = -0x8000_0000_0000_0000, 0x7FFF_FFFF_FFFF_FFFF
+_SHORT = 100  # letters of a text whose hash is remembered
 _LONGEST_DOUBLE = 18  # json-smart: a longer text is parsed to a BigDecimal, so that no digit is lost
 
 
@@ -83,6 +85,10 @@ def _signed(word: int) -> int:
 
 
 def _string_hash(text: str) -> int:
+    return _remembered_hash(text) if len(text) <= _SHORT else _text_hash(text)
+
+
+def _text_hash(text: str) -> int:
     total = 0
     if text.isascii():
         for unit in text.encode():
@@ -92,6 +98,10 @@ def _string_hash(text: str) -> int:
     for low, high in zip(units[::2], units[1::2], strict=True):
         total = 31 * total + (high << 8 | low) & _WORD
     return _signed(total)
+
+
+# Keys come again and again (words, users, the id of a request), and each letter costs as much as the look.
+_remembered_hash = lru_cache(maxsize=4096)(_text_hash)
 
 
 def _int_hash(value: int) -> int:

@@ -66,9 +66,9 @@ class _Attempts(CoordinatedBolt):
             if attempt.attempt > newest.attempt:
                 self._newest[attempt.txid] = attempt
                 if (old := self.tracked.get(newest)) is not None:
-                    self._give_up(old)
+                    self._give_up(old, "there is a newer attempt")
             elif attempt.attempt < newest.attempt:
-                self._give_up(info)
+                self._give_up(info, "there is a newer attempt")
             if len(self._newest) > _REMEMBERED:
                 del self._newest[next(iter(self._newest))]
             return info
@@ -101,7 +101,7 @@ class TransactionalBolt(_Attempts):
             if self.early.issuperset(self.sources) and (
                 info is None or info.reports < self._due_reports or info.received < info.expected
             ):
-                self._give_up(self._new(tup.values[0]))
+                self._give_up(self._new(tup.values[0]), "this task lost it when it was started again")
         super()._identified(tup)
 
 

@@ -258,7 +258,7 @@ def test_a_failed_tuple_fails_its_id_whatever_comes_before_and_after():
     task.report("a", 1, up=0)
     task.data("a", 1)
     task.data("a", -1)
-    assert task.failed == [("up", "a", -1), (COORD_STREAM, "a", 1)]
+    assert task.failed == [(COORD_STREAM, "a", 1), ("up", "a", -1)]
     task.data("a", 1)
     task.report("a", 2, up=1)
     assert task.failed[2:] == [("up", "a", 1), (COORD_STREAM, "a", 2)]  # at once, not at the message timeout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multilang import BasicBolt
+from multilang import BasicBolt, Bolt
 from multilang.drpc import DRPCExecutionException, LinearDRPCTopologyBuilder, LocalDRPC
 from multilang.local import TaskStartError
 
@@ -22,7 +22,9 @@ class NotToday(BasicBolt):
         raise ValueError("the database is not there")
 
 
-class Silent(BasicBolt):
+class Silent(Bolt):
+    """Keeps what it gets."""
+
     output_fields = ["id", "result"]
 
     def process(self, tup):

@@ -80,6 +80,32 @@ def test_a_killed_bolt_is_an_error_in_time_and_later_requests_answer():
         assert len(drpc.requests) == 0
 
 
+@pytest.mark.soak
+def test_no_request_hangs_when_spouts_are_killed():
+    rng = Random(5)
+    asked = requests(Random(6), 1000 if SOAK else 60, 1, 20)
+    with LocalDRPC("process", timeout_secs=LIMIT) as drpc:
+        drpc.server.orphan_secs = 1.0
+        run = drpc.submit(pipeline([(0, 1, "shuffle")]), conf={"topology.message.timeout.secs": 1000})
+        assert drpc.execute("pipe", asked[0]) == answer(asked[0])
+        for _ in range(20 if SOAK else 2):
+            futures = [drpc.start("pipe", text) for text in asked]
+            done = rng.randrange(len(asked) // 2)
+            run.wait(lambda _, n=done, of=futures: sum(each.done() for each in of) >= n, LIMIT)
+            (spout,) = [task.pid for task in run.tasks if task.component == "spout"]
+            os.kill(spout, signal.SIGKILL)
+            drpc.wait(futures)
+            for text, future in zip(asked, futures, strict=True):
+                problem = future.exception()
+                if problem is None:
+                    assert future.result() == answer(text)
+                else:
+                    assert problem.kind == "FAILED_REQUEST"
+                    assert "the spout that fetched the request is gone" in str(problem)
+            assert drpc.execute("pipe", asked[1]) == answer(asked[1])
+        assert len(drpc.requests) == 0
+
+
 def test_a_bolt_killed_in_the_middle_of_a_request_is_an_error_within_the_timeout(tmp_path):
     started = tmp_path / "started"
     with LocalDRPC("process", timeout_secs=LIMIT) as drpc:

@@ -25,11 +25,11 @@ from multilang.drpc import (
     DRPCClient,
     DRPCConnectionError,
     DRPCExecutionException,
+    DRPCInvocationsClient,
     DRPCServer,
     DRPCTimeoutError,
     LocalDRPC,
 )
-from multilang.drpc.places import Remote
 from multilang.drpc.thrift import CALL, EXCEPTION, MAX_TEXT, UNKNOWN_METHOD, decode, encode, frame_size
 from tests.cli.command import ROOT, multilang
 
@@ -66,7 +66,7 @@ def answering(server, function="double", answer=lambda text: text * 2):
     stop = threading.Event()
 
     def work():
-        place = Remote("127.0.0.1", server.invocations_port)
+        place = DRPCInvocationsClient(port=server.invocations_port)
         while not stop.is_set():
             found = place.fetch(function)
             if found is None:
@@ -248,6 +248,57 @@ def test_an_http_client_that_hangs_up_is_forgotten(server):
                 fetched(server.requests.fetch, "f")
         fetched(lambda _: True if not len(server.requests) else None, "f")
         assert server.requests.waiting == {}
+
+
+def call(server, *calls):
+    """Threads that ask, and what they get."""
+    ends = []
+
+    def ask(function, arguments):
+        with DRPCClient(port=server.port) as client:
+            try:
+                ends.append(client.execute(function, arguments))
+            except DRPCExecutionException as error:
+                ends.append((error.kind, error.message))
+
+    threads = [threading.Thread(target=ask, args=each) for each in calls]
+    for thread in threads:
+        thread.start()
+    return threads, ends
+
+
+def test_what_a_spout_fetched_that_is_gone_fails_soon_unless_its_result_comes():
+    with DRPCServer(port=0, invocations_port=0, http_port=None, timeout_secs=LIMIT, orphan_secs=0.5) as server:
+        threads, ends = call(server, ("f", "lost"), ("f", "answered"))
+        with DRPCInvocationsClient(port=server.invocations_port) as spout:
+            ids = {arguments: id for id, arguments in (fetched(spout.fetch, "f"), fetched(spout.fetch, "f"))}
+        with DRPCInvocationsClient(port=server.invocations_port) as bolt:
+            bolt.result(ids["answered"], "in time")
+            for thread in threads:
+                thread.join(LIMIT)
+            bolt.result(ids["lost"], "too late")  # of a request that is over
+            assert bolt.fetch("f") is None
+        assert ends[0] == "in time"
+        kind, message = ends[1]
+        assert kind == "FAILED_REQUEST"
+        assert message == "'f' failed: the spout that fetched the request is gone, and no result came; ask again"
+        assert len(server.requests) == len(server.requests._orphans) == len(server.requests._owned) == 0
+
+
+def test_a_failure_without_a_cause_names_its_function_and_one_with_a_cause_says_it(server):
+    threads, ends = call(server, ("f", "mute"), ("f", "told"), ("f", "kind"))
+    with DRPCInvocationsClient(port=server.invocations_port) as topology:
+        for _ in threads:
+            id, arguments = fetched(topology.fetch, "f")
+            cause = {"mute": None, "told": "no such user", "kind": DRPCExecutionException("full", 0)}[arguments]
+            topology.fail(id, cause)
+        for thread in threads:
+            thread.join(LIMIT)
+    assert set(ends) == {
+        ("FAILED_REQUEST", "the topology failed the request of 'f' and gave no cause"),
+        ("FAILED_REQUEST", "no such user"),
+        ("INTERNAL_ERROR", "full"),
+    }
 
 
 def test_a_client_that_reads_nothing_keeps_nobody_from_an_answer(server):

@@ -1,0 +1,176 @@
+"""What stands around each step of a DRPC topology: a coordinated bolt that tells the client why a request failed."""
+
+from __future__ import annotations
+
+import sys
+
+from multilang.component.errors import FailedException
+from multilang.coordination import CoordinatedBolt
+from multilang.drpc.places import Places
+from multilang.drpc.prepare import server_of
+from multilang.protocol.messages import DEFAULT_STREAM
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from multilang.component.bolt import Bolt
+    from multilang.component.collector import BoltCollector
+    from multilang.component.context import Context
+    from multilang.component.wrapper import Execute
+    from multilang.coordination.tracking import Tracking
+    from multilang.protocol.messages import Tuple
+
+_LONGEST = 2000  # characters of a cause
+
+
+class DRPCStep(CoordinatedBolt):
+    """Step ``number`` of ``function``. A request that fails here is failed at its server before anything else is.
+
+    ``result_stream``: where the last step emits (id, result), checked to be once for each request; ``alone``: one task of it
+    works on a request, so that this task knows when there was no result.
+    """
+
+    def __init__(
+        self,
+        wrapped: Bolt,
+        sources: Mapping[str, str],
+        id_stream: tuple[str, str] | None,
+        factory: type[Bolt] | None,
+        *,
+        ticks: bool,
+        function: str,
+        number: int,
+        result_stream: str | None = None,
+        alone: bool = False,
+    ) -> None:
+        super().__init__(wrapped, sources, id_stream, factory, ticks=ticks)
+        self.function = function
+        self.number = number
+        self.result_stream = result_stream
+        self.alone = alone
+
+    def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
+        self._places = Places()
+        self._alone = self.alone or len(context.tasks(context.component)) == 1
+        execute = super().start(collector, conf, context)
+
+        def guarded(tup: Tuple) -> None:
+            try:
+                execute(tup)
+            except (Exception, SystemExit) as error:
+                self._dies(tup, error)
+                raise
+
+        return guarded
+
+    def close(self) -> None:
+        super().close()
+        self._places.close()
+
+    # ---- failures ----
+
+    def _given_up(self, id: Any, why: str) -> None:
+        error = sys.exc_info()[1]
+        self._tell(id, why if error is None else _cause(error))
+
+    def _dies(self, tup: Tuple, error: BaseException) -> None:
+        """The task ends by an exception: with it goes all that it knows of every request that is under way here."""
+        with self._lock:
+            mine = None if tup.task < 0 else self.tracked.get(tup.values[0])
+            if mine is not None:
+                self._give_up(mine, "")
+            for info in list(self.tracked.values()):
+                if not info.failed:
+                    self._tell(info.id, f"its task died, of another of its tuples: {_cause(error)}")
+            if mine is not None and tup.unfinished:
+                self._fail(tup)
+
+    def _tell(self, id: Any, why: str) -> None:
+        server = server_of(id)
+        if server is not None:
+            context = self.context
+            where = f"step {self.number} (component {context.component!r}, task {context.task})"
+            known_as, host, port = server
+            self._places.fail(host, port, known_as, f"{self.function!r} failed in {where}: {why}", self.log)
+
+    # ---- what is emitted ----
+
+    def untracked(self, values: Sequence[Any]) -> None:
+        """Refuse what no task downstream would wait for."""
+        if isinstance(values, list | tuple) and values:
+            raise ValueError(
+                f"step {self.number} of {self.function!r} emits a tuple of id {values[0]!r}, which is no request that is "
+                "under way at this task, so that it would be lost: the first value is the id of the request, self.id in a "
+                "BatchBolt and tup[0] elsewhere, and it is emitted before the tuple is acked"
+            )
+
+    def _watch_emits(self, collector: BoltCollector, context: Context) -> None:
+        super()._watch_emits(collector, context)
+        if self.result_stream is None:
+            return
+        each: Any = collector
+        emit, emit_many = collector.emit, collector.emit_many
+        each.emit, each.emit_anchored = self._once(emit), self._once(collector.emit_anchored)
+        counted = each.emit
+
+        def many(rows: Iterable[Sequence[Any]], stream: str | None = None, anchors: Any = None) -> None:
+            if (DEFAULT_STREAM if stream is None else stream) == self.result_stream:
+                for values in rows:
+                    counted(values, stream, anchors)
+            else:
+                emit_many(rows, stream, anchors)
+
+        each.emit_many = many
+
+    def _once(self, emit: Callable[..., Any]) -> Callable[..., Any]:
+        results, get, lock = self.result_stream, self.tracked.get, self._lock
+
+        def emitted(values: Sequence[Any], stream: str | None = None, *more: Any, **named: Any) -> Any:
+            if (DEFAULT_STREAM if stream is None else stream) != results:
+                return emit(values, stream, *more, **named)
+            try:
+                info = get(values[0])
+            except (LookupError, TypeError):
+                return emit(values, stream, *more, **named)  # it says what is wrong
+            if info is None:
+                self.untracked(values)
+                return emit(values, stream, *more, **named)
+            if info.results:
+                raise ValueError(
+                    f"step {self.number} of {self.function!r} emits a second result of one request, {values[1:]!r}: it is the "
+                    "last step, which emits once for each request"
+                )
+            answer = emit(values, stream, *more, **named)
+            with lock:
+                info.results += 1
+            return answer
+
+        return emitted
+
+    def _report(self, info: Tracking) -> None:
+        if self.result_stream is not None and self._alone and not info.results and not info.failed:
+            with self._lock:
+                self._give_up(info, "the last step has seen all of the request and emitted no result for it")
+            return
+        super()._report(info)
+
+
+def _cause(error: BaseException) -> str:
+    """An exception in a line; what is behind one that a runner made of it."""
+    if isinstance(error, FailedException):
+        if isinstance(error.__cause__, Exception):
+            return _cause(error.__cause__)
+        text = _text(error)
+        if text:
+            return text
+    text = f"{type(error).__name__}: {_text(error)}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as another:  # noqa: BLE001 - user code: the request fails all the same
+        return f"(its text can't be shown: {type(another).__name__})"
