@@ -103,9 +103,13 @@ class BoltActor:
 
 
 class SpoutActor:
-    """A spout's task. ``pending``: root id -> (message id, when a sampled one was emitted); ``idle``: empty nexts."""
+    """A spout's task.
 
-    __slots__ = ("component", "deaths", "idle", "max_pending", "pending", "plan", "runner", "stats")
+    ``pending``: root id -> (message id, when a sampled one was emitted); ``idle``: empty nexts in a row, since it was told
+    something; ``next_at``: when it may be asked again.
+    """
+
+    __slots__ = ("component", "deaths", "idle", "max_pending", "next_at", "pending", "plan", "runner", "stats")
 
     def __init__(self, plan: TaskPlan, stats: TaskStats) -> None:
         self.plan = plan
@@ -115,7 +119,13 @@ class SpoutActor:
         self.pending: RotatingMap[tuple[Any, float]] = RotatingMap(2)
         self.max_pending = plan.settings.max_spout_pending or float("inf")
         self.idle = 0
+        self.next_at = 0.0
         self.deaths = 0  # in a row
+
+    def emitted_nothing(self, now: float) -> None:
+        """It was asked in vain, and is left alone for a while."""
+        self.idle += 1
+        self.next_at = now + self.plan.settings.spout_wait_secs(self.idle, self.runner.exhausted())
 
     @property
     def exhausted(self) -> bool:
@@ -213,6 +223,7 @@ class ActorTopology(LocalTopology):
             actor.stats.lost_ids.add(tup_id)
         actor.pending.clear()  # "Spout task dies: source must replay"
         actor.idle = 0
+        actor.next_at = 0.0
         collector = LocalSpoutCollector(actor.plan, self.links, actor.stats, actor.pending, component.ack)
         actor.runner = start_spout(component, collector, actor.plan.conf, actor.plan.context)
         if self.active:
@@ -263,6 +274,8 @@ class ActorTopology(LocalTopology):
     def settled(self, actor: SpoutActor, entry: tuple[Any, float], ok: bool) -> None:
         """Tell a spout that a tuple of its was fully processed, or failed."""
         tup_id, emitted_at = entry
+        actor.idle = 0  # it may have something now
+        actor.next_at = 0.0
         try:
             if ok:
                 actor.stats.acked += 1

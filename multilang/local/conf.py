@@ -22,13 +22,18 @@ DEFAULTS: dict[str, Any] = {
     "topology.max.task.parallelism": None,
     "topology.message.timeout.secs": 30,
     "topology.shellbolt.max.pending": 100,
-    "topology.sleep.spout.wait.strategy.time.ms": 1,
     "topology.stats.sample.rate": 0.05,
     "topology.subprocess.timeout.secs": None,
     "topology.workers": 1,
     # Our own end of the wire: plain task ids in direct emits, no sleep on an idle next, "exhausted" in a spout's sync.
     "multilang.parent": "local",
 }
+
+
+_WAIT = "topology.sleep.spout.wait.strategy.time.ms"
+_SHORTEST_WAIT_SECS = 0.001
+_LONGEST_WAIT_SECS = 0.016
+_EXHAUSTED_WAIT_SECS = 0.05  # of a spout that says that nothing more will come
 
 
 class Settings:
@@ -39,13 +44,13 @@ class Settings:
 
     __slots__ = (
         "ackers",
-        "idle_sleep_secs",
         "max_shellbolt_pending",
         "max_spout_pending",
         "message_timeout_secs",
         "message_timeouts",
         "subprocess_timeout_secs",
         "tick_secs",
+        "wait_secs",
     )
 
     def __init__(self, conf: Mapping[str, Any]) -> None:
@@ -59,7 +64,7 @@ class Settings:
         self.max_spout_pending = None if not pending else _count(conf, "topology.max.spout.pending", 0)
         self.tick_secs = _seconds(conf, "topology.tick.tuple.freq.secs", 0) or None
         self.max_shellbolt_pending = _count(conf, "topology.shellbolt.max.pending", 100) or 100
-        self.idle_sleep_secs = _seconds(conf, "topology.sleep.spout.wait.strategy.time.ms", 1) / 1000
+        self.wait_secs = None if conf.get(_WAIT) is None else _seconds(conf, _WAIT, 0) / 1000
         timeout = conf.get("topology.subprocess.timeout.secs")
         key = "supervisor.worker.timeout.secs" if timeout is None else "topology.subprocess.timeout.secs"
         self.subprocess_timeout_secs = _seconds(conf, key, 30)
@@ -68,6 +73,17 @@ class Settings:
                 "topology.message.timeout.secs is 0; use a number of seconds above 0, "
                 "or topology.enable.message.timeouts: false for none"
             )
+
+    def spout_wait_secs(self, idle: int, exhausted: bool | None) -> float:
+        """How long a spout is left alone after so many empty nexts in a row, unless it is told something before.
+
+        What the conf says; without it, longer each time, as Storm 2's progressive strategy does.
+        """
+        if self.wait_secs is not None:
+            return self.wait_secs
+        if exhausted:
+            return _EXHAUSTED_WAIT_SECS
+        return min(_SHORTEST_WAIT_SECS * 2.0 ** min(idle - 1, 10), _LONGEST_WAIT_SECS)
 
 
 def _seconds(conf: Mapping[str, Any], key: str, default: float) -> float:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from multilang.local.topology import Capture, Until
     from multilang.local.tuples import LocalTuple
 
-_LONGEST_SLEEP_SECS = 0.05  # while nothing but a timer can change anything
+_SHORTEST_SLEEP_SECS = 0.001  # between two looks at what other threads did, or at what is waited for,
+_LONGEST_SLEEP_SECS = 0.05  # which come less often the longer nothing happened
 
 
 class InProcessTopology(ActorTopology):
@@ -139,28 +140,40 @@ class InProcessTopology(ActorTopology):
         end = float("inf") if timeout is None else now() + timeout
         spouts = list(self.spouts.values())
         timers = self._timers
+        out, done = self.out, self._done
+        sleep = _SHORTEST_SLEEP_SECS
         while stop is None or not stop():
             if self.failure is not None:
                 raise self.failure
+            if out or done:  # from other threads, or from between two calls of this
+                self._drain()
+                sleep = _SHORTEST_SLEEP_SECS
             instant = now()
             if instant >= timers.next_due:
                 timers.run_due(instant)
                 self._drain()
             if instant >= end:
                 return drained and not self.waiting_for
-            if not (self.active and self._ask(spouts)):
+            if self.active and self._ask(spouts, instant):
+                sleep = _SHORTEST_SLEEP_SECS
+            else:
                 if drained and not self.waiting_for and self.failure is None:
                     return True
-                self._sleep(min(end, timers.next_due) - now())
+                wake = min([end, timers.next_due, *(spout.next_at for spout in spouts if self._may_ask(spout))])
+                self.clock.sleep(max(min(wake - now(), sleep), 0))
+                sleep = min(2 * sleep, _LONGEST_SLEEP_SECS)
         return True
 
-    def _ask(self, spouts: Iterable[SpoutActor]) -> bool:
-        """Ask each spout for its next tuple, once; whether any emitted."""
+    def _may_ask(self, spout: SpoutActor) -> bool:
+        return self.active and len(spout.pending) < spout.max_pending
+
+    def _ask(self, spouts: Iterable[SpoutActor], now: float) -> bool:
+        """Ask each spout whose time has come for its next tuple, once; whether any emitted."""
         out = self.out
         done = self._done
         busy = False
         for spout in spouts:
-            if len(spout.pending) >= spout.max_pending:
+            if spout.next_at > now or len(spout.pending) >= spout.max_pending:
                 continue
             stats = spout.stats
             emitted = stats.emitted
@@ -171,9 +184,10 @@ class InProcessTopology(ActorTopology):
             if out or done:
                 self._drain()
             if stats.emitted == emitted:
-                spout.idle += 1
+                spout.emitted_nothing(self.clock.now())
             else:
                 spout.idle = spout.deaths = 0
+                spout.next_at = 0.0
                 busy = True
         return busy
 
@@ -184,23 +198,16 @@ class InProcessTopology(ActorTopology):
         while out or done:
             if out:
                 items = out[:]
-                out.clear()
+                del out[: len(items)]  # not all of it: another thread may have put something behind these
                 self._run(items)
             if done:
                 settled = done[:]
-                done.clear()
+                del done[: len(settled)]
                 for task, root, ok in settled:
                     spout = self.spouts[task]
                     entry = spout.pending.newest.pop(root, None) or spout.pending.remove(root)
                     if entry is not None:  # else it timed out before, or its task died
                         self.settled(spout, entry, ok)
-
-    def _sleep(self, secs: float) -> None:
-        waiting = all(
-            len(spout.pending) >= spout.max_pending or spout.runner.exhausted() for spout in self.spouts.values()
-        )
-        longest = _LONGEST_SLEEP_SECS if waiting or not self.active else self.plan.settings.idle_sleep_secs
-        self.clock.sleep(max(min(secs, longest), 0))
 
     def _call(self, spout: SpoutActor, call: Callable[[], object], where: str) -> None:
         try:
@@ -262,7 +269,7 @@ class InProcessTopology(ActorTopology):
             actor.took_idle()
             if out:
                 mine = out[:]
-                out.clear()
+                del out[: len(mine)]
                 if works:
                     self._run(mine)
                 else:
@@ -292,7 +299,7 @@ def _depth_first(
                 died(actor, error, tup)
             if out:
                 mine = out[:]
-                out.clear()
+                del out[: len(mine)]
                 run(mine)
 
     return run

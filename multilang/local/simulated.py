@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 LONGEST_SECS = 24 * 3600.0  # virtual ones, for a wait without timeout: a day that does not drain is a hang
 MAX_UNDER_WAY = 1000  # messages; above that, spouts are not asked
 _TRIP_SECS = 0.002  # a message takes up to that
-_SHORTEST_PAUSE_SECS = 0.001
+_JITTER_SECS = 0.001  # a spout is asked so much later than it might be, at most
 
 
 class Event:
@@ -90,7 +90,7 @@ class SimulatedTopology(ActorTopology):
         self._settled: list[tuple[int, int, bool]] = []
         self._ackers = [_AckerTask(id, Acker(self._settled.append)) for id in plan.ackers]
         self._down_until: dict[int, float] = {}
-        self._asked: set[int] = set()  # spouts whose next ``next`` is in the heap
+        self._asked: dict[int, float] = {}  # when the next ``next`` of a spout comes, which is in the heap
         super().__init__(plan, self.virtual, capture, rng, fail_fast)
         self.receivers.update({id: id for id in self.bolts})
         for actor in self.actors:
@@ -186,6 +186,8 @@ class SimulatedTopology(ActorTopology):
     def _loop(self, stop: Callable[[], object], secs: float) -> bool:
         if self.killed:
             raise LocalClusterError(f"topology {self.name!r} was killed; submit it again")
+        if self.out:  # said between two calls of this
+            self._send(next(iter(self.bolts), next(iter(self.spouts))))
         end = self.virtual.now() + secs
         heap = self._heap
         others = random.getstate()
@@ -311,7 +313,6 @@ class SimulatedTopology(ActorTopology):
 
     def _tell(self, spout: SpoutActor, entry: tuple[Any, float], ok: bool) -> None:
         self._work(spout, lambda: self.settled(spout, entry, ok), "ack" if ok else "fail", entry[0])
-        spout.idle = 0
         self._ask_soon(spout)
 
     # ---- work ----
@@ -355,16 +356,18 @@ class SimulatedTopology(ActorTopology):
     # ---- spouts ----
 
     def _ask_soon(self, spout: SpoutActor) -> None:
-        """Ask it for its next tuple, sooner or later: the longer, the more often it had nothing."""
+        """Ask it for its next tuple, now or when it has been left alone for long enough."""
         id = spout.plan.id
-        if id in self._asked:
-            return
-        self._asked.add(id)
-        pause = _SHORTEST_PAUSE_SECS * 2 ** min(spout.idle, 12)
-        self._at(self.virtual.now() + self._order.random() * pause, lambda: self._ask(spout))
+        due = max(self.virtual.now(), spout.next_at) + self._order.random() * _JITTER_SECS
+        if due < self._asked.get(id, float("inf")):  # it was told something, and need not be left alone any longer
+            self._asked[id] = due
+            self._at(due, lambda: self._ask(spout, due))
 
-    def _ask(self, spout: SpoutActor) -> None:
-        self._asked.discard(spout.plan.id)
+    def _ask(self, spout: SpoutActor, due: float) -> None:
+        id = spout.plan.id
+        if self._asked.get(id) != due:
+            return  # it was asked earlier
+        del self._asked[id]
         if not self.active or len(spout.pending) >= spout.max_pending:
             return  # it is asked again when that changes
         if self._under_way < MAX_UNDER_WAY:
@@ -372,9 +375,10 @@ class SimulatedTopology(ActorTopology):
             self._work(spout, spout.runner.next, "next", None)
             if spout.stats.emitted != before:
                 spout.idle = spout.deaths = 0
-                self._note("next", spout.plan.id, f"{spout.stats.emitted - before} emitted")
+                spout.next_at = 0.0
+                self._note("next", id, f"{spout.stats.emitted - before} emitted")
             else:
-                spout.idle += 1
+                spout.emitted_nothing(self.virtual.now())
         self._ask_soon(spout)
 
     # ---- timers ----

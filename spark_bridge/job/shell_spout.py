@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from multilang.local.links import Links
     from multilang.local.plan import TaskPlan
 
-_LONGEST_IDLE_SECS = 0.016
-
 
 class ShellSpoutTask(Program):
     """One task. ``emitted``: what it emitted since that was taken; ``left``: how many more tuples it may emit.
@@ -65,8 +63,8 @@ class ShellSpoutTask(Program):
         if new:
             self._idle = 0
         else:
-            time.sleep(min(self.plan.settings.idle_sleep_secs * 2**self._idle, _LONGEST_IDLE_SECS))
             self._idle += 1
+            time.sleep(self.plan.settings.spout_wait_secs(self._idle, False))
         return bool(new)
 
     def tell(self, tup_id: Any, acked: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 import time
 import tracemalloc
 
@@ -25,6 +26,54 @@ def built(spout, *bolts):
         builder.set_bolt(f"bolt{i}", bolt).shuffle_grouping(source)
         source = f"bolt{i}"
     return builder.build("here")
+
+
+class Keeps(Bolt):
+    """Acks nothing: that is done outside of the loop."""
+
+    def initialize(self, conf, context):
+        self.kept = []
+
+    def process(self, tup):
+        self.kept.append(tup)
+
+
+FULL = {"topology.max.spout.pending": 2, "topology.enable.message.timeouts": False, "test.numbers": 10}
+
+
+@pytest.mark.parametrize("mode", ["inprocess", "simulated"])
+def test_acks_between_two_waits_make_room_for_more(mode):
+    with LocalCluster(mode, conf=FULL) as cluster:
+        run = cluster.submit(built(topologies.Numbers, Keeps))
+        kept = run.tasks[0].instance.kept
+        for _ in range(5):
+            run.wait(lambda _: len(kept) == 2, timeout=20)
+            while kept:
+                run.tasks[0].instance.ack(kept.pop())
+        run.wait(timeout=20)
+        assert run.counters["spout"].acked == 10
+
+
+def test_acks_of_another_thread_make_room_for_more():
+    with LocalCluster("inprocess", conf=FULL) as cluster:
+        run = cluster.submit(built(topologies.Numbers, Keeps))
+        bolt = run.tasks[0].instance
+        ended = threading.Event()
+
+        def work():
+            while not ended.wait(0.001):
+                if len(bolt.kept) == 2:  # the loop has nothing to do but to look at what comes of this
+                    while bolt.kept:
+                        bolt.ack(bolt.kept.pop())
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            run.wait(timeout=20)
+        finally:
+            ended.set()
+            thread.join()
+        assert run.counters["spout"].acked == 10
 
 
 def test_each_task_has_a_component_of_its_own(run_topology):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -172,6 +173,28 @@ def test_max_spout_pending_bounds_what_is_under_way(mode):
         run.wait(lambda run: run.counters["numbers"].pending == 4, timeout=30)
         run.run_for(0.2)
         assert run.counters["numbers"].emitted == 4
+
+
+def asked_at(run):
+    return [float(error.message.split()[2]) for error in run.errors if error.component == "asked"]
+
+
+def test_a_spout_that_emitted_nothing_is_left_alone_for_as_long_as_the_conf_says(mode):
+    with LocalCluster(mode, conf={"test.numbers": 10**9, "topology.max.spout.pending": 10}) as cluster:
+        run = cluster.submit(topologies.idle_beside_busy)
+        run.wait(lambda run: len(asked_at(run)) >= 5, timeout=60)
+        at = asked_at(run)
+    gaps = [round(later - earlier, 3) for earlier, later in pairwise(at)]
+    assert min(gaps) >= 0.3
+    assert mode != "simulated" or max(gaps) <= 0.302
+
+
+def test_a_spout_that_emitted_nothing_is_soon_asked_again_unless_the_conf_says_else(mode):
+    with LocalCluster(mode) as cluster:
+        run = cluster.submit(topologies.idle)
+        run.wait(lambda run: len(asked_at(run)) >= 50, timeout=60)
+        at = asked_at(run)
+    assert mode != "simulated" or at[-1] - at[0] < 50 * 0.02
 
 
 def test_failed_tuples_that_wait_for_their_replay_are_under_way(run_topology, mode):

@@ -65,6 +65,18 @@ class Patient(Numbers):
             self.emit([self.n - 1, self.under_way + 1], tup_id=self.n - 1)
 
 
+class Asked(Spout):
+    """Has never anything, and reports when it was asked."""
+
+    output_fields = ["n", "from"]
+
+    def next_tuple(self):
+        self.report_error(f"asked at {self.clock()}")
+
+    def clock(self):
+        return time.monotonic()
+
+
 class Unreliable(Spout):
     """Numbers without message ids, and no word on when they end."""
 
@@ -327,7 +339,17 @@ def _misbehaving():
     return builder.build("misbehaving")
 
 
+def _idle_beside_busy():
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers)
+    builder.set_spout("asked", Asked, conf={"topology.sleep.spout.wait.strategy.time.ms": 300})
+    builder.set_bolt("pass", Pass).shuffle_grouping("numbers").shuffle_grouping("asked")
+    return builder.build("idle-beside-busy")
+
+
 word_count = _word_count()
+idle = _chain("idle", Asked, Pass)
+idle_beside_busy = _idle_beside_busy()
 passing = _chain("passing", Numbers, Pass)
 fails_twice = _chain("fails-twice", Numbers, FailsTwice)
 patient = _chain("patient", Patient, FailsTwice)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from multilang.local.process.topology import ProcessTopology
 
 IDLE_NEXTS = 5  # empty nexts in a row, until a spout that can't tell counts as exhausted
-_LONGEST_IDLE_SECS = 0.016
-_EXHAUSTED_IDLE_SECS = 0.05  # between nexts of a spout that says that nothing more will come
 
 
 class SpoutTask(ProcessTask):
@@ -146,8 +144,7 @@ class SpoutTask(ProcessTask):
             self._next_at = 0.0
         else:
             self.idle += 1
-            pause = min(self.plan.settings.idle_sleep_secs * 2 ** min(self.idle - 1, 10), _LONGEST_IDLE_SECS)
-            self._next_at = self.host.now + (_EXHAUSTED_IDLE_SECS if self.exhausted else pause)
+            self._next_at = self.host.now + self.plan.settings.spout_wait_secs(self.idle, self.exhausted)
         self.host.dirty.add(self)
 
     # ---- what became of its tuples ----
