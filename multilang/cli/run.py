@@ -17,6 +17,7 @@ from multilang.cli.report import Outcome, write_json, write_tables
 from multilang.cli.view import Progress, console
 from multilang.component import settings
 from multilang.component.errors import ConfigError
+from multilang.component.repeats import Repeats
 from multilang.local import Faults, LocalCluster, LocalClusterError, NotDrainedError, TaskStartError
 from multilang.local.topology import listed
 from multilang.topology import TopologyError
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from multilang.local import LocalTopology
     from multilang.topology import Topology
 
-SHOWN_TIMES = 5  # of the same traceback
-_MAX_KINDS = 1000  # of tracebacks that are remembered
 STEP = 0.2  # seconds between two looks at the run: how soon a signal is seen, and how often the table is drawn
 
 _STATUS = {"drained": exits.OK, "time": exits.OK, "interrupted": exits.INTERRUPTED, "terminated": exits.TERMINATED}
@@ -62,13 +61,14 @@ def run_topology(
     if verbose > 1:
         conf = {"multilang.log.level": "debug" if verbose == 2 else "trace", **conf}
     with Stop() as stop, Progress(loaded.name, mode, quiet) as progress:
-        _show_log(
+        shown = _show_log(
             progress,
             logging.CRITICAL + 1 if quiet else (logging.WARNING, logging.INFO, logging.DEBUG, 5)[min(verbose, 3)],
         )
         cluster = LocalCluster(mode=mode, seed=seed, faults=Faults() if faults else None)  # type: ignore[arg-type]
         run = _Run(loaded, cluster, conf, ranking, progress, stop)
         outcome = run.to_the_end(seconds, drained=until_drained or seconds is None)
+        shown.repeats.tell_rest()
         outcome.rows = ranking.rows(rows) if ranking is not None else []
     if as_json:
         write_json(outcome)
@@ -215,46 +215,35 @@ def _first(waiting_for: Sequence[str]) -> str:
 class _ToProgress(logging.Handler):
     """Shows log records above the table, or line by line on standard error.
 
-    Unless ``in_full``, a traceback that a component had before is shown in short, and then no more: one fault in a bolt is
-    reported for each of its tuples.
+    Unless ``in_full``, a traceback that a component logs again and again is shown once and then counted, as are those that it
+    reports, which the embedded cluster counts.
     """
 
     def __init__(self, progress: Progress, in_full: bool) -> None:
         super().__init__()
-        self._progress = progress
         self._in_full = in_full
-        self._times: dict[str, int] = {}
+        self._show = progress.message
+        self.repeats = Repeats(lambda style, text: progress.message(text, style))
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             style = (
                 "red" if record.levelno >= logging.ERROR else "yellow" if record.levelno >= logging.WARNING else "dim"
             )
-            whole = self.format(record)
-            text = whole if self._in_full else self._shortened(record.name, whole)
-            if text is not None:
-                self._progress.message(text, style)
+            text = self.format(record)
+            if self._in_full or "\nTraceback" not in text:
+                self._show(text, style)
+            else:
+                self.repeats.report(style, text, record.name)
         except Exception:  # noqa: BLE001 - as logging's own handlers: a log line must not end the run
             self.handleError(record)
 
-    def _shortened(self, component: str, text: str) -> str | None:
-        first, _, traceback = text.partition("\n")
-        if not traceback.startswith("Traceback") or len(self._times) > _MAX_KINDS:
-            return text
-        frames = [line for line in traceback.splitlines() if line.startswith("  ")]  # not the exception's own text
-        kind = "\n".join([component, *frames])
-        times = self._times[kind] = self._times.get(kind, 0) + 1
-        if times == 1:
-            return text
-        if times < SHOWN_TIMES:
-            return f"{first} (the traceback as before)"
-        return f"{first} (the traceback as before; shown no more, but counted)" if times == SHOWN_TIMES else None
 
-
-def _show_log(progress: Progress, level: int) -> None:
+def _show_log(progress: Progress, level: int) -> _ToProgress:
     logging.addLevelName(5, "TRACE")
-    handler = _ToProgress(progress, in_full=level < logging.WARNING)
+    handler = _ToProgress(progress, in_full=level <= logging.DEBUG)
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(level)
+    return handler

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 FORMATS = ("json", "parquet", "csv")
 READERS = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
 _NAMED = 10  # failed tuples that are shown
+_KINDS = 5  # of errors that are shown
 _LOOK = 120  # characters of progress
 
 
@@ -343,6 +344,11 @@ class _Shown:
             self._status = None
 
 
+def _reported(result: JobResult) -> list[str]:
+    """The kinds of errors, each once: where executors wrote them down, nobody may look."""
+    return [f"reported: {each}".rstrip() for each in result.errors[-_KINDS:]]
+
+
 def _tell(result: JobResult, as_json: bool) -> int:
     status = exits.FAILED_TUPLES if result.lost else exits.OK
     outcome = Outcome(
@@ -351,9 +357,9 @@ def _tell(result: JobResult, as_json: bool) -> int:
     if result.lost:
         lines = [f"failed at every attempt: {each}" for each in result.failed[:_NAMED]]
         more = result.lost - len(lines)
-        if result.errors:
-            lines.append(f"the last error: {result.errors[-1]}".rstrip())
-        outcome.problem = "\n".join([*lines[: _NAMED + 1], *([f"and {more} more failed"] if more else [])])
+        outcome.problem = "\n".join([*lines, *([f"and {more} more failed"] if more else []), *_reported(result)])
+    elif result.errors:
+        outcome.problem = "\n".join(_reported(result))
     if as_json:
         write_json(outcome)
     else:

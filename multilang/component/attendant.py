@@ -4,7 +4,7 @@ While user code runs long, the main thread can neither answer heartbeats nor flu
 emitted meanwhile, gives a sign of life twice a second (a ``sync`` from a bolt, which Storm ignores unasked; from a spout,
 where a sync would end the command, a ``log`` of level 0), and after ``multilang.process.timeout.secs`` ends the process
 with the main thread's stack in Storm's log. It also puts into the log what was written to the stray streams, and
-reports the metrics. It notices when nobody reads the output any more, and sees to it that the process ends when it
+reports the metrics, and how often an error came again. It notices when nobody reads the output any more, and sees to it that the process ends when it
 shall. It sleeps for as long as there is nothing to do (and no thread of the user's that may say something).
 """
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from multilang.component.base import Component
     from multilang.component.collector import Collector
     from multilang.component.output import Output
+    from multilang.component.repeats import Repeats
     from multilang.component.stdio import Stdio
     from multilang.protocol import ChildConnection
 
@@ -46,6 +47,7 @@ class Attendant:
         self.deadline = 300.0
         self.component: Component | None = None
         self.collector: Collector | None = None
+        self.repeats: Repeats | None = None
         self.parked = False
         self._stdio = stdio
         self._connection = connection
@@ -168,6 +170,8 @@ class Attendant:
         component = self.component
         if component is not None and component._metrics is not None:
             component._metrics.report_if_due(now)
+        if self.repeats is not None:
+            self.repeats.tell_due()
         self._flush(now)
 
     def _flush(self, now: float) -> None:
@@ -191,6 +195,7 @@ class Attendant:
             or not self._flushed
             or any(stray.held for stray in self._stray.values())
             or (self.component is not None and self.component._metrics is not None)
+            or (self.repeats is not None and self.repeats.untold)
             or count_threads() > 1  # a user's thread may emit just when the main thread begins to wait
         )
         if self._idle_looks > _IDLE_LOOKS and not work:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
 
 
+_DEBUG = 10  # logging's, at which every report is told
 UNUSABLE = 78  # EX_CONFIG: the conf is wrong, or the component can't be imported; another start would fail as well
 
 
@@ -122,6 +123,7 @@ class Task:
 
     def _start(self, find: Callable[[Context], Component]) -> None:
         from multilang.component.logwatch import watch_logging
+        from multilang.component.repeats import Repeats
         from multilang.component.runner import start_bolt, start_spout
         from multilang.component.settings import check, deadline, log_level
         from multilang.component.spout import Spout
@@ -136,7 +138,10 @@ class Task:
         attendant.busy = "the start of the component"
         check(self._conf)
         attendant.deadline = deadline(self._conf)
-        watch_logging(self._connection, log_level(self._conf))
+        level = log_level(self._conf)
+        watch_logging(self._connection, level)
+        if self._conf.get("multilang.parent") != "local" and level > _DEBUG:
+            attendant.repeats = Repeats(lambda _, text: self._connection.error(text))
         component = find(self._context)
         self._failure = 1
         attendant.component = component
@@ -231,6 +236,8 @@ class Task:
                 self._report(self._describe(error))
         if component is not None and component._metrics is not None:
             component._metrics.report()
+        if attendant.repeats is not None:
+            attendant.repeats.tell_rest()
         attendant.drain()
         self._wire.abandon()
         if status:

@@ -254,8 +254,12 @@ class _WireCollector:
         self._connection.log(message, level)
 
     def report_error(self, message: str) -> None:
-        """See Collector."""
-        self._connection.error(message)
+        """See Collector. What Storm was told before is counted; an embedded cluster is told each, and counts itself."""
+        attendant = self._wire.attendant
+        if attendant is None or attendant.repeats is None:
+            self._connection.error(message)
+        else:
+            attendant.repeats.report(None, message)
 
     def report_metric(self, name: str, params: Any) -> None:
         """See Collector."""

@@ -261,6 +261,7 @@ class ActorTopology(LocalTopology):
                 close(actor.component)
             except Exception as error:  # noqa: BLE001  # user code: the other components are to be closed, too
                 self._error(actor.plan, describe(error, actor.component, None, "in close"))
+        self._repeats.tell_rest()
 
     # ---- what happens to tasks ----
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from multilang.local.topology import Capture, Until
     from multilang.local.tuples import LocalTuple
 
+_LOOK_SECS = 1.0  # between two looks for errors that came again
 _SHORTEST_SLEEP_SECS = 0.001  # between two looks at what other threads did, or at what is waited for,
 _LONGEST_SLEEP_SECS = 0.05  # which come less often the longer nothing happened
 
@@ -227,6 +228,7 @@ class InProcessTopology(ActorTopology):
 
     def _start_timers(self) -> None:
         settings = self.plan.settings
+        self._timers.every(_LOOK_SECS, self._repeats.tell_due)
         if settings.message_timeouts:
             for acker in self._ackers:
                 self._timers.every(settings.message_timeout_secs, acker.rotate)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from multilang.component.repeats import Repeats
 from multilang.component.spout import Spout
 from multilang.local.counters import TaskStats, summed
 from multilang.local.errors import LocalClusterError, NotDrainedError
@@ -78,6 +79,7 @@ class LocalTopology(ABC):
             if isinstance(planned.spec.component, Spout):
                 self.stats[task].lost_ids.source_id = planned.spec.component.source_id
         self._errors: deque[TaskError] = deque(maxlen=MAX_ERRORS)
+        self._repeats = Repeats(self._log_error, clock.now)
         self._captured: dict[tuple[str, str], list[LocalTuple]] = {}
         for wanted in [capture] if isinstance(capture, str) else capture:
             keep = capture[wanted] if isinstance(capture, Mapping) else None
@@ -194,7 +196,14 @@ class LocalTopology(ABC):
     def _error(self, task: TaskPlan, message: str, fatal: bool = False) -> None:
         self.stats[task.id].errors += 1
         self._errors.append(TaskError(task.component, task.id, message, fatal, self.clock.now() - self.started))
-        logging.getLogger(task.component).error("%s%s", "died: " if fatal else "", message, extra={"task": task.id})
+        said = f"died: {message}" if fatal else message
+        if logging.getLogger(task.component).isEnabledFor(logging.DEBUG):
+            self._log_error(task, said)
+        else:
+            self._repeats.report(task, said, task.component)
+
+    def _log_error(self, task: TaskPlan, message: str) -> None:
+        logging.getLogger(task.component).error("%s", message, extra={"task": task.id})
 
     def _log(self, task: TaskPlan, message: str, level: int) -> None:
         logging.getLogger(task.component).log(_LEVELS[level], "%s", message, extra={"task": task.id})

@@ -8,6 +8,7 @@ from __future__ import annotations
 from time import monotonic, time
 
 from multilang.component.errors import ConfigError
+from multilang.component.repeats import Repeats
 from multilang.component.spout import Spout
 from multilang.state import settings
 from multilang.state.names import (
@@ -80,12 +81,14 @@ class CheckpointSpout(Spout):
         self._started_at = float("-inf")
         self._not_before = float("-inf")
         self._failures = 0
+        self._repeats = Repeats(lambda _, text: self.log(text, "warn"), self.clock)
 
     def clock(self) -> float:
         """Seconds on a clock that never goes back."""
         return monotonic()
 
     def next_tuple(self) -> None:
+        self._repeats.tell_due()
         if self._running:
             return
         now = self.clock()
@@ -125,13 +128,15 @@ class CheckpointSpout(Spout):
         pause = min(self._interval / 10 * 2 ** min(self._failures, 10), max(self._interval, 1.0))
         self._failures += 1
         self._not_before = self.clock() + pause
-        self.log(f"checkpoint {tup_id} failed ({self.state}); all tasks go back to what is committed", "warn")
+        said = f"checkpoint {tup_id} failed ({self.state}); all tasks go back to what is committed"
+        self._repeats.report(None, said, kind=self.state)
 
     def exhausted(self) -> bool:
         """Between two checkpoints there is nothing that anybody waits for."""
         return self.state == COMMITTED and not self.recovering and not self._running
 
     def close(self) -> None:
+        self._repeats.tell_rest()
         self._state.close()
         self._provider.close()
 

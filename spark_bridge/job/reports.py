@@ -28,7 +28,7 @@ class RoundReport:
         self.tasks: dict[int, list[int]] = {}
         self.kinds: dict[tuple[str, str], list[set[str]]] = {}
         self.gave_up = False
-        self.errors: list[tuple[int, str]] = []
+        self.errors: list[tuple[int, str, int]] = []
         self.left: dict[str, set[str]] = {}
         roots: set[int] = set()
         sent: dict[Any, Any] = {}

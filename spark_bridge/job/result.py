@@ -40,15 +40,21 @@ class FailedTuple:
 
 @dataclass(frozen=True)
 class ReportedError:
-    """An error that a component reported, or an exception of its."""
+    """An error that a component reported, or an exception of its.
+
+    ``times``: how often, in all rounds and tasks; ``task``, ``round`` and ``message`` are the first one's. Exceptions of one type
+    that were raised in one place are one.
+    """
 
     component: str
     task: int
     round: int
     message: str
+    times: int = 1
 
     def __str__(self) -> str:
-        return f"{self.component!r} (task {self.task}): {self.message}"
+        times = f", {self.times:,} times" if self.times > 1 else ""
+        return f"{self.component!r} (task {self.task}){times}: {self.message}"
 
 
 class JobResult:
@@ -56,7 +62,7 @@ class JobResult:
 
     ``acked``: spout tuples whose whole tree was acked; ``lost``: how many were not, at the last attempt; ``failed``: those,
     the first thousand, by name; ``rounds``: 1, and one more for each replay; ``counters``: by component; ``errors``: the
-    last that were reported; ``seconds``: it took.
+    kinds of errors that were reported last, each with its count; ``seconds``: it took.
     """
 
     def __init__(self, topology: Topology, spark: SparkSession, outputs: Sequence[tuple[str, str]]) -> None:

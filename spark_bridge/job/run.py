@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from multilang.component import settings
+from multilang.component.repeats import kind_of
 from multilang.local.conf import DEFAULTS, Settings
 from multilang.local.counters import Counters
 from multilang.local.plan import storm_id
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from spark_bridge.sources.source import PartitionSource
 
 MAX_NAMED = 1000  # failed tuples whose values are fetched
-MAX_ERRORS = 1000  # the oldest are dropped; the counters count them all
+MAX_ERRORS = 100  # kinds of them; the oldest are dropped; the counters count them all
 _IDLE_SECS = 0.02  # while a spout waits for its replays to be due
 
 
@@ -364,8 +366,8 @@ class Run:
         for task, counts in report.tasks.items():
             sums = self._sums.setdefault(task, [0] * len(counts))
             sums[:] = [a + b for a, b in zip(sums, counts, strict=True)]
-        for task, message in report.errors:
-            self._said(task, message)
+        for task, message, times in report.errors:
+            self._said(task, message, times)
         for component, names in report.left.items():
             self._left.setdefault(component, set()).update(names)
         if report.gave_up or (self._is_exact and any(report.failed)):
@@ -385,9 +387,15 @@ class Run:
         """A spout in the driver said so; its errors are counted there."""
         self._said(task, message)
 
-    def _said(self, task: int, message: str) -> None:
+    def _said(self, task: int, message: str, times: int = 1) -> None:
         errors = self._result.errors
-        errors.append(ReportedError(self._assignment[task], task, self._result.rounds, message))
+        component, kind = self._assignment[task], kind_of(message)
+        for at in range(len(errors) - 1, -1, -1):
+            known = errors[at]
+            if known.component == component and kind_of(known.message) == kind:
+                errors.append(replace(errors.pop(at), times=known.times + times))
+                return
+        errors.append(ReportedError(component, task, self._result.rounds, message, times))
         del errors[:-MAX_ERRORS]
 
     # ---- the end ----

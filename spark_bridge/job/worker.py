@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import pickle
 from array import array
-from collections import deque
 from itertools import count
 from random import Random
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from multilang.component.repeats import Repeats, kind_of
 from multilang.local.actors import Later
 from multilang.local.links import Links
 from multilang.local.plan import TaskPlan
@@ -36,7 +36,16 @@ if TYPE_CHECKING:
 
 _LEVELS = (5, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)  # by Storm's number, 0 is trace
 _STEP = 512  # inputs between two looks at how full the boxes are
-_MAX_ERRORS = 20  # texts of errors that one worker reports; all are counted
+_MAX_ERRORS = 20  # kinds of errors of which one worker reports the text; all are counted
+
+
+def _log_error(about: tuple[str, int], message: str) -> None:
+    component, task = about
+    logging.getLogger(component).error("%s", message, extra={"task": task})
+
+
+# What this process told before, whichever of its tasks it was: Spark gives it one after the other, replays included.
+_REPEATS = Repeats(_log_error)
 
 
 class Worker:
@@ -52,7 +61,7 @@ class Worker:
         self._index = index
         self._out: list[tuple[Any, Any]] = []
         self._failed: set[int] = set()
-        self._errors: deque[tuple[int, str]] = deque(maxlen=_MAX_ERRORS)
+        self._errors: dict[tuple[int, str], list[Any]] = {}  # task and kind -> the first one's text, how often
         self._error_counts: dict[int, int] = {}
         self._named: dict[str, Any] = {}
         self._ids = count(1)
@@ -187,12 +196,13 @@ class Worker:
                     left.setdefault(bolt.plan.component, set()).update(bolt.left)
         for bolt in self._tasks.values():
             bolt.close()
+        _REPEATS.tell_due()
         self._out.clear()  # nothing is anchored any more, and nobody receives: as in the embedded cluster
         report = {
             "worker": (self._level, self._index),
             "tasks": {task: self._counts(task, bolt.stats) for task, bolt in self._tasks.items()},
             "failed": array("q", sorted(self._failed)).tobytes(),
-            "errors": list(self._errors),
+            "errors": [(task, text, times) for (task, _), (text, times) in self._errors.items()],
             "sent": self._sent.as_dict(),
             "got": {} if got is None else got.as_dict(),
             "rows": rows,
@@ -329,8 +339,12 @@ class Worker:
 
     def _report(self, plan: TaskPlan, message: str) -> None:
         self._error_counts[plan.id] = self._error_counts.get(plan.id, 0) + 1
-        self._errors.append((plan.id, message))
-        logging.getLogger(plan.component).error("%s", message, extra={"task": plan.id})
+        key = plan.id, kind_of(message)
+        if key in self._errors:
+            self._errors[key][1] += 1
+        elif len(self._errors) < _MAX_ERRORS:
+            self._errors[key] = [message, 1]
+        _REPEATS.report((plan.component, plan.id), message, plan.component)
 
     def _metric(self, plan: TaskPlan, name: str, params: Any) -> None:
         logging.getLogger(plan.component).debug("metric %s: %r", name, params, extra={"task": plan.id})

@@ -117,6 +117,7 @@ class ProcessTopology(LocalTopology):
                 self.timers.every(settings.message_timeout_secs, acker.rotate)
             for spout in self.spouts.values():
                 self.timers.every(spout.plan.settings.message_timeout_secs, spout.expire)
+        self.timers.every(_LOOK_SECS, self._repeats.tell_due)
         for task in self._all:
             self.timers.every(_LOOK_SECS, task.look_after)
         for bolt in self.bolts.values():
@@ -305,6 +306,7 @@ class ProcessTopology(LocalTopology):
                     task.child.wait()
                     task.child.close()
             self._release()
+            self._repeats.tell_rest()
             with self._changed:
                 self._changed.notify_all()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import time
@@ -65,6 +66,17 @@ class FailsAtFirst(BasicBolt):
         if self.times[n] <= self.limits.get(n, 0):
             raise ValueError(f"not yet {n}")
         self.emit([tup["key"], n])
+
+
+class LogsToFile(FailsAtFirst):
+    """The same, with the log of its process in the file that conf test.log names."""
+
+    def initialize(self, conf, context):
+        super().initialize(conf, context)
+        if not self.logger.handlers:
+            handler = logging.FileHandler(conf["test.log"])
+            handler.setFormatter(logging.Formatter("%(process)d %(levelname)s %(message)s"))
+            self.logger.addHandler(handler)
 
 
 class Sums(BasicBolt):

@@ -17,6 +17,7 @@ from tests.spark.job.components import (
     FailsAtFirst,
     FailsPairs,
     Forgets,
+    LogsToFile,
     Pairs,
     Parts,
     Rows,
@@ -66,6 +67,28 @@ def test_failed_rows_are_replayed_until_they_are_acked_and_bolts_go_on_from_what
     assert counters["fails"].errors == 5
     assert "ValueError in component 'fails'" in result.errors[0].message
     assert "not yet" in str(result.errors[0])
+    assert [each.times for each in result.errors] == [5]
+
+
+def test_a_fault_of_many_tuples_is_in_each_executors_log_once_and_counted_in_the_result(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("logs", LogsToFile, parallelism=2).shuffle_grouping("rows")
+    conf = {"test.fail": list(range(100)), "test.times": [9] * 100, "test.log": str(tmp_path / "log")}
+    rdd = spark.sparkContext.parallelize(ROWS, 2)
+    with run_topology(builder.build("logs"), {"rows": rdd}, spark, conf=conf, max_replays=2) as result:
+        assert (result.lost, result.rounds) == (100, 3)
+    assert [(each.component, each.times) for each in result.errors] == [("logs", 300)]
+    assert "logs' (task 3), 300 times: ValueError" in str(result.errors[0]).replace("(task 2)", "(task 3)")
+    told = [
+        line.partition(" ")[0] for line in (tmp_path / "log").read_text().splitlines() if "ERROR ValueError" in line
+    ]
+    full = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("Traceback")]
+    assert (
+        1 <= len(full) == len(set(told)) <= 2 * 3
+    )  # no more than processes, of which Spark may have another in each round
 
 
 def test_what_fails_at_every_attempt_is_named(spark: SparkSession) -> None:

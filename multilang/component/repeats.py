@@ -1,0 +1,123 @@
+"""Reports that come again and again: the first is told in full, those that follow as a count, with growing pauses."""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+from time import monotonic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+    from typing import Any
+
+FIRST_PAUSE_SECS = 1.0
+LONGEST_PAUSE_SECS = 60.0
+QUIET_SECS = 600.0  # after which a report is new again: by then, a log may have been rotated
+_MAX_KINDS = 1000  # that are remembered; the one that was not told for longest is forgotten first, after its count
+_MAX_TEXTS = 3  # of exceptions of one type from one place that are told in full: a text may name each tuple's values
+_DIGITS = dict.fromkeys(range(ord("0"), ord("9") + 1))
+
+
+class Repeats:
+    """Passes reports on to ``tell(about, text)``, but those that were told before only as a count.
+
+    The count is told with the first repetition after a pause, which doubles each time; ``tell_due`` tells it without one, and
+    ``tell_rest`` whatever the pause. So nothing is lost, if the latter is called at the end. Any thread may call.
+
+    ``about`` is what ``tell`` needs to know beside the text, such as the task.
+    """
+
+    def __init__(self, tell: Callable[[Any, str], None], now: Callable[[], float] = monotonic) -> None:
+        self._tell = tell
+        self._now = now
+        self._kinds: dict[Hashable, _Kind] = {}
+        self._lock = allocate_lock()
+        self.untold = 0
+        """Reports of which nobody heard yet."""
+
+    def report(self, about: Any, text: str, who: Hashable = None, kind: Hashable = None) -> None:
+        """Tell ``text``, or count it: what ``who`` reported before is of the same ``kind`` (``kind_of`` the text)."""
+        now = self._now()
+        key = (who, kind_of(text) if kind is None else kind)
+        said = "" if kind is not None else text[text.rfind("\n", 0, -1) + 1 :].translate(_DIGITS)
+        with self._lock:
+            known = self._kinds.get(key)
+            if known is not None and now - known.seen > QUIET_SECS:
+                self._count(known, now)
+                known = None
+            if known is None:
+                self._kinds.pop(key, None)
+                if len(self._kinds) >= _MAX_KINDS:
+                    self._count(self._kinds.pop(next(iter(self._kinds))), now)
+                known = self._kinds[key] = _Kind(now)
+            known.seen = now
+            if said not in known.texts and len(known.texts) < _MAX_TEXTS:
+                known.texts.add(said)
+                known.told += 1
+                self._tell(about, text)
+                return
+            known.last = about, text.partition("\n")[0]
+            known.untold += 1
+            self.untold += 1
+            if now >= known.due:
+                self._count(known, now)
+
+    def tell_due(self) -> None:
+        """Tell the counts whose pause is over."""
+        if self.untold:
+            now = self._now()
+            with self._lock:
+                for known in list(self._kinds.values()):
+                    if now >= known.due:
+                        self._count(known, now)
+
+    def tell_rest(self) -> None:
+        """Tell all that is not told yet, because nothing more comes."""
+        if self.untold:
+            with self._lock:
+                for known in self._kinds.values():
+                    self._count(known, self._now())
+
+    def _count(self, known: _Kind, now: float) -> None:
+        times = known.untold
+        if not times:
+            return
+        about, head = known.last
+        again = "once more" if times == 1 else f"{times:,} times more"
+        known.told += times
+        known.untold = 0
+        self.untold -= times
+        self._tell(about, f"{head} (as before, {again} in {now - known.since:.1f} s; {known.told:,} times in all)")
+        known.since = now
+        known.due = now + known.pause
+        known.pause = min(2 * known.pause, LONGEST_PAUSE_SECS)
+
+
+class _Kind:
+    """One kind of report: how often it was told, and came since."""
+
+    __slots__ = ("due", "last", "pause", "seen", "since", "texts", "told", "untold")
+
+    def __init__(self, now: float) -> None:
+        self.since = self.seen = now
+        self.due = now + FIRST_PAUSE_SECS
+        self.pause = 2 * FIRST_PAUSE_SECS
+        self.told = 0
+        self.untold = 0
+        self.last: tuple[Any, str] = (None, "")
+        self.texts: set[str] = set()
+
+
+def kind_of(text: str) -> str:
+    """Return what a report has in common with its repetitions: the exception's type and stack, or all of the text.
+
+    The tuple that an exception happened on, and the exception's text, are each time another's.
+    """
+    head, _, rest = text.partition("\n")
+    if not rest.startswith("Traceback"):
+        return text
+    lines = rest.splitlines()
+    error, ours, _ = head.partition(" in component ")
+    if not ours:  # logged by the user's own code, in its own words
+        error = lines[-1].partition(":")[0]
+    return "\n".join([error, *(line for line in lines if line.startswith("  "))])
