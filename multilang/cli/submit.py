@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     callback=conf_entries,
     help="A conf entry; VALUE is JSON or text.",
 )
-@click.option("--inactive", is_flag=True, help="Leave the spouts silent until multilang activate.")
+@click.option("--inactive", is_flag=True, help="Start no component before multilang activate.")
 @click.option(
     "--wait",
     type=click.FloatRange(min=0),

@@ -69,10 +69,16 @@ class LocalDRPC:
         return {**self.server.conf, LOCAL: self._service}
 
     def submit(
-        self, topology: Topology, name: str | None = None, conf: Mapping[str, Any] | None = None, capture: Capture = ()
+        self,
+        topology: Topology,
+        name: str | None = None,
+        conf: Mapping[str, Any] | None = None,
+        capture: Capture = (),
+        *,
+        inactive: bool = False,
     ) -> LocalTopology:
-        """Start a topology that answers here."""
-        run = self.cluster.submit(topology, name, {**self.conf, **(conf or {})}, capture)
+        """Start a topology that answers here; see LocalCluster.submit."""
+        run = self.cluster.submit(topology, name, {**self.conf, **(conf or {})}, capture, inactive=inactive)
         self.topologies[run.name] = run
         return run
 

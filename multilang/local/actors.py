@@ -168,7 +168,8 @@ class ActorTopology(LocalTopology):
                     f"{task} is the command {' '.join(task.spec.component.command)!r}, which needs a process: "
                     'run this topology with LocalCluster(mode="process")'
                 )
-        self.active = True
+        self.active = False
+        self.opened = False
         self.failure: LocalClusterError | None = None
         self.fail_fast = fail_fast
         self.out: list[tuple[Any, Any]] = []
@@ -192,6 +193,30 @@ class ActorTopology(LocalTopology):
         """What the collectors are connected to."""
 
     # ---- starting and ending tasks ----
+
+    def activate(self) -> None:
+        if self.active:
+            return
+        self.active = True
+        if self.opened:
+            for spout in self.spouts.values():
+                self._activate(spout)
+            return
+        try:
+            self._open()
+        except LocalClusterError as error:
+            self.active = False
+            self.fail(error)
+            raise
+        self.opened = True
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Start all tasks, and what keeps time."""
+
+    @abstractmethod
+    def _activate(self, spout: SpoutActor) -> None:
+        """Tell a started spout that the topology was activated."""
 
     @property
     def actors(self) -> list[BoltActor | SpoutActor]:
@@ -255,8 +280,8 @@ class ActorTopology(LocalTopology):
     def close(self) -> None:
         """Tell all components that it is over."""
         for actor in self.actors:
-            if actor.component is None:
-                continue
+            if actor.component is None or not hasattr(actor.component, "_collector"):
+                continue  # it was not started
             try:
                 close(actor.component)
             except Exception as error:  # noqa: BLE001  # user code: the other components are to be closed, too
@@ -307,7 +332,7 @@ class ActorTopology(LocalTopology):
                 id,
                 task.component,
                 task.spec.kind,
-                not self.killed,
+                self.opened and not self.killed,
                 self.stats[id].restarts,
                 None,
                 None if actors[id].component is None else innermost(actors[id].component),

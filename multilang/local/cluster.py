@@ -66,12 +66,15 @@ class LocalCluster:
         name: str | None = None,
         conf: Mapping[str, Any] | None = None,
         capture: Capture = (),
+        *,
+        inactive: bool = False,
     ) -> LocalTopology:
         """Start a topology.
 
         ``conf`` is laid over the cluster's and the topology's own. ``capture``: the streams whose tuples are kept for
         ``captured``, each a component (all of its streams) or a pair (component, stream); or a dict of these and of
         functions, each called with every tuple instead of keeping it (in the cluster's thread, with processes).
+        ``inactive``: no component is started before ``activate`` is called.
         """
         if self._closed:
             raise LocalClusterError("this LocalCluster is closed; make another")
@@ -85,6 +88,8 @@ class LocalCluster:
             raise LocalClusterError(f"a topology {name!r} runs already; kill it first, or submit with another name=")
         rng = Random(self.seed)
         run = self._start(topology, name, {**self.conf, **(conf or {})}, capture, rng)
+        if not inactive:
+            run.activate()
         self.topologies[name] = run
         return run
 

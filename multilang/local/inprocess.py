@@ -49,10 +49,15 @@ class InProcessTopology(ActorTopology):
         for actor in self.bolts.values():
             if actor.plan.component in cyclic:
                 self.receivers[actor.plan.id] = _CycleEntry(self._cycle, actor)
+
+    def _open(self) -> None:
         for each in self.actors:
             self.start(each)
         self._drain()
         self._start_timers()
+
+    def _activate(self, spout: SpoutActor) -> None:
+        self._call(spout, spout.runner.activate, "in activate")
 
     def _links(self) -> Links:
         ackers = self._ackers
@@ -104,12 +109,6 @@ class InProcessTopology(ActorTopology):
 
     def run_for(self, secs: float) -> None:
         self._loop(None, False, secs)
-
-    def activate(self) -> None:
-        if not self.active:
-            self.active = True
-            for spout in self.spouts.values():
-                self._call(spout, spout.runner.activate, "in activate")
 
     def deactivate(self) -> None:
         if self.active:

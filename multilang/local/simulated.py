@@ -93,12 +93,18 @@ class SimulatedTopology(ActorTopology):
         self._asked: dict[int, float] = {}  # when the next ``next`` of a spout comes, which is in the heap
         super().__init__(plan, self.virtual, capture, rng, fail_fast)
         self.receivers.update({id: id for id in self.bolts})
+
+    def _open(self) -> None:
         for actor in self.actors:
             self.start(actor)
             self._send(actor.plan.id)
         self._start_timers()
         for spout in self.spouts.values():
             self._ask_soon(spout)
+
+    def _activate(self, spout: SpoutActor) -> None:
+        self._work(spout, spout.runner.activate, "activate", None)
+        self._ask_soon(spout)
 
     def _links(self) -> Links:
         out = self.out
@@ -149,13 +155,6 @@ class SimulatedTopology(ActorTopology):
     def run_for(self, secs: float) -> None:
         self._loop(lambda: False, secs)
 
-    def activate(self) -> None:
-        if not self.active:
-            self.active = True
-            for spout in self.spouts.values():
-                self._work(spout, spout.runner.activate, "activate", None)
-                self._ask_soon(spout)
-
     def deactivate(self) -> None:
         if self.active:
             self.active = False
@@ -186,6 +185,8 @@ class SimulatedTopology(ActorTopology):
     def _loop(self, stop: Callable[[], object], secs: float) -> bool:
         if self.killed:
             raise LocalClusterError(f"topology {self.name!r} was killed; submit it again")
+        if self.failure is not None:
+            raise self.failure
         if self.out:  # said between two calls of this
             self._send(next(iter(self.bolts), next(iter(self.spouts))))
         end = self.virtual.now() + secs

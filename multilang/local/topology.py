@@ -104,7 +104,10 @@ class LocalTopology(ABC):
 
     @abstractmethod
     def activate(self) -> None:
-        """Let the spouts emit again, after ``deactivate``."""
+        """Let the spouts emit: again, after ``deactivate``, or for the first time, where it was submitted inactive.
+
+        Then all tasks are started now. Raises TaskStartError where one can't be (with processes, ``wait`` does).
+        """
 
     @abstractmethod
     def deactivate(self) -> None:

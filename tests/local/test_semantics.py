@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from multilang.local import LocalCluster, NotDrainedError
+from multilang.local import LocalCluster, NotDrainedError, TaskStartError
 from multilang.topology.javahash import task_index
 from tests.local import topologies
 
@@ -222,6 +222,44 @@ def test_a_deactivated_topology_emits_no_more_until_it_is_activated(mode):
         assert run.counters["numbers"].emitted == emitted
         run.activate()
         run.wait(lambda run: run.counters["numbers"].acked > emitted, timeout=30)
+
+
+def test_no_component_is_opened_before_its_topology_is_activated(mode, tmp_path):
+    opened = tmp_path / "opened"
+    with LocalCluster(mode, conf={"test.opened": str(opened)}) as cluster:
+        run = cluster.submit(topologies.opens, inactive=True)
+        run.wait(timeout=30)
+        run.run_for(0.2)
+        assert not opened.exists()
+        assert not any(task.alive for task in run.tasks)
+        assert run.waiting_for == []
+        run.activate()
+        run.wait(timeout=30)
+        assert sorted(opened.read_text().splitlines()) == ["activated", "numbers", "pass"]
+        assert run.counters["opens"].acked == 100
+        run.deactivate()
+        run.activate()
+        run.wait(lambda run: opened.read_text().count("activated") == 2, timeout=30)
+
+
+def test_a_topology_that_never_was_activated_ends_without_a_component(mode, tmp_path):
+    opened = tmp_path / "opened"
+    with LocalCluster(mode, conf={"test.opened": str(opened)}) as cluster:
+        cluster.submit(topologies.opens, inactive=True)
+        cluster.kill("opens", wait_secs=30)
+    assert not opened.exists()
+
+
+def test_a_component_that_can_not_be_opened_is_told_at_the_activation(mode):
+    with LocalCluster(mode) as cluster:
+        run = cluster.submit(topologies.never_starts, inactive=True)
+        if mode == "process":
+            run.activate()
+        else:
+            with pytest.raises(TaskStartError, match="can't be opened"):
+                run.activate()
+        with pytest.raises(TaskStartError, match="can't be opened"):
+            run.wait(timeout=60)
 
 
 def test_a_stream_that_is_not_captured_is_named_with_what_to_write(run_topology, mode):

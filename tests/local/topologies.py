@@ -77,6 +77,36 @@ class Asked(Spout):
         return time.monotonic()
 
 
+class Opens(Numbers):
+    """Numbers, and notes what happens to it."""
+
+    def initialize(self, conf, context):
+        super().initialize(conf, context)
+        self.path = conf["test.opened"]
+        self.note("numbers")
+
+    def activate(self):
+        self.note("activated")
+
+    def note(self, what):
+        with open(self.path, "a") as file:
+            file.write(f"{what}\n")
+
+
+class OpensToo(BasicBolt):
+    def initialize(self, conf, context):
+        with open(conf["test.opened"], "a") as file:
+            file.write("pass\n")
+
+    def process(self, tup):
+        pass
+
+
+class NeverStarts(BasicBolt):
+    def initialize(self, conf, context):
+        raise ValueError("it can't be opened")
+
+
 class Unreliable(Spout):
     """Numbers without message ids, and no word on when they end."""
 
@@ -348,6 +378,8 @@ def _idle_beside_busy():
 
 
 word_count = _word_count()
+opens = _chain("opens", Opens, OpensToo)
+never_starts = _chain("never-starts", Numbers, NeverStarts)
 idle = _chain("idle", Asked, Pass)
 idle_beside_busy = _idle_beside_busy()
 passing = _chain("passing", Numbers, Pass)

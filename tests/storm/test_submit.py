@@ -10,6 +10,8 @@ from tests.cli.command import multilang
 from tests.storm.conftest import SHIPPED, wait_for
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from multilang.shipping.cluster import Cluster
     from multilang.shipping.nimbus import Nimbus
 
@@ -30,7 +32,8 @@ def test_an_exception_in_a_component_is_shown_with_its_python_traceback(storm: C
         nimbus.kill(fault, 0)
 
 
-def test_a_topology_is_listed_silenced_rebalanced_and_killed(storm: Cluster, nimbus: Nimbus) -> None:
+def test_a_topology_is_listed_silenced_rebalanced_and_killed(storm: Cluster, nimbus: Nimbus, tmp_path: Path) -> None:
+    opened = tmp_path / "opened"
     at = ("--nimbus", storm.address)
 
     def status() -> str:
@@ -40,14 +43,17 @@ def test_a_topology_is_listed_silenced_rebalanced_and_killed(storm: Cluster, nim
         topologies: list[dict[str, str]] = json.loads(multilang("list", *at, "--json").stdout)["topologies"]
         return topologies
 
-    shown = multilang("submit", SHIPPED / "broken.py", *at, "--name", "quiet", "--inactive")
+    entry = f"test.opened={opened}"
+    shown = multilang("submit", SHIPPED / "broken.py", *at, "--name", "quiet", "--inactive", "-c", entry)
     assert shown.returncode == 0, shown.stderr
     assert "it runs: 2 tasks of 2 components in 1 worker" in shown.stdout
     assert status() == "INACTIVE"
     again = multilang("submit", SHIPPED / "broken.py", *at, "--name", "quiet")
     assert again.returncode == 2
     assert "a topology 'quiet' runs already" in again.stderr
+    assert not opened.exists(), "no component is opened before the activation"
     assert multilang("activate", "quiet", *at).returncode == 0
+    wait_for(lambda: opened.exists() and sorted(opened.read_text().split()) == ["broken", "one"], "both are opened")
     assert status() == "ACTIVE"
     assert multilang("deactivate", "quiet", *at).returncode == 0
     assert status() == "INACTIVE"

@@ -43,7 +43,7 @@ _POLL_SECS = 0.02  # how often a condition of the caller's is looked at
 
 
 class ProcessTopology(LocalTopology):
-    """Runs from its submission on, in a thread of its own, which alone touches the tasks."""
+    """Runs from its activation on, in a thread of its own, which alone touches the tasks."""
 
     def __init__(self, plan: Plan, clock: Clock, capture: Capture, rng: Random) -> None:
         super().__init__(plan, clock, capture)
@@ -51,7 +51,9 @@ class ProcessTopology(LocalTopology):
         self.dumps = dumps
         self.new_id = count(1)
         self.max_buffer = int(plan.conf.get("multilang.buffer.max.bytes") or DEFAULT_MAX_BUFFER)
-        self.active = True
+        self.active = False
+        self.opened = False  # it was activated, once
+        self._started = False  # by the thread
         self.ending = False
         self.now = clock.now()
         self.timers = Timers(clock)
@@ -150,6 +152,7 @@ class ProcessTopology(LocalTopology):
         self._wait_for(lambda: False, time.monotonic() + secs)
 
     def activate(self) -> None:
+        self.opened = True
         self._order(lambda: self._set_active(True))
 
     def deactivate(self) -> None:
@@ -207,6 +210,8 @@ class ProcessTopology(LocalTopology):
 
     @property
     def waiting_for(self) -> list[str]:
+        if not self.opened:
+            return []
         lines = [spout.waiting_for() for spout in list(self.spouts.values())]
         lines += [bolt.waiting_for(self.stale_before) for bolt in list(self.bolts.values())]
         return [line for line in lines if line]
@@ -290,8 +295,6 @@ class ProcessTopology(LocalTopology):
 
     def _serve(self) -> None:
         try:
-            for task in self._all:
-                task.start()
             while not (self.ending and all(task.child is None for task in self._all)):
                 self._turn()
         except Exception as error:  # a fault of ours: who waits must hear of it
@@ -341,7 +344,7 @@ class ProcessTopology(LocalTopology):
         return max(due - self.clock.now(), 0.0)
 
     def _is_drained(self) -> bool:
-        if any(spout.waiting_for() for spout in self.spouts.values()):
+        if self.opened and any(spout.waiting_for() for spout in self.spouts.values()):
             return False
         return not self.waiting_for
 
@@ -351,6 +354,10 @@ class ProcessTopology(LocalTopology):
     def _set_active(self, active: bool) -> None:
         if self.active != active and not self.ending:
             self.active = active
+            if not self._started:
+                self._started = True
+                for task in self._all:
+                    task.start()
             for spout in self.spouts.values():
                 if spout.ready:
                     spout.tell("activate" if active else "deactivate")
