@@ -32,6 +32,7 @@ class SpoutTask(ProcessTask):
         self.halted_by = 0  # full queues downstream: while there are any, no next
         self.exhausted: bool | None = None  # what the last sync of a next said
         self.idle = 0  # empty nexts in a row, since the last time that it was told something
+        self._doubted = False  # the command under way may have been answered before somebody began to wait
         self._next_at = 0.0
         self._emitted_before = 0
         self._until_sample = 1
@@ -41,6 +42,14 @@ class SpoutTask(ProcessTask):
     def tell(self, command: str, id: Any = None) -> None:
         """Queue ack, fail, activate or deactivate."""
         self.commands.append((command, id))
+        self.host.dirty.add(self)
+
+    def doubt(self) -> None:
+        """Take nothing for granted that it said of what is still to come; ask it anew."""
+        self.idle = 0
+        self.exhausted = None
+        self._next_at = 0.0
+        self._doubted = self.conn.command is not None
         self.host.dirty.add(self)
 
     def flush(self) -> None:
@@ -85,6 +94,7 @@ class SpoutTask(ProcessTask):
         self.commands.clear()
         self.idle = 0
         self.exhausted = None
+        self._doubted = False
         if self.host.active:
             self.tell("activate")
 
@@ -137,6 +147,10 @@ class SpoutTask(ProcessTask):
 
     def _synced(self, sync: Sync) -> None:
         self.worked = True
+        if self._doubted:
+            self._doubted = False
+            self.host.dirty.add(self)
+            return
         if sync.exhausted is not None:
             self.exhausted = sync.exhausted
         if self.stats.emitted != self._emitted_before:

@@ -131,8 +131,9 @@ class ProcessTopology(LocalTopology):
     def wait(self, until: Until = "drained", timeout: float | None = None) -> None:
         end = None if timeout is None else time.monotonic() + timeout
         if until == "drained":
-            self._order(self._undrain)
-            met = self._wait_for(lambda: self._drained, end)
+            asked: list[bool] = []
+            self._order(lambda: self._ask_anew(asked))
+            met = self._wait_for(lambda: bool(asked) and self._drained, end)
         elif callable(until):
             while not (met := bool(until(self))):
                 left = _POLL_SECS if end is None else min(_POLL_SECS, end - time.monotonic())
@@ -165,8 +166,9 @@ class ProcessTopology(LocalTopology):
             if self._failure is None and self._thread.is_alive():
                 self.deactivate()
                 if wait_secs:
-                    self._order(self._undrain)
-                    self._wait_for(lambda: self._drained, time.monotonic() + wait_secs)
+                    asked: list[bool] = []
+                    self._order(lambda: self._ask_anew(asked))
+                    self._wait_for(lambda: bool(asked) and self._drained, time.monotonic() + wait_secs)
         finally:
             self._order(self._end)
             self._thread.join()
@@ -348,8 +350,12 @@ class ProcessTopology(LocalTopology):
             return False
         return not self.waiting_for
 
-    def _undrain(self) -> None:
+    def _ask_anew(self, asked: list[bool]) -> None:
+        """What the spouts said before somebody waits counts no more: they may have been given something since."""
         self._drained = False
+        for spout in self.spouts.values():
+            spout.doubt()
+        asked.append(True)
 
     def _set_active(self, active: bool) -> None:
         if self.active != active and not self.ending:
