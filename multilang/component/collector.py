@@ -34,6 +34,9 @@ class Collector(ABC):
     def report_metric(self, name: str, params: Any) -> None:
         """A value for a metric registered on the Java side under ``name``."""
 
+    def reported(self, error: BaseException) -> None:  # noqa: B027 - most have nothing to do with it
+        """Called after an exception of the component's was reported in place of being raised; a test raises it."""
+
 
 class BoltCollector(Collector):
     """A bolt's collector (Storm's OutputCollector)."""

@@ -45,3 +45,4 @@ def _text(error: BaseException) -> str:
 def report_exception(component: Component, error: BaseException, tup: Tuple | None, where: str = "") -> None:
     """Show ``error`` in Storm's log and UI."""
     component.report_error(describe(error, component, tup, where))
+    component._collector.reported(error)

@@ -6,16 +6,28 @@ is loaded by itself.
 
 from __future__ import annotations
 
+from multilang.local.clock import VirtualClock
 from multilang.testing.bolts import BoltRun, Emitted, make_tuple, run_bolt, tick
+from multilang.testing.complete import CompletedTopology, complete_topology
 from multilang.testing.conformance import multilang_conformance
+from multilang.testing.controlled import ControlledBolt, HeldTuple
+from multilang.testing.feeds import AckTracker, FeederSpout, FixedTupleSpout
 from multilang.testing.seeds import SeedFailed, each_seed
 from multilang.testing.spouts import SpoutRun, run_spout
 
 __all__ = [
+    "AckTracker",
     "BoltRun",
+    "CompletedTopology",
+    "ControlledBolt",
     "Emitted",
+    "FeederSpout",
+    "FixedTupleSpout",
+    "HeldTuple",
     "SeedFailed",
     "SpoutRun",
+    "VirtualClock",
+    "complete_topology",
     "each_seed",
     "make_tuple",
     "multilang_conformance",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from multilang.component.runner import close, start_bolt
 from multilang.component.wrapper import innermost
+from multilang.coordination import COORD_STREAM
 from multilang.local.collector import LocalBoltCollector
 from multilang.local.counters import TaskStats
 from multilang.local.tuples import LocalTuple, Origin
@@ -15,13 +17,16 @@ from multilang.protocol.codec import normalize
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from multilang.state.bolt import Stateful
 from multilang.state.memory import MemoryStateProvider
-from multilang.testing.harness import Emitted, Harness
+from multilang.testing.harness import Emitted, Harness, Raised, coordinated_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
+    from typing import Any, TypeAlias
 
     from multilang.component.bolt import Bolt
+    from multilang.coordination import BatchBolt
+
+    AnyBolt: TypeAlias = Bolt | BatchBolt | type[Bolt | BatchBolt]
 
 __all__ = ["BoltRun", "Emitted", "make_tuple", "run_bolt", "tick"]
 
@@ -52,46 +57,68 @@ def tick() -> Tuple:
 class BoltRun:
     """What a bolt did with the tuples it was given.
 
-    ``emitted``: what it emitted, in order; ``acked``, ``failed``: the input tuples that it did so to, in order;
-    ``unfinished``: those that it keeps; ``errors``: reported ones; ``logged``: (level, message); ``metrics``:
-    (name, params); ``bolt``: the bolt itself; ``state``: a stateful bolt's, a KeyValueState in memory.
+    ``emitted``: what it emitted, in order; ``reports``: of a coordinated bolt, what it told those after it; ``acked``,
+    ``failed``: the input tuples that it did so to, in order; ``unfinished``: those that it keeps; ``errors``: reported ones;
+    ``logged``: (level, message); ``metrics``: (name, params); ``bolt``: the bolt itself; ``state``: a stateful bolt's, a
+    KeyValueState in memory, else None.
     """
 
     def __init__(
         self,
-        bolt: Bolt | type[Bolt],
+        bolt: AnyBolt,
         inputs: Sequence[Tuple],
         conf: Mapping[str, Any] | None,
         component: str,
         sink_tasks: int,
         seed: int,
         state: Mapping[Any, Any] | None = None,
+        expect: type[Exception] | tuple[type[Exception], ...] = (),
+        commits: bool = False,
     ) -> None:
         sources: dict[str, dict[str, Sequence[str]]] = {}
         for tup in inputs:
             if tup.component != SYSTEM_COMPONENT:
                 sources.setdefault(str(tup.component), {})[tup.stream] = tup.fields
-        harness = Harness(bolt, sources or {"source": {"default": ["value"]}}, conf, component, sink_tasks, seed)
+        made = as_it_runs(bolt, list(sources) or ["source"], inputs, commits)
+        self._coordinated = coordinated_part(made)
+        if self._coordinated is not None:
+            for source in self._coordinated.sources:
+                sources.setdefault(source, {}).setdefault(COORD_STREAM, ["id", "count"])
+            if self._coordinated.id_stream is not None:
+                source, stream = self._coordinated.id_stream
+                sources.setdefault(source, {}).setdefault(stream, ["id"])
+        harness = Harness(made, sources or {"source": {"default": ["value"]}}, conf, component, sink_tasks, seed)
         self._harness = harness
         self._fields = next((tup.fields for tup in inputs if not tup.is_tick), None)
         self._inputs: dict[int, LocalTuple] = {}  # by root id: each input is a spout tuple's tree of its own
+        self._own: set[int] = set()  # roots of inputs that the test did not give itself
+        self._given: dict[tuple[str, Any], int] = {}  # how many tuples of an id came, by source
         self.emitted: list[Emitted] = []
+        self.reports: list[Emitted] = []
         self.acked: list[LocalTuple] = []
         self.failed: list[LocalTuple] = []
         self.errors = harness.errors
         self.logged = harness.logged
         self.metrics = harness.metrics
+        self.state: Any = None
         links = harness.links(
             None,
-            lambda root, _: self.acked.append(self._inputs[root]),
-            lambda root: self.failed.append(self._inputs[root]),
+            lambda root, _: self._settled(self.acked, root),
+            lambda root: self._settled(self.failed, root),
             monotonic,
         )
-        self.bolt = innermost(harness.plan.spec.component)
+        runs: Any = harness.plan.spec.component
+        self.bolt = innermost(runs)
+        if isinstance(self.bolt, Stateful):
+            runs = self.bolt  # what stands around it is the checkpoints' concern
+        self._coordinated = coordinated_part(runs)
+        self._runs = runs
+        self._raised = Raised(expect)
         collector = LocalBoltCollector(harness.plan, links, TaskStats())
+        collector.reported = self._raised.add  # type: ignore[method-assign]
         if isinstance(self.bolt, Stateful):
             self.bolt._has_state = True
-        self._execute = start_bolt(self.bolt, collector, harness.plan.conf, harness.plan.context)
+        self._execute = start_bolt(runs, collector, harness.plan.conf, harness.plan.context)
         if isinstance(self.bolt, Stateful):
             self.state = MemoryStateProvider().new_state(component)
             for key, value in (state or {}).items():
@@ -102,7 +129,7 @@ class BoltRun:
     @property
     def unfinished(self) -> list[LocalTuple]:
         """The input tuples that the bolt has neither acked nor failed."""
-        return [tup for tup in self._inputs.values() if tup.unfinished]
+        return [tup for root, tup in self._inputs.items() if tup.unfinished and root not in self._own]
 
     @property
     def values(self) -> list[list[Any]]:
@@ -111,39 +138,104 @@ class BoltRun:
 
     def emitted_on(self, stream: str) -> list[Emitted]:
         """What it emitted on one stream."""
-        return [emitted for emitted in self.emitted if emitted.stream == stream]
+        return [emitted for emitted in (*self.emitted, *self.reports) if emitted.stream == stream]
 
     def process(self, *tuples: Tuple | Sequence[Any] | Mapping[str, Any]) -> None:
         """Give it more tuples; lists have the fields of the first tuple that it was given.
 
-        What ends a task is raised here: any exception of a Bolt but FailedException.
+        Every exception but FailedException is raised here: what ends a task, and what is reported and fails its tuple, unless
+        ``run_bolt`` was told to expect it.
         """
         for tup in _tuples(tuples, self._fields):
-            origin = Origin(str(tup.component), tup.stream, tup.task, tuple(tup.fields), self._harness.name_tuple)
-            root = self._harness.random.getrandbits(64) | 1
-            mine = LocalTuple(tup.values, tup.stream, origin, 0 if tup.is_tick else root)
-            if not tup.is_tick:
-                self._inputs[root] = mine
-            self._execute(mine)
-            self._collect()
+            if tup.stream not in (TICK_STREAM, COORD_STREAM) and tup.values and isinstance(tup.values[0], Hashable):
+                key = (str(tup.component), tup.values[0])
+                self._given[key] = self._given.get(key, 0) + 1
+            self._give(tup)
 
     def tick(self, times: int = 1) -> None:
         """Give it so many ticks."""
         self.process(*(tick() for _ in range(times)))
 
+    def finish(self, *ids: Hashable) -> None:
+        """Tell a batch bolt, or a coordinated one, that all tuples of these ids have come: its ``finish_batch`` is called.
+
+        One that commits is told to commit as well.
+        """
+        bolt = self._coordinated
+        if bolt is None:
+            raise TypeError(
+                f"{type(self.bolt).__name__} is told of no id's end: finish() is for batch bolts and coordinated ones"
+            )
+        for id in ids:
+            for source in bolt.sources:
+                count = self._given.pop((source, id), 0)
+                self._give(make_tuple([id, count], ["id", "count"], source, COORD_STREAM), own=True)
+            if bolt.id_stream is not None:
+                source, stream = bolt.id_stream
+                self._give(make_tuple([id], ["id"], source, stream), own=True)
+
     def close(self) -> None:
         """Tell it that it is over."""
-        close(self.bolt)
+        close(self._runs)
         self._collect()
 
-    def _collect(self) -> None:
+    def _give(self, tup: Tuple, own: bool = False) -> None:
+        origin = Origin(str(tup.component), tup.stream, tup.task, tuple(tup.fields), self._harness.name_tuple)
+        root = self._harness.random.getrandbits(64) | 1
+        mine = LocalTuple(tup.values, tup.stream, origin, 0 if tup.is_tick else root)
+        if not tup.is_tick:
+            self._inputs[root] = mine
+        if own:
+            self._own.add(root)
+        try:
+            self._execute(mine)
+        finally:
+            self._collect(check=False)
+        self._raised.check()
+
+    def _settled(self, to: list[LocalTuple], root: int) -> None:
+        if root not in self._own:
+            to.append(self._inputs[root])
+
+    def _collect(self, check: bool = True) -> None:
         for tup, direct_task in self._harness.taken():
             roots = tup.root if isinstance(tup.root, dict) else [tup.root] if tup.root else []
-            self.emitted.append(Emitted(tup, [self._inputs[root] for root in roots], None, direct_task))
+            to = self.reports if tup.stream == COORD_STREAM else self.emitted
+            to.append(Emitted(tup, [self._inputs[root] for root in roots], None, direct_task))
+        if check:
+            self._raised.check()
+
+
+def as_it_runs(bolt: AnyBolt, sources: Sequence[str], inputs: Sequence[Tuple], commits: bool) -> Any:
+    """The bolt with what a topology's builder puts around it: a batch bolt is coordinated, by attempts if it gets such."""
+    from multilang.coordination import SINGLE, BatchBolt, CoordinatedBolt, KeyedFairBolt
+    from multilang.coordination.delegate import delegate_of
+
+    kind = bolt if isinstance(bolt, type) else type(bolt)
+    whole = bolt.wrapped if isinstance(bolt, KeyedFairBolt) else bolt
+    if not (issubclass(kind, BatchBolt) or isinstance(whole, BatchBolt)):
+        if commits:
+            raise TypeError(f"run_bolt(commits=True): what commits is a BatchBolt, in its finish_batch, not {bolt!r}")
+        return bolt
+    from multilang.transactional.attempt import TransactionAttempt
+    from multilang.transactional.marker import Committer
+
+    delegate, factory = delegate_of(bolt, "run_bolt")
+    commits = commits or isinstance(innermost(delegate), Committer)
+    by_source = dict.fromkeys(sources, SINGLE)
+    if not commits and not any(tup.values and isinstance(tup.values[0], TransactionAttempt) for tup in inputs):
+        return CoordinatedBolt(delegate, by_source, None, factory, ticks=False)
+    from multilang.transactional.bolts import TransactionalBolt
+    from multilang.transactional.names import COMMIT_STREAM, coordinator
+
+    id_stream = (coordinator(sources[0]), COMMIT_STREAM) if commits else None
+    made = TransactionalBolt(delegate, by_source, id_stream, factory, ticks=False)
+    made.early = frozenset(sources)
+    return made
 
 
 def run_bolt(
-    bolt: Bolt | type[Bolt],
+    bolt: AnyBolt,
     tuples: Iterable[Tuple | Sequence[Any] | Mapping[str, Any]] = (),
     conf: Mapping[str, Any] | None = None,
     *,
@@ -152,6 +244,8 @@ def run_bolt(
     sink_tasks: int = 1,
     seed: int = 0,
     state: Mapping[Any, Any] | None = None,
+    expect: type[Exception] | tuple[type[Exception], ...] = (),
+    commits: bool = False,
 ) -> BoltRun:
     """Initialize ``bolt`` and give it ``tuples``, one after the other, in this thread.
 
@@ -159,9 +253,16 @@ def run_bolt(
     ``tick()`` makes a tick. Every output stream has a subscriber, the component "sink" of ``sink_tasks`` tasks
     (by direct grouping where the stream is direct). Emits are checked as on the wire. ``state``: what a stateful bolt
     finds in its state.
+
+    A bolt runs with all that stands around it. A BatchBolt is coordinated as in a DRPC topology, or as in a transactional one
+    where the first value of a tuple is a TransactionAttempt, and is told of an id's end by ``finish``; ``commits``: it was
+    given to ``set_committer_bolt`` without being marked as a Committer.
+
+    An exception is raised here, also one that would only be reported and fail its tuple; FailedException is not. ``expect``:
+    classes of exceptions that the test wants to be reported, as on a cluster.
     """
     inputs = _tuples(tuples, fields)
-    run = BoltRun(bolt, inputs, conf, component, sink_tasks, seed, state)
+    run = BoltRun(bolt, inputs, conf, component, sink_tasks, seed, state, expect, commits)
     run.process(*inputs)
     return run
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from multilang.component import Bolt, Spout
+from multilang.component import Bolt, FailedException, Spout, Stream
+from multilang.coordination import COORD_STREAM
 from multilang.local.links import Links
 from multilang.local.plan import Plan
 from multilang.topology import TopologyBuilder
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.base import Component
+    from multilang.coordination import CoordinatedBolt
     from multilang.local.plan import TaskPlan
     from multilang.local.tuples import LocalTuple
 
@@ -48,11 +50,44 @@ class Emitted:
         return f"Emitted({self.values!r}, stream={self.stream!r}{more})"
 
 
+class Raised:
+    """Keeps the exceptions that a component's runner reported in place of raising them, for the test that did not ask for them."""
+
+    def __init__(self, expect: type[Exception] | tuple[type[Exception], ...]) -> None:
+        self._expect = (*expect, FailedException) if isinstance(expect, tuple) else (expect, FailedException)
+        self._errors: list[BaseException] = []
+
+    def add(self, error: BaseException) -> None:
+        """Keep one that was reported."""
+        if not isinstance(error, self._expect):
+            self._errors.append(error)
+
+    def check(self) -> None:
+        """Raise the first of those that came since the last call."""
+        errors = self._errors[:]
+        self._errors.clear()
+        if errors:
+            raise errors[0]
+
+
 class _Source(Spout):
     """Gives a bolt the fields of its inputs; never asked for a tuple."""
 
     def __init__(self, streams: Mapping[str, Sequence[str]]) -> None:
-        self.output_streams = dict(streams)  # type: ignore[misc]
+        self.output_streams = {  # type: ignore[misc]
+            name: Stream(list(fields), direct=name == COORD_STREAM) for name, fields in streams.items()
+        }
+
+
+def coordinated_part(bolt: Any) -> CoordinatedBolt | None:
+    """The coordinated bolt among a bolt and those that it stands around."""
+    from multilang.coordination import CoordinatedBolt
+
+    while bolt is not None:
+        if isinstance(bolt, CoordinatedBolt):
+            return bolt
+        bolt = getattr(bolt, "wrapped", None)
+    return None
 
 
 class _Sink(Bolt):
@@ -82,9 +117,14 @@ class Harness:
             declarer = builder.set_bolt(name, made)
             for source, streams in sources.items():
                 for stream in streams:
-                    declarer.shuffle_grouping(source, stream=stream)
-        sink = builder.set_bolt(SINK, _Sink, tasks=sink_tasks)
-        for stream, declared in (component() if isinstance(component, type) else component).declared_streams().items():
+                    if stream == COORD_STREAM:
+                        declarer.direct_grouping(source, stream=stream)
+                    else:
+                        declarer.shuffle_grouping(source, stream=stream)
+        declares = (component() if isinstance(component, type) else component).declared_streams()
+        if declares:  # else there is nothing that the sink could get
+            sink = builder.set_bolt(SINK, _Sink, tasks=sink_tasks)
+        for stream, declared in declares.items():
             if declared.direct:
                 sink.direct_grouping(name, stream=stream)
             else:

@@ -9,20 +9,32 @@ from multilang.component.runner import start_spout
 from multilang.local.collector import LocalSpoutCollector
 from multilang.local.counters import TaskStats
 from multilang.local.pending import RotatingMap
-from multilang.testing.harness import Emitted, Harness
+from multilang.testing.harness import Emitted, Harness, Raised
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from multilang.component.spout import Spout
+    from multilang.local.clock import VirtualClock
 
 
 class SpoutRun:
-    """A started spout: ``emitted`` so far, in order, ``pending`` message ids, ``errors``, ``logged`` and ``spout`` itself."""
+    """A started spout, and everything it did.
+
+    ``emitted``: what it emitted, in order; ``pending``: message ids neither acked nor failed; ``errors``: reported ones;
+    ``logged``: (level, message); ``metrics``: (name, params); ``spout``: the spout itself.
+    """
 
     def __init__(
-        self, spout: Spout | type[Spout], conf: Mapping[str, Any] | None, component: str, sink_tasks: int, seed: int
+        self,
+        spout: Spout | type[Spout],
+        conf: Mapping[str, Any] | None,
+        component: str,
+        sink_tasks: int,
+        seed: int,
+        clock: VirtualClock | Callable[[], float] | None = None,
+        expect: type[Exception] | tuple[type[Exception], ...] = (),
     ) -> None:
         harness = Harness(spout, {}, conf, component, sink_tasks, seed)
         self._harness = harness
@@ -33,8 +45,19 @@ class SpoutRun:
         self.logged = harness.logged
         self.metrics = harness.metrics
         self._roots: RotatingMap[tuple[Any, float]] = RotatingMap()
-        links = harness.links(lambda *_: None, lambda *_: None, lambda *_: None, monotonic)
+        now: Any = monotonic
+        if clock is not None:
+            now = getattr(clock, "now", clock)
+            if not callable(getattr(self.spout, "clock", None)):
+                raise TypeError(
+                    f"run_spout(clock=...): {type(self.spout).__name__} has no clock to be set; define clock(self), which "
+                    "returns seconds, as ReliableSpout does, and ask that for the time"
+                )
+            self.spout.clock = now
+        self._raised = Raised(expect)
+        links = harness.links(lambda *_: None, lambda *_: None, lambda *_: None, now)
         collector = LocalSpoutCollector(harness.plan, links, TaskStats(), self._roots, self.ack)
+        collector.reported = self._raised.add  # type: ignore[method-assign]
         self._runner = start_spout(self.spout, collector, harness.plan.conf, harness.plan.context)
         self._runner.activate()
         self._collect()
@@ -91,6 +114,7 @@ class SpoutRun:
             if entry is not None:
                 self.pending.append(tup_id)
             self.emitted.append(Emitted(tup, (), tup_id, direct_task))
+        self._raised.check()
 
 
 def run_spout(
@@ -101,12 +125,16 @@ def run_spout(
     component: str = "spout",
     sink_tasks: int = 1,
     seed: int = 0,
+    clock: VirtualClock | Callable[[], float] | None = None,
+    expect: type[Exception] | tuple[type[Exception], ...] = (),
 ) -> SpoutRun:
     """Initialize and activate ``spout`` and ask it ``nexts`` times for its next tuple, in this thread.
 
     What became of its tuples is told with ``ack`` and ``fail``. Every output stream has a subscriber, the component
-    "sink" of ``sink_tasks`` tasks. Emits are checked as on the wire.
+    "sink" of ``sink_tasks`` tasks. Emits are checked as on the wire. ``clock``: the time in seconds for a spout that asks its
+    ``clock()``, as ReliableSpout does for its replays: a VirtualClock, or a function. An exception is raised here, one that
+    is reported as well unless ``expect`` names its class.
     """
-    run = SpoutRun(spout, conf, component, sink_tasks, seed)
+    run = SpoutRun(spout, conf, component, sink_tasks, seed, clock, expect)
     run.next(nexts)
     return run

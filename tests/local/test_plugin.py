@@ -93,7 +93,7 @@ def test_basic_bolts_report_and_fail(run_bolt):
         def process(self, tup):
             self.emit([{1, 2}])
 
-    run = run_bolt(Sets, [[1]])
+    run = run_bolt(Sets, [[1]], expect=UnserializableValue)
     assert len(run.failed) == 1
     assert UnserializableValue.__name__ in run.errors[0]
 

@@ -1,0 +1,148 @@
+"""A bolt whose acks, fails and emits the test decides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.component.bolt import Bolt
+from multilang.testing.shared import Shared, check_reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from multilang.component.context import Context
+    from multilang.protocol.messages import Tuple
+
+TICK_SECS = 0.02  # by these ticks a task asks what it is to do; Storm's are whole seconds
+
+
+class HeldTuple:
+    """A tuple that came to a ControlledBolt.
+
+    ``values``, ``fields``, ``component``, ``stream``: as it came; ``task``: the task that has it; ``state``: "held", "acked",
+    "failed", or "lost" when that task died. ``held["word"]`` is a value by its field's name.
+    """
+
+    def __init__(self, control: Control, number: int, task: int, came: dict[str, Any]) -> None:
+        self._control = control
+        self._number = number
+        self.task = task
+        self.values: list[Any] = came["values"]
+        self.fields: list[str] = came["fields"]
+        self.component: str = came["component"]
+        self.stream: str = came["stream"]
+        self.state = "held"
+
+    def ack(self) -> None:
+        """Let it be acked, while the topology runs on."""
+        self._end("acked")
+
+    def fail(self) -> None:
+        """Let it be failed, while the topology runs on."""
+        self._end("failed")
+
+    def emit(self, values: Sequence[Any], stream: str | None = None) -> None:
+        """Let a tuple be emitted that is anchored to it."""
+        self._order("emit", list(values), stream)
+
+    def __getitem__(self, key: int | str) -> Any:
+        return self.values[self.fields.index(key) if isinstance(key, str) else key]
+
+    def _end(self, state: str) -> None:
+        self._order(state)
+        self.state = state
+
+    def _order(self, *order: Any) -> None:
+        with self._control.lock:
+            if self.state != "held":
+                why = "its task died" if self.state == "lost" else f"it is {self.state} already"
+                raise RuntimeError(f"nothing can be done any more with the tuple {self.values!r}: {why}")
+            self._control.orders.setdefault(self.task, []).append([self._number, *order])
+
+    def __repr__(self) -> str:
+        return f"<HeldTuple {self.values!r}, {self.state}>"
+
+
+class Control(Shared):
+    """The tuples that came, and what is to be done with them."""
+
+    def __init__(self, decide: Callable[[HeldTuple], object] | None) -> None:
+        super().__init__()
+        self.decide = decide
+        self.received: list[HeldTuple] = []
+        self.orders: dict[int, list[list[Any]]] = {}
+
+    def begin(self, task: int) -> None:
+        """A task begins, and has nothing of what an earlier one in its place had."""
+        self.orders.pop(task, None)
+        for held in self.received:
+            if held.task == task and held.state == "held":
+                held.state = "lost"
+
+    def came(self, task: int, tup: dict[str, Any]) -> list[Any]:
+        """A tuple came; its number, and what is to be done."""
+        held = HeldTuple(self, len(self.received), task, tup)
+        self.received.append(held)
+        if self.decide is not None:
+            self.decide(held)
+        return [held._number, self.due(task)]
+
+    def due(self, task: int) -> list[list[Any]]:
+        """What a task is to do."""
+        return self.orders.pop(task, [])
+
+
+class ControlledBolt(Bolt):
+    """Keeps what comes to it until the test says what becomes of it.
+
+    ``received``: all that came, each a HeldTuple, with ``ack()``, ``fail()`` and ``emit(values)``, which take effect while the
+    topology runs on. ``decide``: called in the test's process with each as it comes, to do so at once. ``fields``: of its
+    output. With processes the topology must be built inside the test.
+
+        bolt = ControlledBolt()
+        builder.set_bolt("held", bolt).shuffle_grouping("words")
+        ...
+        run.wait(lambda _: len(bolt.received) == 2, timeout=10)
+        bolt.received[0].ack()
+        bolt.received[1].fail()
+        run.wait(timeout=10)
+    """
+
+    component_conf = {"topology.tick.tuple.freq.secs": TICK_SECS}
+
+    def __init__(
+        self, fields: Sequence[str] | None = None, decide: Callable[[HeldTuple], object] | None = None
+    ) -> None:
+        self.output_fields = None if fields is None else list(fields)  # type: ignore[misc]
+        self._control = Control(decide)
+
+    @property
+    def received(self) -> list[HeldTuple]:
+        """All tuples that came, in order."""
+        with self._control.lock:
+            return list(self._control.received)
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        check_reachable(self._control, self._collector, f"what bolt {context.component!r} does, a ControlledBolt,")
+        self._tuples: dict[int, Tuple] = {}
+        self._control.call("begin", context.task)
+
+    def process(self, tup: Tuple) -> None:
+        came = {"values": tup.values, "fields": tup.fields, "component": tup.component, "stream": tup.stream}
+        number, orders = self._control.call("came", self.context.task, came)
+        self._tuples[number] = tup
+        self._do(orders)
+
+    def process_tick(self, tup: Tuple) -> None:
+        self._do(self._control.call("due", self.context.task))
+
+    def _do(self, orders: list[list[Any]]) -> None:
+        for number, what, *more in orders:
+            if what == "emit":
+                values, stream = more
+                self.emit(values, stream, [self._tuples[number]])
+            elif what == "acked":
+                self.ack(self._tuples.pop(number))
+            else:
+                self.fail(self._tuples.pop(number))
