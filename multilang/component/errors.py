@@ -13,3 +13,7 @@ class ReportedFailedException(FailedException):
 
 class ConfigError(ValueError):
     """A value of the topology's conf, or a component's declaration, is wrong; the message names it and the fix."""
+
+
+class UnrecoverableError(Exception):
+    """A task can't go on, and to start it again would not help: the topology ends. The message says why, and what to do."""

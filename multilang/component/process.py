@@ -6,7 +6,7 @@ import os
 import sys
 from _thread import get_ident
 
-from multilang.component.errors import ConfigError
+from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.component.output import Output
 from multilang.component.stdio import Stdio
 from multilang.component.wire import EndOfInput, Wire
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _DEBUG = 10  # logging's, at which every report is told
+UNRECOVERABLE = 77  # EX_NOPERM: UnrecoverableError, such as state that somebody else has taken over
 UNUSABLE = 78  # EX_CONFIG: the conf is wrong, or the component can't be imported; another start would fail as well
 
 
@@ -115,6 +116,8 @@ class Task:
                 status = 1 if isinstance(error, OSError | MemoryError) else self._failure
                 if isinstance(error, ConfigError) and not self._initialized:
                     status = UNUSABLE
+                if isinstance(error, UnrecoverableError):
+                    status = UNRECOVERABLE
                 self._report(self._describe(error))
             self._stopping = True
         except EndOfInput:

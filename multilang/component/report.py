@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.component.errors import ConfigError
+from multilang.component.errors import ConfigError, UnrecoverableError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ _MAX_VALUES = 500  # characters of a tuple's values that are shown
 def describe(error: BaseException, component: Component, tup: Tuple | None, where: str = "") -> str:
     """What happened, in which component and task, on which tuple, and the traceback.
 
-    A ConfigError says all there is to know, unless another exception is behind it: it is shown without.
+    A ConfigError or UnrecoverableError says all there is to know, unless another exception is behind it: it is shown without.
     """
     from traceback import format_exception
 
@@ -30,7 +30,7 @@ def describe(error: BaseException, component: Component, tup: Tuple | None, wher
     if where:
         on = f" {where}{on}"
     said = f"{type(error).__name__} in component {who}{on}: {_text(error)}"
-    if isinstance(error, ConfigError) and error.__cause__ is None:
+    if isinstance(error, ConfigError | UnrecoverableError) and error.__cause__ is None:
         return said
     return said + "\n" + "".join(format_exception(type(error), error, error.__traceback__))
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING
 
-from multilang.component.errors import ConfigError
+from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.component.report import describe
 from multilang.component.runner import close, start_bolt, start_spout
 from multilang.component.wrapper import innermost
@@ -239,7 +239,7 @@ class ActorTopology(LocalTopology):
                 self.out.clear()
                 message = describe(error, component, None, "in initialize")
                 self._error(actor.plan, message, fatal=True)
-                wrong = isinstance(error, ConfigError)  # and stays so
+                wrong = isinstance(error, ConfigError | UnrecoverableError)  # and stays so
                 if attempt == START_ATTEMPTS or self.fail_fast or wrong:
                     raise TaskStartError(f"{actor.plan} can't be started: {message}") from error
 
@@ -258,6 +258,8 @@ class ActorTopology(LocalTopology):
         """An exception came out of a task: report it and start the task again. What it held times out."""
         message = describe(error, actor.component, tup, where)  # type: ignore[arg-type]
         self._error(actor.plan, message, fatal=True)
+        if isinstance(error, UnrecoverableError):
+            raise LocalClusterError(f"topology {self.name!r} ends: {message}") from error
         if self.fail_fast:
             raise LocalClusterError(f"{actor.plan} died: {message}") from error
         if isinstance(actor, SpoutActor):

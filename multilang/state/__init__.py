@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.state.api import KeyValueState, State, StateProvider
     from multilang.state.bolt import StatefulBasicBolt, StatefulBolt
-    from multilang.state.errors import StateError, UnanchoredEmitError
+    from multilang.state.errors import FencedError, InUseError, StateError, StoreGoneError, UnanchoredEmitError
     from multilang.state.memory import MemoryStateProvider
     from multilang.state.redis import RedisStateProvider
     from multilang.state.replayable import ReplayableSpout
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from multilang.state.sqlite import SqliteStateProvider
 
 _HOME_OF = {
+    "FencedError": "errors",
+    "InUseError": "errors",
     "KeyValueState": "api",
     "MemoryStateProvider": "memory",
     "RedisStateProvider": "redis",
@@ -29,11 +31,14 @@ _HOME_OF = {
     "StateProvider": "api",
     "StatefulBasicBolt": "bolt",
     "StatefulBolt": "bolt",
+    "StoreGoneError": "errors",
     "UnanchoredEmitError": "errors",
     "state_file": "settings",
 }
 
 __all__ = [
+    "FencedError",
+    "InUseError",
     "KeyValueState",
     "MemoryStateProvider",
     "RedisStateProvider",
@@ -45,6 +50,7 @@ __all__ = [
     "StateProvider",
     "StatefulBasicBolt",
     "StatefulBolt",
+    "StoreGoneError",
     "UnanchoredEmitError",
     "state_file",
 ]

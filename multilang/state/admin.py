@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import chain, islice
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from multilang.state.api import KeyValueState
 from multilang.state.errors import StateError
@@ -38,7 +39,8 @@ class StoredStates:
 
     def __init__(self, topology: Topology, conf: Mapping[str, Any]) -> None:
         self.topology = topology
-        self.conf = {"multilang.parent": "local", **topology.conf, **conf, "topology.name": topology.name}
+        own = {"topology.name": topology.name, "storm.id": f"{topology.name}-{uuid4().hex}"}
+        self.conf = {"multilang.parent": "local", **topology.conf, **conf, **own}
         self.provider = provider_of(self.conf)
         if not self.provider.durable:
             raise StateError(f"nothing is stored in {self.provider.describe()}; name another topology.state.provider")
@@ -77,14 +79,22 @@ class StoredStates:
         """A few keys that tasks of the component have."""
         return list(islice(chain.from_iterable(map(self._content, self._of(component))), most))
 
+    def claim(self) -> int:
+        """Become the owner of what is stored; the epoch. InUseError while a topology, a job or another command is."""
+        return self.provider.claim()
+
     def settle(self) -> None:
         """Bring all tasks to one state, as the start of the topology would: commit what was prepared, or roll it back."""
-        self.provider.claim()
+        epoch = self.claim()
+        coordinator = self._coordinator()
+        coordinator.claim(epoch)
         txid, how = self.position()
         if txid is None:
+            coordinator.close()
             return
         for name in self.namespaces():
             state = self._open(name)
+            state.claim(epoch)
             try:
                 if how == COMMITTING:
                     state.commit(txid)
@@ -92,7 +102,6 @@ class StoredStates:
                     state.rollback()
             finally:
                 state.close()
-        coordinator = self._coordinator()
         coordinator.put(STATE_KEY, [txid if how in (COMMITTING, COMMITTED) else txid - 1, COMMITTED])
         coordinator.commit()
         coordinator.close()
@@ -122,7 +131,7 @@ class StoredStates:
             or not (txid is None or type(txid) is int)
         ):
             raise StateError("this is no file of multilang state export: its first line is not that of one")
-        self.provider.claim()
+        self.claim()
         there = self.namespaces()
         if there and not replace:
             raise StateError(

@@ -40,6 +40,17 @@ class State(ABC):
     trace: Callable[[str], None] = staticmethod(unheard)
     """Called with the name of each step of saving; see ``multilang.state.trace``."""
 
+    def claim(self, epoch: int) -> None:  # noqa: B027  # not every state can tell
+        """Take the state over, before anything of it is read: whoever claimed it before can write no more.
+
+        Args:
+            epoch: The number of the checkpoint spout that asks for it (``StateProvider.claim``). A task that lives on claims its
+                state again, with a larger one, when the checkpoint spout was started again.
+
+        Raises:
+            FencedError: The state was claimed with a newer epoch or, after this one had claimed it, by somebody else.
+        """
+
     @abstractmethod
     def prepare_commit(self, txid: int) -> None:
         """Save what changed since the last prepare, apart from what is committed."""
@@ -99,22 +110,38 @@ class StateProvider(ABC):
 
     @abstractmethod
     def new_state(self, namespace: str) -> State:
-        """The state of a namespace, as it was saved last; what was prepared and not committed included."""
+        """The state of a namespace, as it was saved last; what was prepared and not committed included.
+
+        Nothing is read before the state is claimed or, by somebody who only looks, first asked.
+        """
 
     def namespaces(self) -> list[str]:
         """The namespaces that hold anything."""
         raise StateError(f"{type(self).__name__} can't list what it stores")
 
     def replace(self, states: Mapping[str, Mapping[Any, Any]]) -> None:
-        """Give these namespaces these committed contents (none: remove it), all of them or, after a crash, none."""
+        """Give these namespaces these committed contents (none: remove it), all of them or, after a crash, none.
+
+        After ``claim``: FencedError when somebody else has claimed what is stored since.
+        """
         raise StateError(f"{type(self).__name__} can't replace what it stores")
 
     def txids(self, namespace: str) -> tuple[int | None, int | None]:
         """The transactions that were committed and prepared last."""
         return None, None
 
-    def claim(self) -> None:  # noqa: B027  # not every provider can tell
-        """Make sure that nobody else uses what is stored, until the process ends; StateError when somebody does."""
+    def claim(self) -> int:
+        """Become the owner of what is stored, and return the owner's epoch, which is larger than all before it.
+
+        0: this provider can't tell of owners, and nothing protects what it stores from a second topology.
+
+        Raises:
+            InUseError: Another run's owner is there.
+        """
+        return 0
+
+    def check_free(self) -> None:  # noqa: B027  # not every provider can tell
+        """Called once where a topology is about to start: InUseError when another run's owner is there. Claims nothing."""
 
     def check(self) -> None:  # noqa: B027  # not every provider can tell
         """Called once where a topology is about to start, or a command: StateError when nothing can be stored now."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from multilang.component.errors import UnrecoverableError
 from multilang.component.report import report_exception
 from multilang.component.runner import start_bolt
 from multilang.component.wrapper import Wrapper
 from multilang.state import settings
 from multilang.state.barrier import Barrier
 from multilang.state.errors import UnanchoredEmitError
-from multilang.state.names import ROLLBACK, STREAM, STREAMS, namespace
+from multilang.state.names import INITSTATE, ROLLBACK, STREAM, STREAMS, namespace
 from multilang.state.steps import Steps
 
 TYPE_CHECKING = False
@@ -36,6 +37,7 @@ class Checkpointed(Wrapper):
         settings.check(conf)
         self._attach(collector, conf, context)
         self._last = _BEFORE_ALL
+        self.epoch = -1  # of the newest checkpoint spout that was heard of
         self._done: list[Any] = []  # the checkpoint that was passed on last
         self._barrier = Barrier(context)
         self.namespace = namespace(context.component, context.task_index)
@@ -73,14 +75,19 @@ class Checkpointed(Wrapper):
             if tup.values == self._done:
                 self._ack(tup)  # repeated, and nothing is left to do here: the last to arrive goes on as all of them
             return
-        txid, action = tup.values
-        if txid < self._last:
-            end = self._ack
-        elif not self._handled(txid, action):
+        txid, action, epoch = tup.values
+        if epoch > self.epoch:
+            self._last = _BEFORE_ALL  # where nothing is stored, transactions begin anew
+        if epoch < self.epoch:
+            end = self._fail  # of a checkpoint spout that is no longer the topology's
+        elif txid < self._last:
+            # A spout that stores nothing begins anew, with an epoch that is none: it learns of that by the failure.
+            end = self._fail if action == INITSTATE else self._ack
+        elif not self._handled(txid, action, epoch):
             end = self._fail
         else:
             self.steps("forward")
-            self._emit([txid, action], STREAM, [tup])
+            self._emit(tup.values, STREAM, [tup])
             self.steps("forwarded")
             self._last = txid - 1 if action == ROLLBACK else txid
             self._done = tup.values
@@ -91,11 +98,20 @@ class Checkpointed(Wrapper):
         self.steps("acked")
         self.completed()
 
-    def _handled(self, txid: int, action: str) -> bool:
+    def claim(self, epoch: int) -> None:
+        """Called at the first checkpoint of a new checkpoint spout, before anything else of it is done."""
+
+    def _handled(self, txid: int, action: str, epoch: int) -> bool:
         self.steps.at(action, txid)
         self.steps("received")
         try:
+            if epoch > self.epoch:
+                self.claim(epoch)
+                self.epoch = epoch
+                self.steps("claimed")
             return self.handle(txid, action)
+        except UnrecoverableError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the checkpoint fails and is repeated
             report_exception(self, error, None, f"at {action} {txid}")
             return False

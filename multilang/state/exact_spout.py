@@ -30,12 +30,6 @@ class ExactCheckpointSpout(CheckpointSpout):
     output_streams = {**STREAMS, **TURNS}
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        super().initialize(conf, context)
-        if not self._provider.durable:
-            raise ConfigError(
-                f"exact alignment needs state that a task finds again when it is started again, which {self._provider.describe()}: "
-                "set topology.state.provider to sqlite or redis"
-            )
         self._serial = 0
         self._most = _FIRST_TUPLES
         self._slow = (conf.get(settings.TIMEOUT) or 30) / 4  # seconds
@@ -48,6 +42,15 @@ class ExactCheckpointSpout(CheckpointSpout):
         self._uncommitted = True  # there may be something since the last prepare that was committed
         self._since_prepare = True
         self._next_turn = float("-inf")
+        super().initialize(conf, context)
+
+    def begin(self) -> None:
+        if not self._provider.durable:
+            raise ConfigError(
+                f"exact alignment needs state that a task finds again when it is started again, which {self._provider.describe()}: "
+                "set topology.state.provider to sqlite or redis"
+            )
+        super().begin()
         if self.state == COMMITTED:
             self._undo()  # what was done under turns of a process that is no more
 

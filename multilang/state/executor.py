@@ -44,6 +44,9 @@ class StatefulBoltExecutor(Checkpointed):
         self.wrapped._has_state = True
         self._inner: Execute = start_bolt(self.wrapped, collector, conf, context)
 
+    def claim(self, epoch: int) -> None:
+        self.state.claim(epoch)
+
     def handle(self, txid: int, action: str) -> bool:
         bolt, state = self.wrapped, self.state
         if action == PREPARE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from multilang.state.api import StateProvider
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
 from multilang.state.settings import check_members
-from multilang.state.stored import Store, StoredState
+from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class MemoryStateProvider(StateProvider):
         if namespace not in self._states:
             self._states[namespace] = StoredState(
                 namespace,
-                MemoryStore(),
+                MemoryStore(namespace),
                 serializer(self.config, "keySerializerClass", JsonKeySerializer),
                 serializer(self.config, "valueSerializerClass", JsonSerializer),
                 float("inf"),
@@ -39,12 +39,21 @@ class MemoryStateProvider(StateProvider):
 
 
 class MemoryStore(Store):
-    """Two dicts."""
+    """Two dicts. The task alone has it: a new epoch is that of a checkpoint spout whose transactions begin anew."""
 
-    def __init__(self) -> None:
+    def __init__(self, namespace: str = "") -> None:
+        self._namespace = namespace
+        self._epoch = 0
         self._committed: dict[bytes, bytes] = {}
         self._prepared: dict[bytes, bytes | None] = {}
         self._txids: tuple[int | None, int | None] = (None, None)
+
+    def claim(self, epoch: int) -> None:
+        if epoch < self._epoch:
+            raise fenced(self._namespace, "memory", epoch, self._epoch)
+        if epoch > self._epoch:
+            self._epoch = epoch
+            self._txids = (None, None)
 
     def txids(self) -> tuple[int | None, int | None]:
         return self._txids
@@ -61,10 +70,12 @@ class MemoryStore(Store):
                 yield key, value
 
     def prepare(self, txid: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        check_prepare(self._namespace, txid, self._txids[0])
         self._prepared.update(rows)
         self._txids = (self._txids[0], txid)
 
     def commit(self, txid: int) -> None:
+        check_commit(self._namespace, txid, *self._txids)
         self._merge(self._prepared.items())
         self._prepared.clear()
         self._txids = (txid, txid)

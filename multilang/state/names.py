@@ -6,7 +6,7 @@ from multilang.component.streams import Stream
 
 STREAM = "$checkpoint"
 SPOUT = "$checkpointspout"
-FIELDS = ("txid", "action")
+FIELDS = ("txid", "action", "epoch")  # the epoch of the checkpoint spout that asks
 STREAMS = {STREAM: Stream(FIELDS)}
 
 PREPARE = "PREPARE"

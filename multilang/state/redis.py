@@ -1,52 +1,135 @@
-"""State in Redis, laid out as Storm's RedisKeyValueState does.
+"""State in Redis, laid out as Storm's RedisKeyValueState does, each topology under its own name.
 
-======================  ==========================================================
-key (a hash each)       content
-======================  ==========================================================
-``<namespace>``         what is committed
-``<namespace>$prepare``  what is prepared; no byte stands for a key to be deleted
-``<namespace>$txid``    ``commit`` and ``prepare``: the transactions
-======================  ==========================================================
+================================== ==========================================================
+key (a hash each)                  content
+================================== ==========================================================
+``<topology>:<namespace>``         what is committed
+``<topology>:<namespace>$prepare`` what is prepared; no byte stands for a key to be deleted
+``<topology>:<namespace>$txid``    ``commit`` and ``prepare``: the transactions; ``epoch`` and ``claim``: whose it is
+``<topology>:$owner``              ``epoch`` and ``owner`` of the topology's states; ``<topology>:$beats`` counts its beats
+================================== ==========================================================
 
-There is no transaction over the three, in Storm as here: a commit that was cut short is repeated from what is prepared.
+Each step is one script, which compares the claim and the transactions and moves the rows inside Redis: it is done whole or
+not at all, and never for a task that is not the newest. A client that got no answer sends its script again, which finds its
+own work done. In a Redis cluster ``<topology>:<namespace>`` stands in braces, so that the three are on one server.
 Needs the extra ``redis``.
 """
 
 from __future__ import annotations
 
+import logging
+
 from multilang.component.errors import ConfigError
 from multilang.state.api import StateProvider
-from multilang.state.errors import StateError
+from multilang.state.errors import FencedError, InUseError, StateError, StoreGoneError
+from multilang.state.owner import OwnedPlace, Owner, claim, wait_until_free
 from multilang.state.redis_client import connect, connect_cluster, explained, place
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
-from multilang.state.settings import CONFIG, cached_keys, check_members
-from multilang.state.stored import Store, StoredState
+from multilang.state.settings import CONFIG, cached_keys, check_members, owner_of
+from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
+    from multilang.state.owner import Ownership
+
 START_SECS = 3.0  # that it is waited for before anything is started
+LARGEST = 512 * 1024 * 1024  # bytes of a value, unless the server says otherwise (proto-max-bulk-len)
 _AT_ONCE = 1000  # fields in one command
 _POOL = ("host", "port", "timeout", "database", "password")
-# One step, as a script is there: whether it is what was there before, and then what is written. A client that got no answer sends
-# it again: if all is there already, that was it.
-_WRITE_IF = """\
-local function has(field, value) return redis.call('HGET', KEYS[1], field) == (value ~= '' and value) end
-if not has(ARGV[1], ARGV[2]) then
-  for place = 3, #ARGV, 2 do
-    if not has(ARGV[place], ARGV[place + 1]) then return 0 end
-  end
-  return 1
+_CLUSTER = ("nodes", "timeout", "maxRedirections", "password")
+_COORDINATOR = "$checkpointspout-0"
+
+log = logging.getLogger(__name__)
+
+# KEYS of the scripts of a namespace: data, prepare, txid. Each returns {what came of it, ...}.
+_CLAIM = """\
+local epoch, claim = unpack(redis.call('HMGET', KEYS[3], 'epoch', 'claim'))
+if (epoch and tonumber(epoch) > tonumber(ARGV[1])) or (ARGV[2] ~= '' and claim ~= ARGV[2]) then
+  return {'fenced', claim or 0, epoch or 0}
 end
-for place = 3, #ARGV, 2 do
+local mine = ARGV[2] ~= '' and claim or (claim or 0) + 1
+redis.call('HSET', KEYS[3], 'epoch', ARGV[1], 'claim', mine)
+return {'claimed', tonumber(mine)}
+"""
+_IF_MINE = """\
+local claim, committed, prepared = unpack(redis.call('HMGET', KEYS[3], 'claim', 'commit', 'prepare'))
+if not claim then return {'gone'} end
+if claim ~= ARGV[1] then return {'fenced', claim} end
+local function put(key, first, last, rows)
+  for start = first, last, 1000 do
+    redis.call('HSET', key, unpack(rows, start, math.min(start + 999, last)))
+  end
+end
+local function drop(key, fields)
+  for start = 1, #fields, 1000 do
+    redis.call('HDEL', key, unpack(fields, start, math.min(start + 999, #fields)))
+  end
+end
+"""
+_PREPARE = (
+    _IF_MINE
+    + """\
+local txid = tonumber(ARGV[2])
+if committed and txid <= tonumber(committed) then return {'transaction', committed, prepared or ''} end
+put(KEYS[2], 4, #ARGV, ARGV)
+if ARGV[3] == 'last' then redis.call('HSET', KEYS[3], 'prepare', txid) end
+return {'done'}
+"""
+)
+_COMMIT = (
+    _IF_MINE
+    + """\
+local txid = tonumber(ARGV[2])
+if (committed and txid < tonumber(committed)) or (prepared and txid ~= tonumber(prepared)) then
+  return {'transaction', committed or '', prepared or ''}
+end
+local rows = redis.call('HGETALL', KEYS[2])
+local kept, gone = {}, {}
+for place = 1, #rows, 2 do
+  if rows[place + 1] == '' then gone[#gone + 1] = rows[place]
+  else kept[#kept + 1] = rows[place]; kept[#kept + 1] = rows[place + 1] end
+end
+put(KEYS[1], 1, #kept, kept)
+drop(KEYS[1], gone)
+redis.call('DEL', KEYS[2])
+redis.call('HSET', KEYS[3], 'commit', txid, 'prepare', txid)
+return {'done'}
+"""
+)
+_WRITE = (
+    _IF_MINE
+    + """\
+for place = 2, #ARGV, 2 do
   if ARGV[place + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[place])
   else redis.call('HSET', KEYS[1], ARGV[place], ARGV[place + 1]) end
 end
+return {'done'}
+"""
+)
+_ROLLBACK = (
+    _IF_MINE
+    + """\
+redis.call('DEL', KEYS[2])
+if committed then redis.call('HSET', KEYS[3], 'prepare', committed)
+else redis.call('HDEL', KEYS[3], 'prepare') end
+return {'done'}
+"""
+)
+# KEYS: owner, beats.
+_OWN = """\
+local epoch, owner = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'owner'))
+if owner == ARGV[3] then return 1 end
+if (epoch or '0') ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'epoch', ARGV[2], 'owner', ARGV[3])
 return 1
 """
-_CLUSTER = ("nodes", "timeout", "maxRedirections", "password")
+_BEAT = """\
+if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
+return redis.call('INCR', KEYS[2])
+"""
 
 
 class RedisStateProvider(StateProvider):
@@ -59,112 +142,262 @@ class RedisStateProvider(StateProvider):
         self._cluster = _members(self.config, "jedisClusterConfig", _CLUSTER)
         self._keys = serializer(self.config, "keySerializerClass", JsonKeySerializer)
         self._values = serializer(self.config, "valueSerializerClass", JsonSerializer)
+        topology = str(self.conf.get("topology.name") or "topology")
+        self._name = topology.replace("%", "%25").replace(":", "%3A")  # so that it ends at the first colon
         self._found: Any = None
+        self._largest: int | None = None
+        self._owned: Ownership | None = None
 
     @property
     def client(self) -> Any:
         """The connection, made when it is first needed."""
         if self._found is None:
-            self._found = self._connect()
+            self._found = self.connect()
         return self._found
 
     def new_state(self, namespace: str) -> StoredState:
-        store = RedisStore(self.client, namespace, self.describe())
-        return StoredState(namespace, store, self._keys, self._values, cached_keys(self.conf))
+        return StoredState(namespace, self._store(namespace), self._keys, self._values, cached_keys(self.conf))
 
     def namespaces(self) -> list[str]:
-        found = set()
-        with explained(self.describe()):
-            for suffix in ("$txid", "$prepare"):  # the latter alone where a first prepare was cut short
-                for key in self.client.scan_iter(match=f"*{suffix}", count=_AT_ONCE):
-                    found.add(key.decode("utf-8", "replace").removesuffix(suffix))
-            for key in self.client.scan_iter(match="$checkpointspout-*", count=_AT_ONCE):
-                name = key.decode("utf-8", "replace")
-                if name.count("$") == 1:
-                    found.add(name)
-        return sorted(found)
+        return sorted(self._namespaces(self.key("").removesuffix("}")))
 
     def txids(self, namespace: str) -> tuple[int | None, int | None]:
-        return RedisStore(self.client, namespace, self.describe()).txids()
+        return self._store(namespace).txids()
 
     def replace(self, states: Mapping[str, Mapping[Any, Any]]) -> None:
-        """One script's worth of renames makes all of it visible at once; a cluster has no such thing."""
-        if self._cluster is not None and self._pool is None:
+        """One transaction of renames makes all of it visible at once; a cluster has no such thing."""
+        if self.is_cluster:
             raise StateError(
                 "what a Redis cluster holds can't be replaced all at once; export it and import it elsewhere"
             )
         client = self.client
         with explained(self.describe()):
             for namespace, content in states.items():
-                client.delete(f"{namespace}$new")
+                new = self.key(namespace, "$new")
+                client.delete(new)
                 rows = [(self._keys.encode(key), self._values.encode(value)) for key, value in content.items()]
                 for part in _parts(rows):
-                    client.hset(f"{namespace}$new", mapping=dict(part))
+                    client.hset(new, mapping=dict(part))
             with client.pipeline(transaction=True) as pipeline:
+                owner = self.key("", "$owner")
+                pipeline.watch(owner)
+                self._check_owner(*pipeline.hmget(owner, "epoch", "owner"))
+                pipeline.multi()
                 for namespace, content in states.items():
-                    pipeline.delete(namespace, f"{namespace}$prepare", f"{namespace}$txid")
+                    data = self.key(namespace)
+                    pipeline.delete(data, f"{data}$prepare")
+                    pipeline.hdel(f"{data}$txid", "commit", "prepare")
+                    pipeline.hincrby(f"{data}$txid", "claim", 1)  # nobody goes on who wrote there before
                     if content:
-                        pipeline.rename(f"{namespace}$new", namespace)
-                        pipeline.hset(f"{namespace}$txid", "commit", -1)
+                        pipeline.rename(f"{data}$new", data)
+                        pipeline.hset(f"{data}$txid", "commit", -1)
                 pipeline.execute()
+
+    def adopt(self) -> int:
+        """Put what an older version stored, under no topology's name, under this one's; how many namespaces it was."""
+        if self.is_cluster:
+            raise StateError("what a Redis cluster holds can't be renamed; export it by the version that wrote it")
+        found = self._older()
+        if self.namespaces():
+            raise StateError(f"{self.describe()} holds a state of this topology already; nothing was renamed")
+        with explained(self.describe()), self.client.pipeline(transaction=True) as pipeline:
+            for name in found:
+                for suffix in ("", "$prepare", "$txid"):
+                    if self.client.exists(f"{name}{suffix}"):
+                        pipeline.rename(f"{name}{suffix}", self.key(name, suffix))
+            pipeline.execute()
+        return len(found)
 
     def check(self) -> None:
         """Ask it once, with the patience of somebody who waits for the answer."""
-        client = self._connect(START_SECS)
+        client = self.connect(START_SECS)
         try:
             with explained(self.describe(), CONFIG):
                 client.ping()
         finally:
             client.close()
 
+    def check_free(self) -> None:
+        place = RedisPlace(self)
+        try:
+            wait_until_free(place, owner_of(self.conf)[0])
+        except InUseError as problem:
+            raise InUseError(f"{problem} in {CONFIG}, or another topology.name") from None
+        finally:
+            place.close()
+
+    def claim(self) -> int:
+        if self._owned is None:
+            run, topology = owner_of(self.conf)
+            try:
+                self._owned = claim(RedisPlace(self), run, topology, log.warning)
+            except InUseError as problem:
+                raise InUseError(f"{problem} in {CONFIG}, or another topology.name") from None
+            if not self.namespaces() and (older := self._older()):
+                raise StateError(
+                    f"{self.describe()} holds a state that an older version stored under no topology's name ({', '.join(older)}). "
+                    "If it is this topology's: multilang state adopt TOPOLOGY; if not, name another database in "
+                    f"{CONFIG}"
+                )
+        return self._owned.epoch
+
     def describe(self) -> str:
-        if self._cluster is not None and self._pool is None:
-            return f"Redis cluster {', '.join(map(str, self._cluster.get('nodes') or ()))}"
+        if self.is_cluster:
+            return f"Redis cluster {', '.join(map(str, (self._cluster or {}).get('nodes') or ()))}"
         return place(self._pool or {})
 
     def close(self) -> None:
+        if self._owned is not None:
+            self._owned.release()
+            self._owned = None
         if self._found is not None:
             self._found.close()
+            self._found = None
 
-    def _connect(self, patience: float | None = None) -> Any:
+    @property
+    def is_cluster(self) -> bool:
+        """Whether it is a Redis cluster, whose scripts see the keys of one server."""
+        return self._cluster is not None and self._pool is None
+
+    def key(self, namespace: str, suffix: str = "") -> str:
+        """Return the key of a namespace, or of what is beside it."""
+        key = f"{self._name}:{namespace}"
+        return f"{{{key}}}{suffix}" if self.is_cluster else f"{key}{suffix}"
+
+    def connect(self, patience: float | None = None) -> Any:
+        """A new connection; ``patience``: seconds that it is waited for, when it does not answer."""
         if self._pool is None and self._cluster is not None:
             return connect_cluster(self._cluster, "state in Redis", patience)
         return connect(self._pool or {}, "state in Redis", patience)
 
+    def _store(self, namespace: str) -> RedisStore:
+        return RedisStore(self.client, namespace, self.key(namespace), self.describe(), self._value_limit())
+
+    def _value_limit(self) -> int:
+        """Bytes of a value that the server takes."""
+        if self._largest is None:
+            self._largest = LARGEST
+            with explained(self.describe(), CONFIG):
+                try:
+                    said = self.client.config_get("proto-max-bulk-len")
+                    self._largest = min(LARGEST, int(next(iter(said.values()))))
+                except Exception as problem:
+                    if type(problem).__name__ not in ("ResponseError", "NoPermissionError", "StopIteration"):
+                        raise  # else it is not for this user to know
+        return self._largest
+
+    def _namespaces(self, start: str) -> set[str]:
+        found = set()
+        end = "}" if self.is_cluster else ""
+        client = self.client
+        with explained(self.describe()):
+            # The latter alone where a first prepare was cut short; an older version had neither for the checkpoint spout.
+            for pattern in ("*$txid", "*$prepare", f"{_COORDINATOR}{end}"):
+                for key in client.scan_iter(match=_literal(start) + pattern, count=_AT_ONCE):
+                    data = key.decode("utf-8", "replace").removesuffix("$txid").removesuffix("$prepare")
+                    if any(client.hmget(f"{data}$txid", "commit", "prepare")) or client.exists(data, f"{data}$prepare"):
+                        found.add(data.removeprefix(start).removesuffix(end))
+        return found
+
+    def _older(self) -> list[str]:
+        """The namespaces of a version that stored one topology in a database, under no name."""
+        if self.is_cluster or not self.client.exists(_COORDINATOR):
+            return []
+        return sorted({_COORDINATOR, *(name for name in self._namespaces("") if ":" not in name)})
+
+    def _check_owner(self, epoch: bytes | None, owner: bytes | None) -> None:
+        mine = 0 if self._owned is None else self._owned.epoch
+        if epoch is None or owner is None or int(epoch) != mine:
+            by = "nobody" if owner is None else Owner.from_text(owner)
+            raise FencedError(
+                f"the state of {self._name!r} in {self.describe()} belongs to {by} by now: nothing was replaced"
+            )
+
+
+class RedisPlace(OwnedPlace):
+    """The owner of a topology's states in Redis."""
+
+    def __init__(self, provider: RedisStateProvider) -> None:
+        self._provider = provider
+        self._keys = provider.key("", "$owner"), provider.key("", "$beats")
+        self._patient = provider.connect()
+        self._hasty = provider.connect(START_SECS)  # to beat, and to let go of it
+
+    def owner(self) -> Owner | None:
+        with explained(self._provider.describe()):
+            text = self._patient.hget(self._keys[0], "owner")
+        return None if text is None else Owner.from_text(text)
+
+    def beats(self) -> Any:
+        with explained(self._provider.describe()):
+            return self._patient.get(self._keys[1])
+
+    def replace(self, epoch: int, owner: Owner) -> bool:
+        client = self._patient if owner.run else self._hasty
+        with explained(self._provider.describe()):
+            return bool(client.eval(_OWN, 2, *self._keys, epoch, owner.epoch, owner.text()))
+
+    def beat(self, epoch: int) -> bool:
+        with explained(self._provider.describe()):
+            return bool(self._hasty.eval(_BEAT, 2, *self._keys, epoch))
+
+    def describe(self) -> str:
+        return f"the state of topology {self._provider.conf.get('topology.name')!r} in {self._provider.describe()}"
+
+    def close(self) -> None:
+        self._patient.close()
+        self._hasty.close()
+
 
 class RedisStore(Store):
-    """One namespace. What is prepared is kept here too, as it is what a commit writes."""
+    """One namespace. What is prepared is kept here too, once it was read."""
 
-    def __init__(self, client: Any, namespace: str, where: str) -> None:
+    def __init__(self, client: Any, namespace: str, key: str, where: str, largest: int) -> None:
         self._client = client
-        self._data = namespace
-        self._prepare = f"{namespace}$prepare"
-        self._txid = f"{namespace}$txid"
-        self._where = where = f"{namespace!r} in {where}"
-        with explained(where):
-            found = client.hgetall(self._txid)
-            self._prepared: dict[bytes, bytes | None] = {k: v or None for k, v in client.hgetall(self._prepare).items()}
-        try:
-            self._txids = (_number(found.get(b"commit")), _number(found.get(b"prepare")))
-        except ValueError as problem:
-            raise StateError(f"{where} has no transactions of a state in {self._txid!r}: {found!r}") from problem
+        self._namespace = namespace
+        self._data = key
+        self._prepare = f"{key}$prepare"
+        self._txid = f"{key}$txid"
+        self._where = f"{namespace!r} in {where}"
+        self._claim: int | None = None
+        self._read: dict[bytes, bytes | None] | None = None
+        self.largest = largest
 
     def txids(self) -> tuple[int | None, int | None]:
-        return self._txids
+        with explained(self._where):
+            found = self._client.hmget(self._txid, "commit", "prepare")
+        try:
+            return _number(found[0]), _number(found[1])
+        except ValueError as problem:
+            raise StateError(f"{self._where} has no transactions of a state in {self._txid!r}: {found!r}") from problem
+
+    def claim(self, epoch: int) -> None:
+        mine = self._claim
+        with explained(self._where):
+            said, *found = self._client.eval(
+                _CLAIM, 3, self._data, self._prepare, self._txid, epoch, "" if mine is None else mine
+            )
+        if said != b"claimed":
+            known = " of epoch ".join(_text(each) for each in found)
+            raise fenced(self._namespace, self._where, f"{mine or 0} of epoch {epoch}", known)
+        self._claim = int(found[0])
 
     def count(self) -> int:
+        prepared = self._prepared()
         with explained(self._where):
-            return int(self._client.hlen(self._data)) + len(self._prepared)
+            return int(self._client.hlen(self._data)) + len(prepared)
 
     def load(self, key: bytes) -> bytes | None:
-        if key in self._prepared:
-            return self._prepared[key]
+        prepared = self._prepared()
+        if key in prepared:
+            return prepared[key]
         with explained(self._where):
             return self._client.hget(self._data, key)  # type: ignore[no-any-return]
 
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
-        seen: set[bytes] = set(self._prepared)  # HSCAN may give a field twice
-        yield from ((key, value) for key, value in self._prepared.items() if value is not None)
+        prepared = dict(self._prepared())
+        seen: set[bytes] = set(prepared)  # HSCAN may give a field twice
+        yield from ((key, value) for key, value in prepared.items() if value is not None)
         with explained(self._where):
             for key, value in self._client.hscan_iter(self._data, count=_AT_ONCE):
                 if key not in seen:
@@ -173,60 +406,68 @@ class RedisStore(Store):
 
     def prepare(self, txid: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
         self.trace("write")
-        with explained(self._where):
-            for part in _parts(rows):
-                self._client.hset(self._prepare, mapping={key: value or b"" for key, value in part})
-            self.trace("sync")
-            self._client.hset(self._txid, "prepare", txid)
-        self._prepared.update(rows)
-        self._txids = (self._txids[0], txid)
+        parts = list(_parts(rows)) or [[]]
+        for number, part in enumerate(parts, 1):
+            last = number == len(parts)
+            if last:
+                self.trace("sync")
+            committed, _ = self._step(_PREPARE, txid, "last" if last else "more", *_flat(part))
+            check_prepare(self._namespace, txid, committed)
+        if self._read is not None:
+            self._read.update(rows)
         self.trace("synced")
 
     def commit(self, txid: int) -> None:
         self.trace("write")
-        with explained(self._where):
-            self._put(list(self._prepared.items()))
-            self.trace("sync")
-            self._client.hset(self._txid, mapping={"commit": txid, "prepare": txid})
-            self.trace("clean")
-            self._client.delete(self._prepare)
-        self._prepared.clear()
-        self._txids = (txid, txid)
+        check_commit(self._namespace, txid, *self._step(_COMMIT, txid))
+        self._read = {}
         self.trace("synced")
 
     def write(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
         self.trace("write")
-        with explained(self._where):
-            self._put(rows)
+        self._step(_WRITE, *_flat(rows))
         self.trace("synced")
-
-    def write_if(self, key: bytes, before: bytes | None, rows: Sequence[tuple[bytes, bytes | None]]) -> bool:
-        self.trace("write")
-        arguments = [part or b"" for row in rows for part in row]
-        with explained(self._where):
-            found = bool(self._client.eval(_WRITE_IF, 1, self._data, key, before or b"", *arguments))
-        self.trace("synced")
-        return found
 
     def rollback(self) -> None:
-        committed = self._txids[0]
         self.trace("write")
-        with explained(self._where):
-            self._client.delete(self._prepare)
-            self.trace("sync")
-            if committed is None:
-                self._client.hdel(self._txid, "prepare")
-            else:
-                self._client.hset(self._txid, "prepare", committed)
-        self._prepared.clear()
-        self._txids = (committed, committed)
+        self._step(_ROLLBACK)
+        self._read = {}
         self.trace("synced")
 
-    def _put(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        for part in _parts([(key, value) for key, value in rows if value is not None]):
-            self._client.hset(self._data, mapping=dict(part))
-        for gone in _parts([(key, value) for key, value in rows if value is None]):
-            self._client.hdel(self._data, *(key for key, _ in gone))
+    def _prepared(self) -> dict[bytes, bytes | None]:
+        if self._read is None:
+            with explained(self._where):
+                self._read = {key: value or None for key, value in self._client.hgetall(self._prepare).items()}
+        return self._read
+
+    def _step(self, script: str, *arguments: Any) -> tuple[int | None, int | None]:
+        """Run a script of a namespace that is ours; the transactions that keep it from being done, (None, None): it is."""
+        if self._claim is None:
+            raise StateError(f"the state of {self._where} is written to before it was claimed: call claim(epoch) first")
+        keys = (self._data, self._prepare, self._txid)
+        with explained(self._where):
+            said, *found = self._client.eval(script, 3, *keys, self._claim, *arguments)
+        if said == b"gone":
+            raise StoreGoneError(
+                f"the state of {self._where} was deleted while it was in use: what was stored there is gone. Put it back, or start "
+                "the topology again, which then goes on from what is there"
+            )
+        if said == b"fenced":
+            raise fenced(self._namespace, self._where, self._claim, _text(found[0]))
+        return (_number(found[0] or None), _number(found[1] or None)) if said == b"transaction" else (None, None)
+
+
+def _flat(rows: Sequence[tuple[bytes, bytes | None]]) -> list[bytes]:
+    return [part or b"" for row in rows for part in row]
+
+
+def _text(found: Any) -> str:
+    return found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
+
+
+def _literal(text: str) -> str:
+    """``text`` in a pattern of SCAN's."""
+    return "".join(f"\\{letter}" if letter in "*?[]\\^" else letter for letter in text)
 
 
 def _parts(rows: Sequence[tuple[bytes, bytes | None]]) -> Iterator[Sequence[tuple[bytes, Any]]]:

@@ -80,6 +80,12 @@ def check_members(config: Mapping[str, Any], what: str, own: tuple[str, ...]) ->
         raise ConfigError(f"{CONFIG}: {what} knows no {unknown[0]!r}; it has {', '.join(known)}")
 
 
+def owner_of(conf: Mapping[str, Any]) -> tuple[str, str]:
+    """Return who claims what this topology stores: the run's own name (``storm.id``), and the topology's."""
+    topology = str(conf.get("topology.name") or "topology")
+    return str(conf.get("storm.id") or f"{topology} {os.getpid()}"), topology
+
+
 def state_home() -> str:
     """The folder of the embedded cluster's state files."""
     own = os.environ.get("MULTILANG_STATE_HOME")

@@ -43,6 +43,9 @@ class SourceExecutor(Fresh):
     def _start_spout(self) -> None:
         self._runner = start_spout(self.wrapped, self._turns, *self._parts)
 
+    def claim(self, epoch: int) -> None:
+        self._state.claim(epoch)
+
     def handle(self, txid: int, action: str) -> bool:
         spout, state = self.wrapped, self._state
         if action == PREPARE:

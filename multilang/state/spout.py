@@ -5,12 +5,13 @@ Storm's CheckpointSpout and CheckPointState.
 
 from __future__ import annotations
 
-from time import monotonic, time
+from time import monotonic
 
 from multilang.component.errors import ConfigError
 from multilang.component.repeats import Repeats
 from multilang.component.spout import Spout
 from multilang.state import settings
+from multilang.state.errors import InUseError
 from multilang.state.names import (
     COMMIT,
     COMMITTED,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
     from multilang.state.api import KeyValueState
 
+_IN_USE_PAUSE_SECS = 10.0
 _ACTIONS = {PREPARING: PREPARE, COMMITTING: COMMIT}
 _RECOVERIES = {PREPARING: ROLLBACK, COMMITTING: COMMIT, COMMITTED: INITSTATE}
 
@@ -56,7 +58,9 @@ class CheckpointSpout(Spout):
     def check_start(self, conf: dict[str, Any]) -> None:
         self._check(conf)
         Steps(conf, SPOUT)
-        provider_of(conf).check()
+        provider = provider_of(conf)
+        provider.check()
+        provider.check_free()
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         self._check(conf)
@@ -66,15 +70,7 @@ class CheckpointSpout(Spout):
         self._state: KeyValueState[str, Any] = self._provider.new_state(name)  # type: ignore[assignment]
         self._steps = Steps(conf, name)
         self._steps.watch(self._state)
-        tasks = self._check_tasks(context)
-        self._provider.claim()
-        if tasks != self._state.get(TASKS_KEY):
-            self._state.put(TASKS_KEY, tasks)
-            self._state.commit()
-        # What is in memory alone is forgotten with this task, while others live on with what they committed: so
-        # transactions go on from the clock there, and never back.
-        first = -1 if self._provider.durable else int(time() * 1000)
-        self.txid, self.state = self._state.get(STATE_KEY) or [first, COMMITTED]
+        self.txid, self.state = -1, COMMITTED
         self.recovering = True
         self._running = False  # a step is under way
         self._recovery_step = False  # and is one of the recovery
@@ -82,6 +78,48 @@ class CheckpointSpout(Spout):
         self._not_before = float("-inf")
         self._failures = 0
         self._repeats = Repeats(lambda _, text: self.log(text, "warn"), self.clock)
+        self._in_use = ""  # by whom; on Storm nobody can end this topology but its users
+        try:
+            self.begin()
+        except InUseError as problem:
+            if conf.get("multilang.parent") == "local":
+                raise
+            self._in_use = f"{problem}. This topology saves no state until then; its tuples time out"
+            self.report_error(self._in_use)
+        except BaseException:
+            self._provider.close()  # or it would stay claimed, where other topologies live on in this process
+            raise
+
+    def begin(self) -> None:
+        """Claim what is stored, and then read it."""
+        self.epoch = self._provider.claim()
+        if not self._provider.durable:
+            # What is in memory is forgotten with this task, while others live on and know of its epoch, which they tell
+            # by failing what is older: see ``fail``.
+            self.epoch = 1
+        self._steps.at("CLAIM", self.epoch)
+        self._steps("claimed")
+        self._state.claim(self.epoch)
+        tasks = self._check_tasks(self.context)
+        if tasks != self._state.get(TASKS_KEY):
+            self._state.put(TASKS_KEY, tasks)
+            self._state.commit()
+        self.txid, self.state = self._state.get(STATE_KEY) or [-1, COMMITTED]
+
+    def is_owner(self) -> bool:
+        """Whether what is stored was claimed; it is tried again now and then while another topology has it."""
+        if not self._in_use:
+            return True
+        if self.clock() < self._not_before:
+            return False
+        try:
+            self.begin()
+        except InUseError:
+            self._not_before = self.clock() + _IN_USE_PAUSE_SECS
+            return False
+        self._in_use = ""
+        self.log("what was in use by another topology is free: this one goes on with it")
+        return True
 
     def clock(self) -> float:
         """Seconds on a clock that never goes back."""
@@ -89,7 +127,7 @@ class CheckpointSpout(Spout):
 
     def next_tuple(self) -> None:
         self._repeats.tell_due()
-        if self._running:
+        if self._running or not self.is_owner():
             return
         now = self.clock()
         if now < self._not_before:
@@ -130,6 +168,8 @@ class CheckpointSpout(Spout):
         self._not_before = self.clock() + pause
         said = f"checkpoint {tup_id} failed ({self.state}); all tasks go back to what is committed"
         self._repeats.report(None, said, kind=self.state)
+        if not self._provider.durable and self.state == COMMITTED:
+            self.epoch += 1 + self.epoch // 4
 
     def exhausted(self) -> bool:
         """Between two checkpoints there is nothing that anybody waits for."""
@@ -161,7 +201,7 @@ class CheckpointSpout(Spout):
         self._recovery_step = self.recovering
         self._steps.at(action, self.txid)
         self._steps("emit")
-        self.emit([self.txid, action], self.txid, STREAM)
+        self.emit([self.txid, action, self.epoch], self.txid, STREAM)
         self._steps("emitted")
 
     def _save(self, txid: int, state: str) -> None:

@@ -6,30 +6,45 @@ or the new one.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 
 from multilang.component.errors import ConfigError
-from multilang.state.api import StateProvider
+from multilang.state.api import StateProvider, unheard
+from multilang.state.errors import StateError
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
-from multilang.state.settings import CONFIG, cached_keys, check_members, state_file
+from multilang.state.settings import CONFIG, cached_keys, check_members, owner_of, state_file
 from multilang.state.sqlite_file import SqliteFile
-from multilang.state.stored import Store, StoredState
+from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from multilang.state.owner import Ownership
+
 _BATCH = 10_000  # rows read at once
 
 _SCHEMA = """\
-CREATE TABLE txids (namespace TEXT PRIMARY KEY, committed INTEGER, prepared INTEGER) WITHOUT ROWID;
+CREATE TABLE txids (namespace TEXT PRIMARY KEY, committed INTEGER, prepared INTEGER, \
+epoch INTEGER NOT NULL DEFAULT 0, claim INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE TABLE data (namespace TEXT, key BLOB, value BLOB NOT NULL, PRIMARY KEY (namespace, key)) WITHOUT ROWID;
 CREATE TABLE prepared (namespace TEXT, key BLOB, value BLOB, PRIMARY KEY (namespace, key)) WITHOUT ROWID;
 """
 
-FILE = SqliteFile("state file", 0x4D4C5354, 1, _SCHEMA, CONFIG)  # "MLST"
+_UPGRADES = {
+    1: """\
+ALTER TABLE txids ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE txids ADD COLUMN claim INTEGER NOT NULL DEFAULT 0;
+"""
+}
+
+FILE = SqliteFile("state file", 0x4D4C5354, 2, _SCHEMA, CONFIG, _UPGRADES)  # "MLST"
+LARGEST = 1_000_000_000 - 1000  # SQLite's own limit for a row, less a key and what is around it
+
+log = logging.getLogger(__name__)
 
 
 class SqliteStateProvider(StateProvider):
@@ -47,6 +62,7 @@ class SqliteStateProvider(StateProvider):
         elif not isinstance(path, str) or not path or "\0" in path:
             raise ConfigError(f"{CONFIG}: path is {path!r}; name a file")
         self.path = os.path.abspath(os.path.expanduser(path))
+        self._owned: Ownership | None = None
         self._keys = serializer(self.config, "keySerializerClass", JsonKeySerializer)
         self._values = serializer(self.config, "valueSerializerClass", JsonSerializer)
 
@@ -59,7 +75,10 @@ class SqliteStateProvider(StateProvider):
             return []
         connection = FILE.open(self.path)
         try:
-            rows = connection.execute("SELECT namespace FROM txids UNION SELECT namespace FROM data ORDER BY 1")
+            rows = connection.execute(
+                "SELECT namespace FROM txids WHERE committed NOT NULL OR prepared NOT NULL "
+                "UNION SELECT namespace FROM data ORDER BY 1"
+            )
             return [row[0] for row in rows]
         finally:
             connection.close()
@@ -73,13 +92,17 @@ class SqliteStateProvider(StateProvider):
 
     def replace(self, states: Mapping[str, Mapping[Any, Any]]) -> None:
         connection = FILE.open(self.path)
+        epoch = 0 if self._owned is None else self._owned.epoch
         try:
             connection.execute("BEGIN IMMEDIATE")
+            FILE.check_owner(connection, self.path, epoch)
             for namespace, content in states.items():
                 for statement in (
-                    "DELETE FROM data WHERE namespace = ?",
-                    "DELETE FROM prepared WHERE namespace = ?",
-                    "DELETE FROM txids WHERE namespace = ?",
+                    "DELETE FROM data WHERE namespace = ?1",
+                    "DELETE FROM prepared WHERE namespace = ?1",
+                    # The claim stays, one higher, so that nobody goes on who wrote there before.
+                    "INSERT OR IGNORE INTO txids (namespace) VALUES (?1)",
+                    "UPDATE txids SET committed = NULL, prepared = NULL, claim = claim + 1 WHERE namespace = ?1",
                 ):
                     connection.execute(statement, (namespace,))
                 rows = ((namespace, self._keys.encode(k), self._values.encode(v)) for k, v in content.items())
@@ -93,29 +116,56 @@ class SqliteStateProvider(StateProvider):
         if os.path.exists(self.path):
             FILE.open(self.path).close()
 
-    def claim(self) -> None:
-        """A lock on a file beside it, which the system takes back when the process dies."""
-        FILE.claim(self.path, self)
+    def claim(self) -> int:
+        if self._owned is None:
+            run, topology = owner_of(self.conf)
+            self._owned = FILE.claim(self.path, run, topology, warn=log.warning)
+        return self._owned.epoch
+
+    def check_free(self) -> None:
+        FILE.check_free(self.path, owner_of(self.conf)[0])
 
     def close(self) -> None:
-        FILE.release(self.path, self)
+        if self._owned is not None:
+            self._owned.release()
+            self._owned = None
 
     def describe(self) -> str:
         return f"SQLite file {self.path}"
 
 
 class SqliteStore(Store):
-    """One namespace of a file."""
+    """One namespace of a file. What was claimed and the transactions are compared inside each transaction that writes."""
+
+    largest = LARGEST
 
     def __init__(self, connection: sqlite3.Connection, namespace: str, path: str) -> None:
         self._connection = connection
         self._namespace = namespace
         self._path = path
-        row = self._one("SELECT committed, prepared FROM txids WHERE namespace = ?")
-        self._txids: tuple[int | None, int | None] = (None, None) if row is None else (row[0], row[1])
+        self._claim: int | None = None
 
     def txids(self) -> tuple[int | None, int | None]:
-        return self._txids
+        row = self._one("SELECT committed, prepared FROM txids WHERE namespace = ?")
+        return (None, None) if row is None else (row[0], row[1])
+
+    def claim(self, epoch: int) -> None:
+        mine = self._claim
+
+        def write() -> int:
+            known, claim = self._one("SELECT epoch, claim FROM txids WHERE namespace = ?") or (0, 0)
+            if known > epoch or (mine is not None and claim != mine):
+                raise fenced(self._namespace, self._path, f"{mine or 0} of epoch {epoch}", f"{claim} of epoch {known}")
+            new: int = claim + 1 if mine is None else claim
+            values = (self._namespace, epoch, new)
+            self._connection.execute(
+                "INSERT INTO txids (namespace, epoch, claim) VALUES (?1, ?2, ?3) "
+                "ON CONFLICT (namespace) DO UPDATE SET epoch = ?2, claim = ?3",
+                values,
+            )
+            return new
+
+        self._claim = self._transaction(write, traced=False)
 
     def count(self) -> int:
         found = self._one("SELECT count(*) FROM data WHERE namespace = ?")
@@ -146,18 +196,19 @@ class SqliteStore(Store):
 
     def prepare(self, txid: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
         name = self._namespace
-        committed = self._txids[0]
 
         def write() -> None:
+            committed, _ = self._claimed()
+            check_prepare(name, txid, committed)
             execute = self._connection.executemany
             execute("INSERT OR REPLACE INTO prepared VALUES (?, ?, ?)", ((name, key, value) for key, value in rows))
             self._remember(committed, txid)
 
         self._transaction(write)
-        self._txids = (committed, txid)
 
     def commit(self, txid: int) -> None:
         def write() -> None:
+            check_commit(self._namespace, txid, *self._claimed())
             execute = self._connection.execute
             name = (self._namespace,)
             execute(
@@ -172,32 +223,21 @@ class SqliteStore(Store):
             self._remember(txid, txid)
 
         self._transaction(write)
-        self._txids = (txid, txid)
 
     def write(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        self._transaction(lambda: self._write(rows))
-
-    def write_if(self, key: bytes, before: bytes | None, rows: Sequence[tuple[bytes, bytes | None]]) -> bool:
-        found = False
-
         def write() -> None:
-            nonlocal found
-            found = self.load(key) == before
-            if found:
-                self._write(rows)
+            self._claimed()
+            self._write(rows)
 
         self._transaction(write)
-        return found
 
     def rollback(self) -> None:
-        committed = self._txids[0]
-
         def write() -> None:
+            committed, _ = self._claimed()
             self._connection.execute("DELETE FROM prepared WHERE namespace = ?", (self._namespace,))
             self._remember(committed, committed)
 
         self._transaction(write)
-        self._txids = (committed, committed)
 
     def close(self) -> None:
         self._connection.close()
@@ -209,23 +249,39 @@ class SqliteStore(Store):
             else:
                 self._connection.execute("INSERT OR REPLACE INTO data VALUES (?, ?, ?)", (self._namespace, key, value))
 
-    def _remember(self, committed: int | None, prepared: int | None) -> None:
-        row = (self._namespace, committed, prepared)
-        self._connection.execute("INSERT OR REPLACE INTO txids VALUES (?, ?, ?)", row)
+    def _claimed(self) -> tuple[int | None, int | None]:
+        """The transactions, if this still is the newest claim."""
+        row = self._one("SELECT claim, committed, prepared FROM txids WHERE namespace = ?")
+        if self._claim is None:
+            raise StateError(
+                f"the state of {self._namespace!r} is written to before it was claimed: call claim(epoch) first"
+            )
+        if row is None:
+            raise FILE.gone(self._path)
+        if row[0] != self._claim:
+            raise fenced(self._namespace, self._path, self._claim, row[0])
+        return row[1], row[2]
 
-    def _transaction(self, write: Callable[[], None]) -> None:
+    def _remember(self, committed: int | None, prepared: int | None) -> None:
+        row = (committed, prepared, self._namespace)
+        self._connection.execute("UPDATE txids SET committed = ?, prepared = ? WHERE namespace = ?", row)
+
+    def _transaction(self, write: Callable[[], Any], traced: bool = True) -> Any:
         connection = self._connection
-        self.trace("write")
+        trace = self.trace if traced else unheard
+        trace("write")
         self._guarded(connection.execute, "BEGIN IMMEDIATE")
         try:
-            self._guarded(write)
-            self.trace("sync")
+            result = self._guarded(write)
+            trace("sync")
+            FILE.check_place(connection, self._path)
             self._guarded(connection.execute, "COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-        self.trace("synced")
+        trace("synced")
+        return result
 
     def _one(self, statement: str, *more: Any) -> Any:
         return self._guarded(lambda: self._connection.execute(statement, (self._namespace, *more)).fetchone())

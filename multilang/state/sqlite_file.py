@@ -1,46 +1,75 @@
-"""SQLite files of ours: durable, shared by the tasks of one topology, and never taken for another's."""
+"""SQLite files of ours: durable, shared by the tasks of one topology, never taken for another's, and with an owner.
+
+What is written carries the epoch of the file's owner, or what was claimed under it, and is compared with what the file has
+inside the same transaction (``BEGIN IMMEDIATE``). See ``multilang.state.owner``.
+"""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
+from contextlib import suppress
 from time import monotonic, sleep
+from urllib.parse import quote
 
-from multilang.state.errors import StateError
+from multilang.state.errors import FencedError, InUseError, StateError, StoreGoneError
+from multilang.state.owner import OwnedPlace, Owner, claim, wait_until_free
 
-CLAIM_SECS = 5.0
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from multilang.state.owner import Ownership
+
 WAIT_SECS = 60.0  # for another task that is writing
 
-_claims: dict[str, tuple[int, object, object]] = {}  # of this process: the lock, who took it last, of which topology
+_OWNERS = "CREATE TABLE owners (name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, owner TEXT NOT NULL) WITHOUT ROWID"
 
 
 class SqliteFile:
     """A kind of file. ``what``: what to call it; ``setting``: the conf key that names another.
 
     ``application`` and ``layout`` are in the file's header, so that no other SQLite file is taken for one of these.
-    ``schema``: the statements that make it, a line each.
+    ``schema``: the statements that make it, with ``;`` and a line's end between two; the table of owners is made beside them.
+    ``upgrades``: by an older layout, the statements that make the next one of it.
     """
 
-    def __init__(self, what: str, application: int, layout: int, schema: str, setting: str) -> None:
+    def __init__(
+        self,
+        what: str,
+        application: int,
+        layout: int,
+        schema: str,
+        setting: str,
+        upgrades: Mapping[int, str] | None = None,
+    ) -> None:
         self.what = what
         self.setting = setting
         self._application = application
         self._layout = layout
         self._schema = schema
+        self._upgrades = upgrades or {}
 
     def open(self, path: str) -> sqlite3.Connection:
         """A connection to the file, which is made when there is none. StateError for what is no whole file of this kind."""
         self._make_folder(path)
         try:
             # Nothing here is shared between threads; a topology in this process may be waited for by one or another.
-            connection = sqlite3.connect(path, timeout=WAIT_SECS, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                path, timeout=WAIT_SECS, isolation_level=None, check_same_thread=False, factory=_Connection
+            )
         except sqlite3.DatabaseError as problem:
             raise self.explained(problem, path) from problem
         try:
             self._check(connection, path)
             _to_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")  # what is committed is on the disk, not only in the system
+            found = os.stat(path)
+            connection.opened = (found.st_dev, found.st_ino)
+        except OSError:
+            connection.close()
+            raise self.gone(path) from None
         except sqlite3.DatabaseError as problem:
             connection.close()
             raise self.explained(problem, path) from problem
@@ -60,46 +89,69 @@ class SqliteFile:
             fix = f"; it has to be a file that can be written, in a folder that can be written, or name another in {self.setting}"
         return StateError(f"the {self.what} {path} can't be used: {text}{fix}")
 
-    def claim(self, path: str, owner: object, topology: object = None) -> None:
-        """Let no other process claim it: a lock on a file beside it, which the system takes back when the process dies.
+    def place(self, path: str, name: str = "") -> SqlitePlace:
+        """What a topology owns: the file, or what the file has under ``name``."""
+        return SqlitePlace(self, path, name)
 
-        Nor may another ``topology`` of this process.
+    def claim(
+        self, path: str, run: str, topology: str, name: str = "", warn: Callable[[str], None] = lambda _: None
+    ) -> Ownership:
+        """Become the owner of the file, or of ``name`` in it. InUseError while another run's owner beats."""
+        try:
+            return claim(self.place(path, name), run, topology, warn)
+        except InUseError as problem:
+            raise InUseError(f"{problem} in {self.setting}") from None
+
+    def check_free(self, path: str, run: str, name: str = "") -> None:
+        """InUseError while another run's owner beats; nothing is claimed, and no file is made."""
+        if not os.path.exists(path):
+            return
+        place = self.place(path, name)
+        try:
+            wait_until_free(place, run)
+        except InUseError as problem:
+            raise InUseError(f"{problem} in {self.setting}") from None
+        finally:
+            place.close()
+
+    def check_owner(self, connection: sqlite3.Connection, path: str, epoch: int, name: str = "") -> None:
+        """Called inside a transaction that writes: FencedError when the owner is another one than that of ``epoch``."""
+        row = connection.execute("SELECT epoch, owner FROM owners WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            raise self.gone(path)
+        if row[0] != epoch:
+            raise FencedError(
+                f"the {self.what} {path} was taken over by {Owner.from_text(row[1])} (epoch {row[0]}; this one has {epoch}): "
+                "nothing more is written here"
+            )
+
+    def check_place(self, connection: sqlite3.Connection, path: str) -> None:
+        """StoreGoneError when ``path`` is no longer the file that was opened; called before something is committed.
+
+        SQLite itself goes on writing to a file that was deleted, without an error.
         """
-        # A task that was started again in this process takes over from what is left of it.
-        lock, _, claimed_for = _claims.get(path) or (self._locked(path), None, topology)
-        if claimed_for != topology:
-            raise self._in_use(path)
-        _claims[path] = (lock, owner, topology)
+        opened = getattr(connection, "opened", None)
+        try:
+            found = os.stat(path)
+        except OSError:
+            raise self.gone(path) from None
+        if opened is not None and opened != (found.st_dev, found.st_ino):
+            raise self.gone(path)
 
-    def release(self, path: str, owner: object) -> None:
-        """The owner, if it still is, claims it no longer."""
-        lock, last, _ = _claims.get(path, (-1, None, None))
-        if last is owner:
-            del _claims[path]
-            os.close(lock)
+    def gone(self, path: str) -> StoreGoneError:
+        """The error for a file that was deleted, emptied or replaced under its users."""
+        return StoreGoneError(
+            f"the {self.what} {path} was deleted or replaced while it was in use: what was written to it since is not there. "
+            "Put it back, or start the topology again, which then goes on from what the file has"
+        )
 
     def _make_folder(self, path: str) -> None:
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
         except OSError as problem:
-            raise self._unusable(path, problem) from problem
-
-    def _locked(self, path: str) -> int:
-        self._make_folder(path)
-        try:
-            lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as problem:
-            raise self._unusable(path, problem) from problem
-        deadline = monotonic() + CLAIM_SECS  # a process of the same topology may be about to end
-        while True:
-            try:
-                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return lock
-            except OSError as problem:
-                if monotonic() > deadline:
-                    os.close(lock)
-                    raise self._in_use(path) from problem
-                sleep(0.05)
+            raise StateError(
+                f"the {self.what} {path} can't be made: {problem}; name another in {self.setting}"
+            ) from problem
 
     def _check(self, connection: sqlite3.Connection, path: str) -> None:
         # Both numbers of one moment: another task may be making the file meanwhile.
@@ -110,14 +162,23 @@ class SqliteFile:
             connection.execute("BEGIN IMMEDIATE")
             # Asked once more, since another task may have been faster.
             if _header(connection) == (0, 0) and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-                for statement in self._schema.split(";\n"):
-                    connection.execute(statement)
+                _run(connection, self._schema)
+                connection.execute(_OWNERS)
                 connection.execute(f"PRAGMA application_id = {self._application:d}")
                 connection.execute(f"PRAGMA user_version = {self._layout:d}")
             connection.execute("COMMIT")
             application, layout = _header(connection)
         if application != self._application:
             raise StateError(f"{path} is an SQLite file, but no {self.what}; name another in {self.setting}")
+        while layout in self._upgrades:
+            connection.execute("BEGIN IMMEDIATE")
+            if _header(connection)[1] == layout:  # another task may have been faster
+                _run(connection, self._upgrades[layout])
+                if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'owners'").fetchone():
+                    connection.execute(_OWNERS)
+                connection.execute(f"PRAGMA user_version = {layout + 1:d}")
+            connection.execute("COMMIT")
+            layout = _header(connection)[1]
         if layout != self._layout:
             raise StateError(
                 f"{path} has layout {layout}, and this version knows {self._layout}; use the version that wrote it"
@@ -126,20 +187,99 @@ class SqliteFile:
         if found != "ok":
             raise self._damaged(path, found)
 
-    def _in_use(self, path: str) -> StateError:
-        return StateError(
-            f"the {self.what} {path} is in use by another topology or command; end that first, or name another file in "
-            f"{self.setting}"
-        )
-
-    def _unusable(self, path: str, problem: OSError) -> StateError:
-        return StateError(f"the {self.what} {path} can't be made: {problem}; name another in {self.setting}")
-
     def _damaged(self, path: str, how: str) -> StateError:
         return StateError(
             f"the {self.what} {path} is damaged ({' '.join(how.split())}): put back a copy of it, or move it away to start from "
             "nothing. It is not changed"
         )
+
+
+class SqlitePlace(OwnedPlace):
+    """A file's owner is in its table ``owners``, by name. It beats in a file beside it, where no writer makes it wait."""
+
+    def __init__(self, file: SqliteFile, path: str, name: str) -> None:
+        self._file = file
+        self._path = path
+        self._name = name
+        self._beats_path = f"{path}.{quote(name, safe='')}.owner" if name else f"{path}.owner"
+        self._connection: sqlite3.Connection | None = None
+
+    def owner(self) -> Owner | None:
+        row = self._run(self._row)
+        return None if row is None else Owner.from_text(row[1])
+
+    def beats(self) -> bytes | None:
+        try:
+            with open(self._beats_path, "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def replace(self, epoch: int, owner: Owner) -> bool:
+        def write(connection: sqlite3.Connection) -> bool:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                row = self._row(connection)
+                found = (0 if row is None else row[0]) == epoch
+                if found:
+                    values = (self._name, owner.epoch, owner.text())
+                    connection.execute("INSERT OR REPLACE INTO owners VALUES (?, ?, ?)", values)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            return found
+
+        replaced: bool = self._run(write)
+        if replaced and owner.run:
+            self._write_beats(owner.epoch, 0)
+        elif replaced:
+            with suppress(FileNotFoundError):
+                os.unlink(self._beats_path)
+        return replaced
+
+    def beat(self, epoch: int) -> bool:
+        known, _, beats = (self.beats() or b"").partition(b" ")
+        if beats and int(known) > epoch:
+            return False
+        self._write_beats(epoch, int(beats or 0) + 1)
+        return True
+
+    def describe(self) -> str:
+        return f"the {self._file.what} {self._path}"
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _write_beats(self, epoch: int, beats: int) -> None:
+        with open(self._beats_path, "wb", buffering=0) as file:
+            file.write(f"{epoch} {beats}".encode())
+
+    def _row(self, connection: sqlite3.Connection) -> Any:
+        return connection.execute("SELECT epoch, owner FROM owners WHERE name = ?", (self._name,)).fetchone()
+
+    def _run(self, call: Callable[[sqlite3.Connection], Any]) -> Any:
+        if self._connection is None:
+            self._connection = self._file.open(self._path)
+        try:
+            return call(self._connection)
+        except sqlite3.DatabaseError as problem:
+            raise self._file.explained(problem, self._path) from problem
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that knows which file it opened: device and inode."""
+
+    opened: tuple[int, int] | None = None
+
+
+def _run(connection: sqlite3.Connection, statements: str) -> None:
+    for statement in statements.split(";\n"):
+        if statement.strip():
+            connection.execute(statement)
 
 
 def _to_wal(connection: sqlite3.Connection) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from multilang.state.api import KeyValueState, unheard
-from multilang.state.errors import StateError
+from multilang.state.errors import FencedError, StateError
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer
 
 TYPE_CHECKING = False
@@ -20,9 +20,24 @@ _MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
 
 
 class Store(ABC):
-    """Where the bytes of one namespace are: committed ones, and over them prepared ones (None: deleted)."""
+    """Where the bytes of one namespace are: committed ones, and over them prepared ones (None: deleted).
+
+    Whoever writes has claimed the namespace under an epoch. Each method that writes compares what was claimed, and the
+    transactions that are stored, in the same atomic step as it writes, and raises FencedError when somebody else has
+    claimed it since. So a process that was stopped between two of its steps can do no harm when it wakes up.
+    """
 
     trace: Callable[[str], None] = staticmethod(unheard)
+    largest: int = 2**62
+    """Bytes that a value may have."""
+
+    @abstractmethod
+    def claim(self, epoch: int) -> None:
+        """Take the namespace over: from here on nobody can write who claimed it before.
+
+        Raises FencedError when it was claimed under a newer epoch or, where this store had claimed it already, by anybody
+        else since.
+        """
 
     @abstractmethod
     def txids(self) -> tuple[int | None, int | None]:
@@ -42,11 +57,11 @@ class Store(ABC):
 
     @abstractmethod
     def prepare(self, txid: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Save ``rows`` over what is prepared already."""
+        """Save ``rows`` over what is prepared already. StateError when ``txid`` is committed: two topologies use the state."""
 
     @abstractmethod
     def commit(self, txid: int) -> None:
-        """Make what is prepared the committed state."""
+        """Make what is prepared with ``txid`` the committed state; nothing happens when that is committed already."""
 
     @abstractmethod
     def write(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
@@ -56,19 +71,35 @@ class Store(ABC):
     def rollback(self) -> None:
         """Forget what is prepared."""
 
-    def write_if(self, key: bytes, before: bytes | None, rows: Sequence[tuple[bytes, bytes | None]]) -> bool:
-        """As ``write``, if ``key`` has the value ``before`` (None: is not there); whether it had.
-
-        A store that several processes write to makes one step of it: of two at once, one does. ``rows`` have something that
-        only this one writes: what was written, but not answered, is known by that when it is tried again.
-        """
-        found = self.load(key) == before
-        if found:
-            self.write(rows)
-        return found
-
     def close(self) -> None:  # noqa: B027  # not every store has something to close
         """The task ends."""
+
+
+def check_prepare(namespace: str, txid: int, committed: int | None) -> None:
+    """StateError for a transaction that can't be prepared where ``committed`` is the last that was committed."""
+    if committed is not None and txid <= committed:
+        raise StateError(
+            f"transaction {txid} can't be prepared in {namespace!r}, where {committed} is committed already; "
+            "two topologies may be using the same state"
+        )
+
+
+def check_commit(namespace: str, txid: int, committed: int | None, prepared: int | None) -> None:
+    """StateError for a transaction that can't be committed where these two are."""
+    if committed is not None and txid < committed:
+        raise StateError(
+            f"transaction {txid} can't be committed in {namespace!r}, where {committed} is committed already"
+        )
+    if prepared is not None and txid != prepared:
+        raise StateError(f"transaction {txid} can't be committed in {namespace!r}, where {prepared} is prepared")
+
+
+def fenced(namespace: str, where: str, mine: object, found: object) -> FencedError:
+    """The error for a writer of ``namespace`` that claimed it as ``mine``, where it is claimed as ``found`` by now."""
+    return FencedError(
+        f"the state of {namespace!r} ({where}) was taken over by another task or topology meanwhile (claim {found}, and this "
+        f"one has {mine}): nothing more is written here"
+    )
 
 
 class _Encoded(bytes):
@@ -98,14 +129,18 @@ class StoredState(KeyValueState["Any", "Any"]):
         self._live: dict[Any, Any] = {}
         self._changed: dict[Any, Any] = {}
         self._complete = False  # every key of the store is in ``live``
-        self._read()
+        self._is_read = False  # nothing is, before the claim
+        self._large = store.largest // 8  # no text of so many characters is too large, whatever JSON makes of it
 
     # ---- what a component does ----
 
     def get(self, key: Any, default: Any = None) -> Any:
         value = self._live.get(key)
         if value is None:
-            if not self._complete and key not in self._live:
+            if not self._is_read:
+                self._read()
+                value = self._live.get(key)
+            if value is None and not self._complete and key not in self._live:
                 value = self._load(key)
             if value is None:
                 return default
@@ -115,14 +150,18 @@ class StoredState(KeyValueState["Any", "Any"]):
         if not (type(key) is str and key.isascii() and self._json_keys):
             self._keys.encode(key)
         kind = type(value)
-        if self._json and (value.isascii() if kind is str else kind is int and _MIN_INT <= value <= _MAX_INT):
+        if self._json and (
+            value.isascii() and len(value) < self._large
+            if kind is str
+            else kind is int and _MIN_INT <= value <= _MAX_INT
+        ):
             self._changed[key] = value
         elif value is None:
             raise ValueError(
                 f"None is no value of a state: delete({key!r}) removes the key, and get(key, default) knows it is gone"
             )
         else:
-            self._changed[key] = self._encode(value)
+            self._changed[key] = self._encode(key, value)
         self._live[key] = value
 
     def delete(self, key: Any) -> Any:
@@ -132,6 +171,8 @@ class StoredState(KeyValueState["Any", "Any"]):
         return value
 
     def items(self) -> Iterator[tuple[Any, Any]]:
+        if not self._is_read:
+            self._read()
         live = self._live.copy()  # what is read, put or deleted meanwhile changes the other
         if not self._complete:
             yield from (item for item in self._scan() if item[0] not in live)
@@ -141,13 +182,10 @@ class StoredState(KeyValueState["Any", "Any"]):
 
     # ---- what checkpoints do ----
 
+    def claim(self, epoch: int) -> None:
+        self.store.claim(epoch)
+
     def prepare_commit(self, txid: int) -> None:
-        committed, _ = self.store.txids()
-        if committed is not None and txid <= committed:
-            raise StateError(
-                f"transaction {txid} can't be prepared in {self.namespace!r}, where {committed} is committed already; "
-                "two topologies may be using the same state"
-            )
         self.store.prepare(txid, self.changes())
         self._changed.clear()
         if len(self._live) > self._cached:
@@ -158,21 +196,13 @@ class StoredState(KeyValueState["Any", "Any"]):
             self.store.write(self.changes())
             self._changed.clear()
             return
-        committed, prepared = self.store.txids()
-        if committed is not None and txid < committed:
-            raise StateError(
-                f"transaction {txid} can't be committed in {self.namespace!r}, where {committed} is committed already"
-            )
-        if prepared is not None and txid != prepared:
-            raise StateError(
-                f"transaction {txid} can't be committed in {self.namespace!r}, where {prepared} is prepared"
-            )
         self.store.commit(txid)
 
     def rollback(self) -> None:
         self.store.rollback()
         self._changed.clear()
-        self._read()
+        self._live = {}
+        self._complete = self._is_read = False
 
     def close(self) -> None:
         self.store.close()
@@ -197,27 +227,13 @@ class StoredState(KeyValueState["Any", "Any"]):
             self._live[key] = None if value is None else decode(value)
             self._changed[key] = None if value is None else _Encoded(value)
 
-    def commit_if(self, key: Any, before: Any) -> bool:
-        """Commit all that was put, at once, if the store has ``before`` for ``key``; else nothing. Whether it had.
-
-        So of several processes that go on from one value of the key, one goes on. What was put is no other's: ``Store.write_if``.
-        """
-        raw_key = self._keys.encode(key)
-        raw = self.store.load(raw_key)
-        if (None if raw is None else self._values.decode(raw)) != before:
-            return False
-        if not self.store.write_if(raw_key, raw, self.changes()):
-            return False
-        self._changed.clear()
-        return True
-
     # ---- inside ----
 
     def _read(self) -> None:
-        self._live = {}
+        self._is_read = True
         self._complete = self.store.count() <= self._cached
         if self._complete:
-            self._live = dict(self._scan())
+            self._live = {**dict(self._scan()), **self._live}
 
     def _scan(self) -> Iterator[tuple[Any, Any]]:
         decode_key, decode = self._keys.decode, self._values.decode
@@ -253,8 +269,13 @@ class StoredState(KeyValueState["Any", "Any"]):
         self._live = {key: live[key] for key in self._changed}
         self._complete = False
 
-    def _encode(self, value: Any) -> _Encoded:
+    def _encode(self, key: Any, value: Any) -> _Encoded:
         data = _Encoded(self._values.encode(value))
+        if len(data) > self.store.largest:
+            raise ValueError(
+                f"the value of {key!r} in the state of {self.namespace!r} has {len(data):,} bytes, and the store takes values "
+                f"of up to {self.store.largest:,}: divide it among several keys"
+            )
         if not data:
             raise ValueError(f"{type(self._values).__name__} makes no byte of {value!r}; a value has at least one")
         return data

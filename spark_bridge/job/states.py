@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 from multilang.state.admin import COORDINATOR, StoredStates
 from multilang.state.bolt import Stateful
@@ -21,7 +20,7 @@ from multilang.state.settings import CONFIG, PROVIDER
 from multilang.state.source import POSITION
 from multilang.state.sqlite import SqliteStateProvider
 from multilang.state.steps import Steps
-from spark_bridge.job.errors import NotOnSparkError, SparkJobError, check_next
+from spark_bridge.job.errors import NotOnSparkError, check_next
 from spark_bridge.job.stateful import Saving, open_state
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 QUERIES_KEY = "__queries"  # beside the checkpoint spout's state: the last batch of each streaming query that is in it
 LOGS_KEY = "__logs"  # beside it: by spout, the log of what it emitted, the row there, and the transaction that has its position
-SAVED_KEY = "__saved"  # beside it: what no other save wrote there
 
 
 def is_stateful(topology: Topology) -> bool:
@@ -122,7 +120,9 @@ class States(_Begun):
         self._steps = Steps(stored.conf, COORDINATOR)
         try:
             stored.settle()
+            self.epoch = stored.claim()
             self._coordinator = open_state(self.provider, COORDINATOR)
+            self._coordinator.claim(self.epoch)
             self._steps.watch(self._coordinator)
             self._check_tasks()
         except BaseException:
@@ -189,8 +189,8 @@ class States(_Begun):
 
         ``logs``: by spout, whose positions are among the changes, where those are in its log.
 
-        Storm's three phases. From the moment on when COMMITTING is stored, whoever comes next commits it. Raises SparkJobError when
-        somebody else has changed the states meanwhile.
+        Storm's three phases. From the moment on when COMMITTING is stored, whoever comes next commits it. Raises FencedError when
+        somebody else has taken the states over meanwhile.
         """
         txid = self.txid + 1
         self._remember(txid, PREPARING)
@@ -224,6 +224,9 @@ class States(_Begun):
         contents[COORDINATOR] = {TASKS_KEY: self._tasks(), STATE_KEY: [txid, COMMITTED]}
         self.close_states()
         self.provider.replace(contents)
+        self._coordinator.close()
+        self._coordinator = open_state(self.provider, COORDINATOR)
+        self._coordinator.claim(self.epoch)
 
     def positions(self, spout: str) -> list[Any]:
         """Where each task of a spout goes on; None: at its beginning."""
@@ -259,6 +262,11 @@ class States(_Begun):
         self._coordinator.close()
         self._stored.close()
 
+    def _state(self, name: str) -> StoredState:
+        if name not in self._open:
+            super()._state(name).claim(self.epoch)
+        return self._open[name]
+
     def _traced(self, name: str, action: str, txid: int) -> StoredState:
         state = self._state(name)
         steps = Steps(self._stored.conf, name)
@@ -267,15 +275,9 @@ class States(_Begun):
         return state
 
     def _remember(self, txid: int, how: str) -> None:
-        before = self._coordinator.get(STATE_KEY)
         self._steps.at(how, txid)
         self._coordinator.put(STATE_KEY, [txid, how])
-        self._coordinator.put(SAVED_KEY, uuid4().hex)
-        if not self._coordinator.commit_if(STATE_KEY, before):
-            raise SparkJobError(
-                f"the state in {self.describe()} was changed by another topology, query or job meanwhile, upon which what was "
-                "computed here is not based, so that it is not saved: end the other one, and begin again"
-            )
+        self._coordinator.commit()
 
     def _tasks(self) -> dict[str, int]:
         spout: Any = self.topology.components[SPOUT].component

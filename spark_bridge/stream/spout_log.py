@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
+from socket import gethostname
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -24,7 +25,7 @@ CREATE TABLE positions (row INTEGER, task INTEGER, position TEXT NOT NULL, PRIMA
 CREATE TABLE rows (number INTEGER PRIMARY KEY, content TEXT NOT NULL);
 """
 
-FILE = SqliteFile("spout log", 0x4D4C534C, 2, _SCHEMA, "the option log")  # "MLSL"
+FILE = SqliteFile("spout log", 0x4D4C534C, 3, _SCHEMA, "the option log", {2: ""})  # "MLSL"
 
 
 def positions_in(path: str, row: int) -> dict[int, Any]:
@@ -46,7 +47,8 @@ class SpoutLog:
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(os.path.expanduser(path))
-        FILE.claim(self.path, self)
+        # A source that is opened again in this process takes over from what is left of it.
+        self._owned = FILE.claim(self.path, f"{os.getpid()} on {gethostname()}", "a streaming query")
         try:
             self._connection = connection = FILE.open(self.path)
             with connection:
@@ -56,7 +58,7 @@ class SpoutLog:
             self.id: str
             self.id, self.first, self.next = connection.execute("SELECT * FROM ends").fetchone()
         except BaseException:
-            FILE.release(self.path, self)
+            self._owned.release()
             raise
 
     @property
@@ -79,12 +81,14 @@ class SpoutLog:
         following = self.next + len(rows)
         connection.execute("BEGIN IMMEDIATE")
         try:
+            FILE.check_owner(connection, self.path, self._owned.epoch)
             connection.executemany("INSERT INTO rows VALUES (?, ?)", enumerate(map(dumps, rows), self.next))
             connection.executemany(
                 "INSERT OR REPLACE INTO positions VALUES (?, ?, ?)",
                 ((following, task, dumps(each)) for task, each in positions.items()),
             )
             connection.execute("UPDATE ends SET next = ?", (following,))
+            FILE.check_place(connection, self.path)
             connection.execute("COMMIT")
         except BaseException:
             connection.rollback()
@@ -104,6 +108,7 @@ class SpoutLog:
         number = self.number(end)
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
+            FILE.check_owner(connection, self.path, self._owned.epoch)
             connection.execute("DELETE FROM rows WHERE number < ?", (number,))
             connection.execute("DELETE FROM positions WHERE row < ?", (number,))
             connection.execute("UPDATE ends SET first = ?", (number,))
@@ -127,7 +132,7 @@ class SpoutLog:
     def close(self) -> None:
         """Another process may have it."""
         self._connection.close()
-        FILE.release(self.path, self)
+        self._owned.release()
 
     def _offset(self, number: int) -> Offset:
         return {"log": self.id, "row": number}

@@ -45,3 +45,10 @@ def provider(conf):
     found = provider_of(conf)
     yield found
     found.close()
+
+
+def opened(provider, namespace):
+    """A task's state, claimed as a topology does it."""
+    state = provider.new_state(namespace)
+    state.claim(provider.claim())
+    return state

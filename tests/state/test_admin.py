@@ -10,11 +10,11 @@ import pytest
 import ujson
 
 from multilang.local import LocalCluster
-from multilang.state import StateError, sqlite_file
+from multilang.state import StateError, owner
 from multilang.state.admin import StoredStates
 from multilang.state.providers import provider_of
 from tests.cli.command import multilang
-from tests.state.conftest import conf_of
+from tests.state.conftest import conf_of, opened
 from tests.state.topologies import build, exact, stored, topology, words_of
 
 WHERE = "tests/state/topologies.py"
@@ -71,7 +71,7 @@ def test_what_is_stored_is_listed_and_got(counted):
 def test_a_key_is_typed_as_it_is(tmp_path, typed, key):
     conf = conf_of("sqlite", None, tmp_path)
     found = provider_of(conf)
-    state = found.new_state("count-1")
+    state = opened(found, "count-1")
     state.put(key, "found")
     state.commit()
     state.close()
@@ -196,26 +196,25 @@ def test_keys_that_are_not_the_groupings_are_refused_unless_a_function_tells(cou
 
 
 def test_what_was_prepared_when_everything_died_is_settled_first(counted):
-    found = provider_of(counted)
-    coordinator = found.new_state("$checkpointspout-0")
-    txid, _ = coordinator.get("__state")
     for how, expected in (("PREPARING", 0), ("COMMITTING", 5)):
-        txid += 1
+        found = provider_of(counted)
+        coordinator = opened(found, "$checkpointspout-0")
+        txid = coordinator.get("__state")[0] + 1
         for name in ("count-0", "count-1", "lengths-0"):
-            state = found.new_state(name)
+            state = opened(found, name)
             if name == "count-0":
                 state.put("new", 5)
             state.prepare_commit(txid)
             state.close()
         coordinator.put("__state", [txid, how])
         coordinator.commit()
+        coordinator.close()
+        found.close()
         states = StoredStates(topology, counted)
         exported = list(states.export())
         assert sum(line.get("key") == "new" for line in exported) == (expected > 0)
         assert states.position() == (txid if expected else txid - 1, "COMMITTED")
         states.close()
-    coordinator.close()
-    found.close()
 
 
 def test_mistakes_are_told(tmp_path):
@@ -247,11 +246,11 @@ def test_a_file_that_a_topology_uses_is_left_alone(tmp_path, monkeypatch):
         run.wait(timeout=100)
         shown = multilang("state", "reshard", WHERE, "count", 3, *options(conf))
         assert shown.returncode == 2
-        assert "is in use by another topology" in shown.stderr
-        monkeypatch.setattr(sqlite_file, "CLAIM_SECS", 0.0)
+        assert "is in use by topology 'stateful'" in shown.stderr
+        monkeypatch.setattr(owner, "CLAIM_SECS", 0.0)
         states = StoredStates(topology, conf)
         for what in (lambda: list(states.export()), lambda: states.load(iter([ujson.loads(EXPORTED)]), replace=True)):
-            with pytest.raises(StateError, match="is in use by another topology"):
+            with pytest.raises(StateError, match="is in use by topology 'stateful'"):
                 what()
         states.close()
         assert multilang("state", "ls", WHERE, *options(conf)).returncode == 0

@@ -19,7 +19,7 @@ class Passing(BasicBolt):
 Part = CheckpointTupleForwarder(Passing())
 """
 ALL = {"type": "ALL"}
-FIELDS = ["txid", "action"]
+FIELDS = ["txid", "action", "epoch"]
 CONTEXT = {
     "taskid": 4,
     "componentid": "part",
@@ -38,10 +38,12 @@ def say(tmp_path):
     starter = Starter(tmp_path)
     child = starter.raw(PART).set_up(ctx=CONTEXT).started()
 
-    def say(id, task, txid, action):
+    def say(id, task, txid, action, epoch=1):
         before = len(child.messages)
         child.say(
-            lambda parent: parent.tuple(id, CONTEXT["task->component"][str(task)], "$checkpoint", task, [txid, action])
+            lambda parent: parent.tuple(
+                id, CONTEXT["task->component"][str(task)], "$checkpoint", task, [txid, action, epoch]
+            )
         )
         child.beat()
         said = child.messages[before:]
@@ -76,3 +78,13 @@ def test_what_is_left_of_a_checkpoint_that_failed_holds_none_of_its_repetitions_
     assert say("far3", FAR, 0, "COMMIT") == ["ack far3"]
     assert say("far", FAR, 0, "INITSTATE") == []
     assert say("near", NEAR, 0, "INITSTATE") == ["INITSTATE by near", "ack far", "ack near"]
+
+
+def test_a_checkpoint_of_a_spout_that_was_replaced_fails(say):
+    assert say("far1", FAR, 5, "COMMIT", epoch=2) == []
+    assert say("near1", NEAR, 5, "COMMIT", epoch=2) == ["COMMIT by near1", "ack far1", "ack near1"]
+    assert say("far2", FAR, 6, "COMMIT", epoch=1) == []
+    assert say("near2", NEAR, 6, "COMMIT", epoch=1) == ["fail far2", "fail near2"]
+    # A new one may begin its transactions anew, where nothing is stored.
+    assert say("far3", FAR, 0, "COMMIT", epoch=3) == []
+    assert say("near3", NEAR, 0, "COMMIT", epoch=3) == ["COMMIT by near3", "ack far3", "ack near3"]

@@ -9,8 +9,9 @@ import pytest
 
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import loads
-from multilang.state import KeyValueState, Serializer, StateError, StateProvider
+from multilang.state import FencedError, KeyValueState, Serializer, StateError, StateProvider
 from multilang.state.providers import provider_of
+from tests.state.conftest import opened
 
 
 class Upper(Serializer):
@@ -63,7 +64,7 @@ class OwnState(KeyValueState):
 
 
 def test_what_is_put_is_got_deleted_and_iterated(provider):
-    state = provider.new_state("count-0")
+    state = opened(provider, "count-0")
     assert state.get("moon") is None
     assert state.get("moon", 7) == 7
     state.put("moon", 1)
@@ -80,48 +81,94 @@ def test_what_is_put_is_got_deleted_and_iterated(provider):
     assert "moon" not in dict(state)
 
 
-def test_of_several_that_go_on_from_one_value_one_does(durable):
+def steps_of(state):
+    """Everything that writes, by name."""
+    return {
+        "prepare": lambda: state.prepare_commit(7),
+        "commit": lambda: state.commit(6),
+        "commit at once": state.commit,
+        "rollback": state.rollback,
+        "claim": lambda: state.claim(1),
+    }
+
+
+@pytest.mark.parametrize("step", ["prepare", "commit", "commit at once", "rollback", "claim"])
+def test_who_was_taken_over_from_can_write_nothing(durable, step):
+    provider = provider_of(durable)
+    old = opened(provider, "count-0")
+    old.put("moon", 1)
+    old.prepare_commit(5)
+    old.commit(5)
+    old.put("moon", 2)
+    old.prepare_commit(6)
+    new = opened(provider_of(durable), "count-0")
+    new.rollback()
+    new.put("moon", 10)
+    new.prepare_commit(6)
+    old.put("moon", 3)
+    with pytest.raises(FencedError, match=r"'count-0'.* taken over"):
+        steps_of(old)[step]()
+    assert new.store.txids() == (5, 6)
+    new.commit(6)
+    assert dict(provider.new_state("count-0")) == {"moon": 10}
+
+
+def test_of_several_that_claim_at_once_one_can_write(durable):
     for turn in range(20):
         providers = [provider_of(durable) for _ in range(4)]
         states = [each.new_state("count-0") for each in providers]
-        assert {state.get("last", -1) for state in states} == {turn - 1}
         together = threading.Barrier(len(states))
 
-        def go_on(number, turn=turn, states=states, together=together):
-            states[number].put("last", turn)
-            states[number].put("by", number)
-            states[number].delete("old" if number % 2 else "none")
+        def go_on(number, turn=turn, states=states, providers=providers, together=together):
             together.wait()
-            return states[number].commit_if("last", turn - 1 if turn else None)
+            try:
+                states[number].claim(providers[number].claim())
+                seen = states[number].get("last", -1)
+                states[number].put("last", seen + 1)
+                states[number].put("by", number)
+                states[number].commit()
+            except FencedError:
+                return None
+            return seen
 
         with ThreadPoolExecutor(len(states)) as pool:
             did = [*pool.map(go_on, range(len(states)))]
-        assert did.count(True) == 1
         for each in (*states, *providers):
             each.close()
         provider = provider_of(durable)
-        state = provider.new_state("count-0")
-        assert dict(state) == {"last": turn, "by": did.index(True)}
+        state = opened(provider, "count-0")
+        before = dict(state)["last"] - sum(seen is not None for seen in did)
+        assert sorted(seen for seen in did if seen is not None) == [*range(before, dict(state)["last"])]
         state.close()
         provider.close()
 
 
-def test_what_was_put_is_committed_if_a_key_has_the_value(provider):
+def test_nothing_is_written_before_it_is_claimed(durable):
+    provider = provider_of(durable)
     state = provider.new_state("count-0")
+    assert dict(state) == {}  # to look is free
     state.put("moon", 1)
-    assert not state.commit_if("sun", 1)
-    assert state.commit_if("sun", None)
-    state.put("sun", [1, "é"])
-    state.delete("moon")
-    assert state.commit_if("moon", 1)
-    state.rollback()
-    assert dict(state) == {"sun": [1, "é"]}
-    assert state.commit_if("sun", [1, "é"])
-    assert not state.commit_if("sun", [1, "e"])
+    with pytest.raises(StateError, match="before it was claimed"):
+        state.prepare_commit(1)
+    state.claim(provider.claim())
+    state.prepare_commit(1)
+    provider.close()
+
+
+def test_a_claim_is_read_anew(durable):
+    first, second = provider_of(durable), provider_of(durable)
+    early = second.new_state("count-0")
+    late = opened(first, "count-0")
+    late.put("moon", 1)
+    late.commit()
+    early.claim(second.claim())
+    assert early.get("moon") == 1
+    first.close()
+    second.close()
 
 
 def test_what_is_not_committed_is_undone_by_a_rollback(provider):
-    state = provider.new_state("count-0")
+    state = opened(provider, "count-0")
     state.put("kept", 1)
     state.put("changed", 1)
     state.put("deleted", 1)
@@ -144,7 +191,7 @@ def test_what_is_not_committed_is_undone_by_a_rollback(provider):
 
 
 def test_what_is_put_after_a_prepare_is_no_part_of_it(provider):
-    state = provider.new_state("count-0")
+    state = opened(provider, "count-0")
     state.put("moon", 1)
     state.prepare_commit(1)
     state.put("moon", 2)
@@ -155,7 +202,7 @@ def test_what_is_put_after_a_prepare_is_no_part_of_it(provider):
 
 
 def test_a_state_that_is_rolled_back_before_any_commit_is_empty(provider):
-    state = provider.new_state("count-0")
+    state = opened(provider, "count-0")
     state.put("moon", 1)
     state.prepare_commit(0)
     state.rollback()
@@ -167,7 +214,7 @@ def test_a_state_that_is_rolled_back_before_any_commit_is_empty(provider):
 
 
 def test_preparing_again_adds_to_what_is_prepared(provider):
-    state = provider.new_state("count-0")
+    state = opened(provider, "count-0")
     state.put("moon", 1)
     state.put("sun", 1)
     state.prepare_commit(1)
@@ -179,7 +226,7 @@ def test_preparing_again_adds_to_what_is_prepared(provider):
 
 
 def test_transactions_go_forward_only(provider):
-    state = provider.new_state("count-0")
+    state = opened(provider, "count-0")
     state.prepare_commit(5)
     with pytest.raises(StateError, match="5 is prepared"):
         state.commit(6)
@@ -193,13 +240,13 @@ def test_transactions_go_forward_only(provider):
 
 
 def test_a_commit_without_a_prepare_is_taken(provider):
-    state = provider.new_state("count-0")
+    state = opened(provider, "count-0")
     state.commit(3)
     assert dict(state) == {}
 
 
 def test_a_commit_under_no_transaction_saves_at_once(provider):
-    state = provider.new_state("$checkpointspout-0")
+    state = opened(provider, "$checkpointspout-0")
     state.put("__state", [4, "COMMITTING"])
     state.put("__gone", 1)
     state.commit()
@@ -210,7 +257,7 @@ def test_a_commit_under_no_transaction_saves_at_once(provider):
 
 
 def test_namespaces_are_apart(provider):
-    one, other = provider.new_state("count-0"), provider.new_state("count-1")
+    one, other = opened(provider, "count-0"), opened(provider, "count-1")
     one.put("moon", 1)
     one.prepare_commit(1)
     one.commit(1)
@@ -235,7 +282,7 @@ def test_namespaces_are_apart(provider):
     ],
 )
 def test_what_can_not_be_saved_is_refused_where_it_is_put(provider, key, value, error, says):
-    state = provider.new_state("count-0")
+    state = opened(provider, "count-0")
     with pytest.raises(error, match=says):
         state.put(key, value)
     assert dict(state) == {}
@@ -243,7 +290,7 @@ def test_what_can_not_be_saved_is_refused_where_it_is_put(provider, key, value, 
 
 
 def test_what_is_done_to_a_value_after_its_put_is_saved_by_the_next_put(provider):
-    state = provider.new_state("count-0")
+    state = opened(provider, "count-0")
     value = ["a"]
     state.put("list", value)
     value.append("b")
@@ -255,7 +302,7 @@ def test_what_is_done_to_a_value_after_its_put_is_saved_by_the_next_put(provider
 
 def test_another_task_finds_what_was_committed_and_what_was_prepared(durable):
     first = provider_of(durable)
-    state = first.new_state("count-0")
+    state = opened(first, "count-0")
     for word in ("moon", "sun", "star"):
         state.put(word, 1)
     state.prepare_commit(1)
@@ -267,7 +314,7 @@ def test_another_task_finds_what_was_committed_and_what_was_prepared(durable):
     state.close()
     first.close()
     second = provider_of(durable)
-    again = second.new_state("count-0")
+    again = opened(second, "count-0")
     assert second.txids("count-0") == (1, 2)
     assert dict(again) == {"moon": 2, "star": 1}
     again.commit(2)
@@ -280,7 +327,7 @@ def test_another_task_finds_what_was_committed_and_what_was_prepared(durable):
 @pytest.mark.parametrize("cached", [0, 3, 100_000])
 def test_keys_that_memory_does_not_hold_are_read_when_they_are_asked_for(durable, cached):
     found = provider_of({**durable, "multilang.state.cache.keys": cached})
-    state = found.new_state("count-0")
+    state = opened(found, "count-0")
     for n in range(50):
         state.put(n, n * n)
         if n % 7 == 0:
@@ -292,7 +339,7 @@ def test_keys_that_memory_does_not_hold_are_read_when_they_are_asked_for(durable
     assert state.get(50) is None
     assert dict(state) == {n: n * n for n in range(50) if n != 10}
     state.close()
-    again = found.new_state("count-0")  # what was put after the last prepare is not there
+    again = opened(found, "count-0")  # what was put after the last prepare is not there
     assert dict(again) == {n: n * n for n in range(50)}
     state = again
     again.rollback()
@@ -305,7 +352,7 @@ def test_keys_that_memory_does_not_hold_are_read_when_they_are_asked_for(durable
 @pytest.mark.parametrize("cached", [0, 3, 100_000])
 def test_an_iteration_shows_each_key_once_whatever_is_done_meanwhile(durable, cached):
     found = provider_of({**durable, "multilang.state.cache.keys": cached})
-    state = found.new_state("count-0")
+    state = opened(found, "count-0")
     for n in range(20):
         state.put(n, n)
     state.prepare_commit(0)
@@ -333,7 +380,7 @@ def test_what_others_wrote_is_told_with_its_place(durable, cached):
     config = config or durable["topology.state.provider.config"]
     texts = {**durable, "topology.state.provider.config": {**config, "valueSerializerClass": f"{__name__}.Text"}}
     found = provider_of(texts)
-    state = found.new_state("count-0")
+    state = opened(found, "count-0")
     state.put("moon", "as it is")
     state.prepare_commit(0)
     state.commit(0)
@@ -343,7 +390,7 @@ def test_what_others_wrote_is_told_with_its_place(durable, cached):
     with pytest.raises(
         StateError, match=r"'count-0' has the key b'\"moon\"' with the value b'as it is'.*JsonSerializer"
     ):
-        found.new_state("count-0").get("moon")
+        opened(found, "count-0").get("moon")
     found.close()
 
 
@@ -351,7 +398,7 @@ def test_what_a_provider_stores_is_listed_and_replaced(durable):
     found = provider_of(durable)
     assert found.namespaces() == []
     for index in range(3):
-        state = found.new_state(f"count-{index}")
+        state = opened(found, f"count-{index}")
         state.put("moon", index)
         state.prepare_commit(1)
         state.commit(1)
@@ -362,11 +409,11 @@ def test_what_a_provider_stores_is_listed_and_replaced(durable):
     found.replace({"count-0": {"sun": 1, 2: 3}, "count-1": {}})
     contents = {}
     for name in found.namespaces():
-        state = found.new_state(name)
+        state = opened(found, name)
         contents[name] = dict(state)
         state.close()
     assert contents == {"count-0": {"sun": 1, 2: 3}, "count-2": {"moon": 99}}
-    state = found.new_state("count-0")
+    state = opened(found, "count-0")
     state.prepare_commit(0)
     state.close()
     found.close()
@@ -382,7 +429,7 @@ def test_serializers_of_ones_own_are_used(durable):
 
         conf = {**durable, "topology.state.provider.config": ujson.dumps({**ujson.loads(config), **own})}
     found = provider_of(conf)
-    state = found.new_state("count-0")
+    state = opened(found, "count-0")
     state.put("moon", "1")
     state.prepare_commit(1)
     assert state.store.load(b"MOON") == b"1"
@@ -473,7 +520,7 @@ def test_no_two_topologies_have_the_same_file(tmp_path, monkeypatch):
     assert len(set(paths)) == len(names)
     for name in names:
         provider = provider_of({"multilang.parent": "local", "topology.name": name})
-        state = provider.new_state("count-0")
+        state = opened(provider, "count-0")
         assert state.get("name") is None
         state.put("name", name)
         state.commit()

@@ -18,10 +18,11 @@ import pytest
 
 from multilang.local import LocalCluster, TaskStartError
 from multilang.shipping.cluster.artifacts import cache_folder
-from multilang.state import RedisStateProvider, StateError
+from multilang.state import RedisStateProvider, StateError, StoreGoneError
 from multilang.state.admin import StoredStates
 from multilang.state.providers import provider_of
 from tests.servers import free_port, wait_for
+from tests.state.conftest import opened
 from tests.state.topologies import topology
 
 
@@ -34,29 +35,30 @@ def client(redis):
     client.close()
 
 
-def test_the_keys_are_those_of_storms_redis_state(redis, client):
-    found = provider_of(redis.conf)
-    state = found.new_state("count-0")
+def test_the_keys_are_those_of_storms_redis_state_under_the_topologys_name(redis, client):
+    found = provider_of({**redis.conf, "topology.name": "stateful"})
+    state = opened(found, "count-0")
     state.put("moon", 1)
     state.put("sun", ["a", 2])
     state.prepare_commit(3)
-    assert client.hgetall("count-0$prepare") == {'"moon"': "1", '"sun"': '["a",2]'}
-    assert client.hgetall("count-0$txid") == {"prepare": "3"}
-    assert not client.exists("count-0")
+    assert client.hgetall("stateful:count-0$prepare") == {'"moon"': "1", '"sun"': '["a",2]'}
+    assert client.hgetall("stateful:count-0$txid") == {"epoch": "1", "claim": "1", "prepare": "3"}
+    assert not client.exists("stateful:count-0")
     state.commit(3)
-    assert client.hgetall("count-0") == {'"moon"': "1", '"sun"': '["a",2]'}
-    assert client.hgetall("count-0$txid") == {"prepare": "3", "commit": "3"}
-    assert not client.exists("count-0$prepare")
+    assert client.hgetall("stateful:count-0") == {'"moon"': "1", '"sun"': '["a",2]'}
+    assert client.hgetall("stateful:count-0$txid") == {"epoch": "1", "claim": "1", "prepare": "3", "commit": "3"}
+    assert not client.exists("stateful:count-0$prepare")
     state.delete("moon")
     state.prepare_commit(4)
-    assert client.hgetall("count-0$prepare") == {'"moon"': ""}
+    assert client.hgetall("stateful:count-0$prepare") == {'"moon"': ""}
     state.commit(4)
-    assert client.hgetall("count-0") == {'"sun"': '["a",2]'}
+    assert client.hgetall("stateful:count-0") == {'"sun"': '["a",2]'}
     state.put("star", 1)
     state.prepare_commit(5)
     state.rollback()
-    assert sorted(client.keys()) == ["count-0", "count-0$txid"]
-    assert client.hgetall("count-0$txid") == {"prepare": "4", "commit": "4"}
+    keys = set(client.keys()) - {"stateful:$beats"}
+    assert keys == {"stateful:count-0", "stateful:count-0$txid", "stateful:$owner"}
+    assert client.hgetall("stateful:count-0$txid") == {"epoch": "1", "claim": "1", "prepare": "4", "commit": "4"}
     found.close()
 
 
@@ -65,7 +67,7 @@ def test_a_redis_that_is_killed_and_started_again_is_waited_for(tmp_path, redis_
     server.start()
     try:
         found = provider_of(server.conf)
-        state = found.new_state("count-0")
+        state = opened(found, "count-0")
         state.put("moon", 1)
         state.prepare_commit(1)
         server.kill()
@@ -75,7 +77,7 @@ def test_a_redis_that_is_killed_and_started_again_is_waited_for(tmp_path, redis_
             state.commit(1)
         finally:
             restarter.join()
-        again = found.new_state("count-0")
+        again = opened(found, "count-0")
         assert dict(again) == {"moon": 1}
         assert found.txids("count-0") == (1, 1)
         found.close()
@@ -88,7 +90,7 @@ def test_a_redis_that_is_not_there_is_named_after_a_while(monkeypatch):
     found = RedisStateProvider({"jedisPoolConfig": {"host": "127.0.0.1", "port": 1, "timeout": 100}}, {})
     start = time.monotonic()
     with pytest.raises(StateError, match=r"Redis 127\.0\.0\.1:1, database 0 can't be used"):
-        found.new_state("count-0")
+        opened(found, "count-0")
     assert 0.5 <= time.monotonic() - start < 60
 
 
@@ -145,14 +147,14 @@ def test_a_redis_that_wants_a_password_says_where_it_belongs(tmp_path, redis_ser
 
 def test_keys_that_are_not_of_a_state_are_named(redis, client):
     found = provider_of(redis.conf)
-    client.set("one-0", "text")
-    client.hset("two-0$txid", "commit", "moon")
+    client.set("topology:one-0", "text")
+    client.hset("topology:two-0$txid", "commit", "moon")
     with pytest.raises(StateError, match=r"'one-0' in Redis .*WRONGTYPE"):
-        found.new_state("one-0")
+        dict(found.new_state("one-0"))
     with pytest.raises(
-        StateError, match=r"'two-0' in Redis .* has no transactions of a state in 'two-0\$txid': .*moon"
+        StateError, match=r"'two-0' in Redis .* has no transactions of a state in 'topology:two-0\$txid': .*moon"
     ):
-        found.new_state("two-0")
+        found.txids("two-0")
     found.close()
 
 
@@ -161,11 +163,11 @@ def test_a_redis_cluster_is_named_by_its_nodes(tmp_path, redis_server):
     try:
         start_cluster(server)
         found = RedisStateProvider({"jedisClusterConfig": {"nodes": [f"127.0.0.1:{server.port}"]}}, {})
-        state = found.new_state("count-0")
+        state = opened(found, "count-0")
         state.put("moon", 1)
         state.prepare_commit(1)
         state.commit(1)
-        assert dict(found.new_state("count-0")) == {"moon": 1}
+        assert dict(opened(found, "count-0")) == {"moon": 1}
         assert found.namespaces() == ["count-0"]
         with pytest.raises(StateError, match="all at once"):
             found.replace({})
@@ -179,7 +181,7 @@ def test_a_redis_cluster_whose_nodes_are_all_killed_and_started_again_is_waited_
     try:
         start_cluster(server)
         found = RedisStateProvider({"jedisClusterConfig": {"nodes": [f"127.0.0.1:{server.port}"]}}, {})
-        state = found.new_state("count-0")
+        state = opened(found, "count-0")
         state.put("moon", 1)
         state.prepare_commit(1)
         server.kill()
@@ -250,26 +252,87 @@ def oldest_redis_py(version):
     return folder
 
 
-def test_what_was_written_but_not_answered_is_not_taken_for_somebody_elses(tmp_path, redis_server):
+def test_what_was_done_but_not_answered_is_done_once_and_goes_on(tmp_path, redis_server):
     server = type(redis_server)(tmp_path)
     server.start()
     pool = {"host": "127.0.0.1", "port": server.port, "timeout": 200}
-    found = provider_of({**server.conf, "topology.state.provider.config": {"jedisPoolConfig": pool}})
-    state = found.new_state("count-0")
+    conf = {**server.conf, "topology.state.provider.config": {"jedisPoolConfig": pool}}
+    found = provider_of(conf)
+    state = opened(found, "count-0")
     try:
-        for turn in range(3):
+        for txid in range(3):
             state.store.trace = lambda step: step == "write" and server.pause(1)
-            state.put("last", turn)
-            state.put("by", f"me {turn}")
-            assert state.commit_if("last", turn - 1 if turn else None)
-        state.store.trace = lambda step: None
-        other = found.new_state("count-0")
-        for each, by in ((other, "other"), (state, "me again")):
-            each.put("last", 3)
-            each.put("by", by)
-        assert other.store.write_if(b'"last"', b"2", other.changes())
-        assert not state.store.write_if(b'"last"', b"2", state.changes())
-        assert dict(found.new_state("count-0")) == {"last": 3, "by": "other"}
+            state.put("last", txid)
+            state.delete("first") if txid % 2 else state.put("first", txid)
+            state.prepare_commit(txid)
+            state.commit(txid)
+        state.put("last", 7)
+        state.prepare_commit(3)
+        state.rollback()
+        state.claim(found.claim())
+        assert dict(state) == {"last": 2, "first": 2}
+        assert state.store.txids() == (2, 2)
     finally:
         found.close()
+        server.kill()
+
+
+def test_two_topologies_share_a_database_under_their_names(redis):
+    one, other = (provider_of({**redis.conf, "topology.name": name}) for name in ("one", "on*"))
+    states = [opened(one, "count-0"), opened(other, "count-0")]
+    for value, state in enumerate(states):
+        state.put("moon", value)
+        state.prepare_commit(1)
+        state.commit(1)
+    assert [dict(state) for state in states] == [{"moon": 0}, {"moon": 1}]
+    assert one.namespaces() == other.namespaces() == ["count-0"]
+    other.replace({"count-0": {}})
+    assert (one.namespaces(), other.namespaces()) == (["count-0"], [])
+    one.close()
+    other.close()
+
+
+def test_a_state_without_a_topologys_name_is_neither_overlooked_nor_taken_by_chance(redis, client):
+    client.hset("count-0", '"moon"', "1")
+    client.hset("count-0$txid", mapping={"commit": 4, "prepare": 4})
+    client.hset("$checkpointspout-0", '"__state"', '[4,"COMMITTED"]')
+    conf = {**redis.conf, "topology.name": "stateful"}
+    found = provider_of(conf)
+    with pytest.raises(StateError, match=r"older version.*count-0.*multilang state adopt"):
+        found.claim()
+    found.close()
+    found = provider_of(conf)
+    assert found.adopt() == 2
+    assert found.namespaces() == ["$checkpointspout-0", "count-0"]
+    assert dict(opened(found, "count-0")) == {"moon": 1}
+    found.close()
+
+
+def test_a_database_that_was_emptied_under_its_users_is_told(redis, client):
+    found = provider_of(redis.conf)
+    state = opened(found, "count-0")
+    state.put("moon", 1)
+    client.flushall()
+    with pytest.raises(StoreGoneError, match=r"'count-0' in Redis .* was deleted"):
+        state.prepare_commit(1)
+    found.close()
+
+
+def test_a_value_that_redis_does_not_take_is_refused_where_it_is_put(tmp_path, redis_server):
+    server = type(redis_server)(tmp_path)
+    server.start("--proto-max-bulk-len", "1mb")
+    try:
+        found = provider_of(server.conf)
+        state = opened(found, "count-0")
+        state.put("small", "x")
+        for value in ("x" * 2**20, ["é" * 2**20]):
+            with pytest.raises(
+                ValueError, match=r"value of 'large' in the state of 'count-0' has [\d,]+ bytes.*1,048,576"
+            ):
+                state.put("large", value)
+        state.prepare_commit(1)
+        state.commit(1)
+        assert dict(state) == {"small": "x"}
+        found.close()
+    finally:
         server.kill()

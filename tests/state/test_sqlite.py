@@ -13,6 +13,7 @@ import pytest
 
 from multilang.local import LocalCluster, TaskStartError
 from multilang.state import SqliteStateProvider, StateError, sqlite_file
+from tests.state.conftest import opened
 from tests.state.topologies import topology
 
 
@@ -24,12 +25,14 @@ def provider(path: Path) -> SqliteStateProvider:
 def path(tmp_path: Path) -> Path:
     """A file of some pages, with nothing beside it."""
     path = tmp_path / "state.sqlite"
-    state = provider(path).new_state("count-0")
+    found = provider(path)
+    state = opened(found, "count-0")
     for n in range(5000):
         state.put(f"key {n}", "x" * 40)
     state.prepare_commit(1)
     state.commit(1)
     state.close()
+    found.close()
     with sqlite3.connect(path) as connection:
         connection.execute("VACUUM")  # no free pages, in which nothing could be damaged
     connection.close()
@@ -54,7 +57,7 @@ def test_a_torn_file_is_refused_and_left_as_it_is(path, how, seed):
         data[:16] = b"not a database.."
     path.write_bytes(data)
     with pytest.raises(StateError, match=r"state\.sqlite is damaged .*put back a copy"):
-        provider(path).new_state("count-0")
+        opened(provider(path), "count-0")
     assert path.read_bytes() == data
 
 
@@ -72,7 +75,7 @@ def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path):
     connection.close()
     before = path.read_bytes()
     with pytest.raises(StateError, match="no state file"):
-        provider(path).new_state("count-0")
+        opened(provider(path), "count-0")
     assert path.read_bytes() == before
 
 
@@ -81,20 +84,21 @@ def test_a_file_of_a_later_version_is_refused(path):
         connection.execute("PRAGMA user_version = 7")
     connection.close()
     with pytest.raises(StateError, match="layout 7"):
-        provider(path).new_state("count-0")
+        opened(provider(path), "count-0")
 
 
 def test_a_folder_in_the_files_place_is_named(tmp_path):
     with pytest.raises(
         StateError, match=r"unable to open.*a file that can be written.*topology\.state\.provider\.config"
     ):
-        provider(tmp_path).new_state("count-0")
+        opened(provider(tmp_path), "count-0")
 
 
 WRITER = """
 import sys
 from multilang.state import SqliteStateProvider
 state = SqliteStateProvider({"path": sys.argv[1]}, {}).new_state(sys.argv[2])
+state.claim(1)
 for txid in range(40):
     state.put("n", txid)
     state.prepare_commit(txid)
@@ -129,7 +133,7 @@ def test_a_file_that_another_task_makes_meanwhile_is_one_of_state(tmp_path, monk
         def execute(self, statement):
             found = self.connection.execute(statement).fetchall()
             if not others:
-                others.append(threading.Thread(target=lambda: provider(path).new_state("count-1").close()))
+                others.append(threading.Thread(target=lambda: opened(provider(path), "count-1").close()))
                 others[0].start()
                 others[0].join(0.5)
             return self.connection.execute("SELECT ?", found[0])
@@ -138,7 +142,7 @@ def test_a_file_that_another_task_makes_meanwhile_is_one_of_state(tmp_path, monk
         return header(connection if others else Between(connection))
 
     monkeypatch.setattr(sqlite_file, "_header", slow_header)
-    state = provider(path).new_state("count-0")
+    state = opened(provider(path), "count-0")
     others[0].join(60)
     state.put("moon", 1)
     state.commit()
@@ -148,6 +152,6 @@ def test_a_file_that_another_task_makes_meanwhile_is_one_of_state(tmp_path, monk
 def test_a_folder_that_can_not_be_made_is_told_with_the_setting(tmp_path):
     (tmp_path / "file").write_text("")
     own = provider(tmp_path / "file" / "state.sqlite")
-    for use in (own.claim, lambda: own.new_state("count-0")):
+    for use in (own.claim, lambda: opened(own, "count-0")):
         with pytest.raises(StateError, match=r"can't be made.*topology\.state\.provider\.config"):
             use()

@@ -26,7 +26,7 @@ def test_the_builder_adds_the_checkpoint_spout_and_wires_the_stream_across():
         "count": [("split", "all")],
         "lengths": [("count", "all")],
     }
-    assert topology["split"].streams["$checkpoint"] == Stream(["txid", "action"])
+    assert topology["split"].streams["$checkpoint"] == Stream(["txid", "action", "epoch"])
     assert topology["$checkpointspout"].tasks == topology["$checkpointspout"].parallelism == 1
     assert topology.with_conf({"topology.tasks": 7})["$checkpointspout"].tasks == 1
     assert "bolt count: Count, 2 tasks" in topology.to_text()

@@ -6,8 +6,8 @@ import logging
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from multilang.component.process import UNUSABLE
-from multilang.local.errors import TaskStartError
+from multilang.component.process import UNRECOVERABLE, UNUSABLE
+from multilang.local.errors import LocalClusterError, TaskStartError
 from multilang.local.process.child import Child, how_it_ended
 from multilang.protocol import Emit, Error, Log, Metrics, Pid, RemoteProtocolError
 from multilang.protocol.parent import ParentConnection
@@ -114,6 +114,9 @@ class ProcessTask(ABC):
 
     def _again(self, status: int, reason: str) -> None:
         """Start the next child: at once after a life that did something, else after a growing delay, up to a limit."""
+        if status == UNRECOVERABLE:
+            self.host.fail(LocalClusterError(f"topology {self.host.name!r} ends: {self._complaint or reason}"))
+            return
         if self.worked or self.host.now - self.started_at > _LONG_ENOUGH_SECS:
             self.deaths = 0
         elif status == -9 and not self._reason:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 _SCHEMA = "CREATE TABLE maps (map TEXT, key TEXT, value TEXT NOT NULL, PRIMARY KEY (map, key)) WITHOUT ROWID"
-_FILE = SqliteFile("file of maps", 0x4D4C544D, 1, _SCHEMA, "the SqliteBacking")  # "MLTM"
+_FILE = SqliteFile("file of maps", 0x4D4C544D, 2, _SCHEMA, "the SqliteBacking", {1: ""})  # "MLTM"
 
 
 class SqliteBacking(Backing):

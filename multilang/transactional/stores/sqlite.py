@@ -7,7 +7,7 @@ import sqlite3
 
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps, loads
-from multilang.state.settings import state_file
+from multilang.state.settings import owner_of, state_file
 from multilang.state.sqlite_file import SqliteFile
 from multilang.transactional.state import TransactionalState
 
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from multilang.state.owner import Ownership
+
 PATH = "multilang.transactional.sqlite.path"
 
 _SCHEMA = "CREATE TABLE nodes (path TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-FILE = SqliteFile("file of transactions", 0x4D4C5458, 1, _SCHEMA, PATH)  # "MLTX"
+FILE = SqliteFile("file of transactions", 0x4D4C5458, 2, _SCHEMA, PATH, {1: ""})  # "MLTX"
 _AFTER_SLASH = chr(ord("/") + 1)
 
 
@@ -35,9 +37,11 @@ class SqliteTransactionalState(TransactionalState):
             raise ConfigError(f"{PATH} is {path!r}; name a file")
         self.path = os.path.abspath(os.path.expanduser(path))
         self._connection = FILE.open(self.path)
+        self._owned: Ownership | None = None
 
     def claim(self) -> None:
-        FILE.claim(self.path, self, self.conf.get("storm.id"))
+        run, topology = owner_of(self.conf)
+        self._owned = FILE.claim(self.path, run, topology, self.id)
 
     def get_data(self, path: str) -> Any:
         rows = self._rows("SELECT value FROM nodes WHERE path = ?", self._full(path))
@@ -75,7 +79,8 @@ class SqliteTransactionalState(TransactionalState):
 
     def close(self) -> None:
         self._connection.close()
-        FILE.release(self.path, self)
+        if self._owned is not None:
+            self._owned.release()
 
     def _full(self, path: str) -> str:
         return f"{self.id}/{path}"  # a file that was named may have served another topology before

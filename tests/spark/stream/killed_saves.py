@@ -73,6 +73,7 @@ def check(conf: dict[str, object], where: str) -> None:
 
 def emptied(conf: dict[str, object]) -> dict[str, object]:
     provider = provider_of(conf)
+    provider.claim()
     provider.replace({name: {} for name in (*provider.namespaces(), "$checkpointspout-0")})
     provider.close()
     return conf

@@ -11,7 +11,7 @@ import pytest
 
 from multilang import BasicBolt, Spout, TopologyBuilder
 from multilang.local import LocalCluster
-from multilang.state import StateError
+from multilang.state import FencedError, StateError
 from multilang.state.admin import StoredStates
 from multilang.state.providers import provider_of
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
@@ -21,6 +21,7 @@ from tests.servers import wait_for
 from tests.spark.job.components import Count, Rows, Split, Words
 from tests.spark.job.test_stateful import wider
 from tests.spark.stream.conftest import Lines, state_of
+from tests.state.conftest import opened
 from tests.state.topologies import SENTENCES, topology, words_of
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def test_what_does_not_belong_together_is_refused_by_name(spark: SparkSession, l
     # Nothing was begun by that.
     with stream_topology(topology, {"sentences": source}, checkpoint=Path(checkpoint), state=place) as query:
         query.process_available()
-        with pytest.raises(StateError, match=r"is in use by another topology or command"):
+        with pytest.raises(StateError, match=r"is in use by topology 'stateful'"):
             run_in_another_process(place)
     with pytest.raises(NotOnSparkError, match=r"that of another topology: tasks of bolt 'count' was 2, and is 3"):
         stream_topology(wider(), {"sentences": source}, checkpoint=checkpoint, state=place)
@@ -119,19 +120,18 @@ def test_what_another_engine_has_prepared_and_not_committed_is_not_counted(
         )
 
     lines.put(sentences(0, 5))
-    query = start()
-    query.process_available()
+    with start() as query:
+        query.process_available()
     # Such as a driver that was taken for dead, and gets on after its successor has begun.
     provider = provider_of(durable)
-    late = provider.new_state("count-0")
+    late = opened(provider, "count-0")
     word, count = next(iter(late.items()))
     late.put(word, count + 1000)
-    late.prepare_commit(1)
     provider.close()
     lines.put(sentences(5, 10))
-    with pytest.raises(SparkJobError, match=r"somebody else prepares transaction 1 in its state"):
-        query.process_available()
     with start() as query:
+        with pytest.raises(FencedError, match=r"'count-0'.* was taken over"):
+            late.prepare_commit(1)
         query.process_available()
     assert state_of(durable) == words_of(10)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from spark_bridge.job import SparkJobError
+from multilang.state import FencedError, InUseError, owner
 from spark_bridge.job.states import States
 from tests.state.topologies import topology
 
@@ -29,40 +29,60 @@ def test_a_driver_killed_at_every_step_of_a_commit_counts_each_batch_once(durabl
     assert set(names) <= set(steps)
 
 
-def test_what_is_based_on_states_that_somebody_changed_is_not_saved(durable) -> None:
-    first, second = States(topology, durable), States(topology, durable)  # one session may have two queries
-    assert (first.begin("one", 0), second.begin("two", 0)) == (0, 0)
-    first.save({"count-0": [(b'"moon"', b"1")]}, "one", 0)
-    with pytest.raises(SparkJobError, match=r"was changed by another topology, query or job meanwhile"):
-        second.save({"count-0": [(b'"moon"', b"1")]}, "two", 0)
-    first.save({"count-0": [(b'"moon"', b"2")]}, "one", 1)
-    second.close()
+def test_a_second_one_is_refused_while_the_first_has_the_states(durable) -> None:
+    first = States(topology, durable)  # one session may have two queries
+    with pytest.raises(InUseError, match=r"is in use by topology 'stateful' \(process \d+ on .*, since \d+-"):
+        States(topology, durable)
+    for batch in range(2):
+        assert first.begin("one", batch) == batch
+        first.save({"count-0": [(b'"moon"', b"%d" % batch)]}, "one", batch)
     first.close()
     now = States(topology, durable)
-    assert (dict(now.items("count")), now.begin("one", 1), now.begin("two", 0)) == ({"moon": 2}, None, 2)
+    assert (dict(now.items("count")), now.begin("one", 1), now.begin("two", 0)) == ({"moon": 1}, None, 2)
     now.close()
 
 
-def test_of_two_that_save_at_once_one_does(durable) -> None:
-    for turn in range(10):
-        both = [States(topology, durable) for _ in range(2)]
-        together = threading.Barrier(2)
+def test_one_that_was_taken_over_from_saves_nothing(durable, monkeypatch) -> None:
+    first = States(topology, durable)
+    assert first.begin("one", 0) == 0
+    monkeypatch.setattr(owner, "BEAT_SECS", 3600)  # it was stopped, as far as anybody can tell
+    monkeypatch.setattr(owner, "LEASE_SECS", 1.5)
+    second = States(topology, durable)
+    assert second.begin("two", 0) == 0
+    with pytest.raises(FencedError, match=r"was taken over"):
+        first.save({"count-0": [(b'"moon"', b"1")]}, "one", 0)
+    second.save({"count-0": [(b'"moon"', b"2")]}, "two", 0)
+    first.close()
+    second.close()
+    now = States(topology, durable)
+    assert (dict(now.items("count")), now.begin("one", 0), now.begin("two", 0)) == ({"moon": 2}, 1, None)
+    now.close()
 
-        def save(number: int, turn: int = turn, both: list[States] = both, together: Any = together) -> bool:
+
+def test_of_two_that_begin_at_once_one_does(durable, monkeypatch) -> None:
+    monkeypatch.setattr(owner, "CLAIM_SECS", 0.5)
+    monkeypatch.setattr(owner, "BEAT_SECS", 0.1)
+    for turn in range(10):
+        together = threading.Barrier(2)
+        done = threading.Barrier(2)
+
+        def save(number: int, turn: int = turn, together: Any = together, done: Any = done) -> bool:
             query = f"{turn} {number}"
-            assert both[number].begin(query, 0) == turn
             together.wait()
             try:
-                both[number].save({"count-0": [(b'"moon"', b"%d" % (2 * turn + number))]}, query, 0)
-            except SparkJobError:
+                mine = States(topology, durable)
+            except InUseError:
+                done.wait()
                 return False
+            assert mine.begin(query, 0) == turn
+            mine.save({"count-0": [(b'"moon"', b"%d" % (2 * turn + number))]}, query, 0)
+            done.wait()
+            mine.close()
             return True
 
         with ThreadPoolExecutor(2) as pool:
             saved = [*pool.map(save, range(2))]
         assert sorted(saved) == [False, True]
-        for each in both:
-            each.close()
         now = States(topology, durable)
         assert (dict(now.items("count")), now.txid) == ({"moon": 2 * turn + saved.index(True)}, turn)
         now.close()
