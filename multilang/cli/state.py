@@ -153,6 +153,17 @@ def reshard(topology: str, component: str, tasks: int, function: str | None, con
     return exits.OK
 
 
+@state.command()
+@click.argument("topology")
+@CONF
+def adopt(topology: str, conf: dict[str, Any]) -> int:
+    """Give the topology's name to what an older version stored in its Redis database, under no name."""
+    with _opened(topology, conf) as stored:
+        count = stored.provider.adopt()
+        click.echo(f"{count} namespaces in {stored.provider.describe()} are those of {stored.topology.name!r} now")
+    return exits.OK
+
+
 @contextmanager
 def _opened(topology: str, conf: dict[str, Any]) -> Iterator[StoredStates]:
     loaded = load(topology)

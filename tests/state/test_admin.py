@@ -229,6 +229,21 @@ def test_mistakes_are_told(tmp_path):
     assert multilang("state", "reshard", WHERE, "count", 0).returncode == 2
 
 
+def test_what_an_older_version_stored_gets_the_topologys_name(redis):
+    import redis as module
+
+    conf = {**redis.conf, "topology.name": "stateful"}
+    with module.Redis(port=redis.port) as client:
+        client.hset("count-0", '"moon"', "1")
+        client.hset("count-0$txid", mapping={"commit": 4, "prepare": 4})
+        client.hset("$checkpointspout-0", '"__state"', '[4,"COMMITTED"]')
+    assert "multilang state adopt" in multilang("state", "export", WHERE, *options(conf)).stderr
+    done = multilang("state", "adopt", WHERE, *options(conf))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 namespaces in Redis" in done.stdout
+    assert multilang("state", "get", WHERE, "count", "moon", *options(conf)).stdout == "1\n"
+
+
 def test_a_sources_position_is_not_resharded(tmp_path):
     conf = conf_of("sqlite", None, tmp_path)
     with LocalCluster(mode="inprocess", conf=conf) as cluster:

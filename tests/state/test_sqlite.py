@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from multilang.local import LocalCluster, TaskStartError
-from multilang.state import SqliteStateProvider, StateError, sqlite_file
+from multilang.state import SqliteStateProvider, StateError, StoreGoneError, sqlite_file
+from multilang.state.sqlite import SqliteStore
 from tests.state.conftest import opened
 from tests.state.topologies import topology
 
@@ -155,3 +156,58 @@ def test_a_folder_that_can_not_be_made_is_told_with_the_setting(tmp_path):
     for use in (own.claim, lambda: opened(own, "count-0")):
         with pytest.raises(StateError, match=r"can't be made.*topology\.state\.provider\.config"):
             use()
+
+
+def test_a_file_of_the_version_before_is_gone_on_with(tmp_path):
+    path = tmp_path / "state.sqlite"
+    with sqlite3.connect(path) as connection:
+        for statement in (
+            "CREATE TABLE txids (namespace TEXT PRIMARY KEY, committed INTEGER, prepared INTEGER) WITHOUT ROWID",
+            "CREATE TABLE data (namespace TEXT, key BLOB, value BLOB NOT NULL, PRIMARY KEY (namespace, key)) WITHOUT ROWID",
+            "CREATE TABLE prepared (namespace TEXT, key BLOB, value BLOB, PRIMARY KEY (namespace, key)) WITHOUT ROWID",
+            "INSERT INTO txids VALUES ('count-0', 4, 5)",
+            "INSERT INTO data VALUES ('count-0', CAST('\"moon\"' AS BLOB), CAST('1' AS BLOB))",
+            "INSERT INTO prepared VALUES ('count-0', CAST('\"sun\"' AS BLOB), CAST('2' AS BLOB))",
+            f"PRAGMA application_id = {0x4D4C5354}",
+            "PRAGMA user_version = 1",
+        ):
+            connection.execute(statement)
+    connection.close()
+    found = provider(path)
+    state = opened(found, "count-0")
+    assert found.txids("count-0") == (4, 5)
+    assert dict(state) == {"moon": 1, "sun": 2}
+    state.commit(5)
+    assert found.txids("count-0") == (5, 5)
+    state.close()
+    found.close()
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+def test_a_file_that_is_deleted_or_replaced_is_noticed_at_the_next_commit(path, how):
+    found = provider(path)
+    state = opened(found, "count-0")
+    state.put("moon", 1)
+    copy = path.read_bytes()
+    path.unlink()
+    if how == "replaced":
+        path.write_bytes(copy)
+    with pytest.raises(StoreGoneError, match=r"state\.sqlite was deleted or replaced while it was in use"):
+        state.prepare_commit(2)
+    state.close()
+    found.close()
+
+
+def test_a_value_that_sqlite_does_not_take_is_refused_where_it_is_put(path, monkeypatch):
+    monkeypatch.setattr(SqliteStore, "largest", 100_000)
+    found = provider(path)
+    state = opened(found, "count-0")
+    for value in ("x" * 100_000, {"deep": "é" * 60_000}):
+        with pytest.raises(ValueError, match=r"value of 'large' in the state of 'count-0' has [\d,]+ bytes.*100,000"):
+            state.put("large", value)
+    state.put("small", "x" * 90_000)
+    state.prepare_commit(2)
+    state.commit(2)
+    assert state.get("small") == "x" * 90_000
+    state.close()
+    found.close()
