@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from time import monotonic, sleep, strftime
 
 from multilang.protocol.codec import dumps, loads
-from multilang.state.errors import InUseError
+from multilang.state.errors import FencedError, InUseError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ BEAT_SECS = 1.0
 LEASE_SECS = 10.0  # without a beat, after which an owner is taken for dead or stopped
 CLAIM_SECS = 5.0  # that an owner which beats has to go away: it may be about to end
 _POLL_SECS = 0.05
+_EARLIER = 50  # runs that are remembered
 _SLOW_SECS = 1.0  # a look that takes longer says nothing of the time before it
 
 
@@ -42,37 +43,60 @@ class Owner:
 
     Attributes:
         epoch: Grows by one with each claim, from 1 on.
-        run: The run that claimed, a topology's ``storm.id``; empty when the owner let the place go.
+        run: The run that claimed, a topology's ``storm.id``.
         topology: Its name, for people.
         host: Where it runs.
         process: Its number and, where the system has such, its namespace of numbers.
         since: When it claimed, local time, for people.
+        earlier: Runs that had claimed before, the last ones: a run that was taken over from does not come back.
+        ended: Whether it let the place go.
     """
 
-    __slots__ = ("epoch", "host", "process", "run", "since", "topology")
+    __slots__ = ("earlier", "ended", "epoch", "host", "process", "run", "since", "topology")
 
-    def __init__(self, epoch: int, run: str, topology: str, host: str, process: list[Any], since: str) -> None:
+    def __init__(
+        self,
+        epoch: int,
+        run: str,
+        topology: str,
+        host: str,
+        process: list[Any],
+        since: str,
+        earlier: list[str],
+        ended: bool = False,
+    ) -> None:
         self.epoch = epoch
         self.run = run
         self.topology = topology
         self.host = host
         self.process = process
         self.since = since
+        self.earlier = earlier
+        self.ended = ended
+
+    @classmethod
+    def after(cls, before: Owner | None, run: str, topology: str) -> Owner:
+        """Return the owner that this process is after ``before``."""
+        earlier = [] if before is None else [each for each in (*before.earlier, before.run) if each != run]
+        epoch = 1 if before is None else before.epoch + 1
+        process = [os.getpid(), *_number_space()]
+        since = strftime("%Y-%m-%d %H:%M:%S")
+        return cls(epoch, run, topology, socket.gethostname(), process, since, earlier[-_EARLIER:])
 
     def __str__(self) -> str:
         return f"topology {self.topology!r} (process {self.process[0]} on {self.host}, since {self.since})"
 
     def text(self) -> str:
         """Return it as JSON, to be stored."""
-        return dumps([self.epoch, self.run, self.topology, self.host, self.process, self.since])
+        return dumps({name: getattr(self, name) for name in self.__slots__})
 
     @classmethod
     def from_text(cls, text: str | bytes) -> Owner:
         """Return what ``text`` made text of. ValueError for anything else."""
         found = loads(text)
-        if not isinstance(found, list) or len(found) != len(cls.__slots__):
+        if not isinstance(found, dict) or set(found) != set(cls.__slots__):
             raise ValueError(f"no owner: {text!r}")
-        return cls(*found)
+        return cls(**found)
 
     def is_dead(self) -> bool:
         """Return whether its process is known to have ended: it was one of this machine, and is no more."""
@@ -129,9 +153,9 @@ class Ownership:
         """Let the place go: who comes next need not wait. Nothing happens when somebody else has it by now."""
         self._ended.set()
         self._thread.join()
-        left = Owner(self.epoch, "", self._owner.topology, self._owner.host, self._owner.process, self._owner.since)
+        self._owner.ended = True
         try:
-            self._place.replace(self.epoch, left)
+            self._place.replace(self.epoch, self._owner)
         except Exception:  # noqa: BLE001 - the store is gone: who comes next waits for beats that do not come
             pass
         self._place.close()
@@ -145,7 +169,9 @@ class Ownership:
                 continue
 
 
-def claim(place: OwnedPlace, run: str, topology: str, warn: Callable[[str], None]) -> Ownership:
+def claim(
+    place: OwnedPlace, run: str, topology: str, warn: Callable[[str], None] = lambda _: None, may_return: bool = True
+) -> Ownership:
     """Make this process the owner of ``place``.
 
     Args:
@@ -153,22 +179,23 @@ def claim(place: OwnedPlace, run: str, topology: str, warn: Callable[[str], None
         run: The run that claims: what the same run left there (a coordinator that died) is taken over at once.
         topology: The run's topology, for people.
         warn: Told when the place is taken from an owner that neither ended nor beats.
+        may_return: Whether a run that was taken over from may go on when its successor has ended, as on Storm, where
+            nobody else could end it.
 
     Raises:
         InUseError: Another run's owner beats.
+        FencedError: Another run has taken the place over from this one.
     """
     while True:
+        before = place.owner()
+        if before is not None and run in before.earlier and not may_return:
+            raise FencedError(
+                f"{place.describe()} was taken over by {before}, while this run did not answer: it ends here, and nothing more is "
+                "written by it"
+            )
         before = wait_until_free(place, run, warn)
-        epoch = 0 if before is None else before.epoch
-        me = Owner(
-            epoch + 1,
-            run,
-            topology,
-            socket.gethostname(),
-            [os.getpid(), *_number_space()],
-            strftime("%Y-%m-%d %H:%M:%S"),
-        )
-        if place.replace(epoch, me):
+        me = Owner.after(before, run, topology)
+        if place.replace(me.epoch - 1, me):
             place.beat(me.epoch)
             return Ownership(place, me)
 
@@ -185,7 +212,7 @@ def wait_until_free(place: OwnedPlace, run: str | None, warn: Callable[[str], No
     while True:
         before = monotonic()
         owner = place.owner()
-        if owner is None or not owner.run or owner.run == run or owner.is_dead():
+        if owner is None or owner.ended or owner.run == run or owner.is_dead():
             return owner
         mark = (owner.epoch, place.beats())
         now = monotonic()

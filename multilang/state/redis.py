@@ -25,7 +25,7 @@ from multilang.state.errors import FencedError, InUseError, StateError, StoreGon
 from multilang.state.owner import OwnedPlace, Owner, claim, wait_until_free
 from multilang.state.redis_client import connect, connect_cluster, explained, place
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
-from multilang.state.settings import CONFIG, cached_keys, check_members, owner_of
+from multilang.state.settings import CONFIG, cached_keys, check_members, may_return, owner_of
 from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced
 
 TYPE_CHECKING = False
@@ -230,7 +230,7 @@ class RedisStateProvider(StateProvider):
         if self._owned is None:
             run, topology = owner_of(self.conf)
             try:
-                self._owned = claim(RedisPlace(self), run, topology, log.warning)
+                self._owned = claim(RedisPlace(self), run, topology, log.warning, may_return(self.conf))
             except InUseError as problem:
                 raise InUseError(f"{problem} in {CONFIG}, or another topology.name") from None
             if not self.namespaces() and (older := self._older()):
@@ -333,7 +333,7 @@ class RedisPlace(OwnedPlace):
             return self._patient.get(self._keys[1])
 
     def replace(self, epoch: int, owner: Owner) -> bool:
-        client = self._patient if owner.run else self._hasty
+        client = self._hasty if owner.ended else self._patient
         with explained(self._provider.describe()):
             return bool(client.eval(_OWN, 2, *self._keys, epoch, owner.epoch, owner.text()))
 

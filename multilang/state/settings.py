@@ -86,6 +86,11 @@ def owner_of(conf: Mapping[str, Any]) -> tuple[str, str]:
     return str(conf.get("storm.id") or f"{topology} {os.getpid()}"), topology
 
 
+def may_return(conf: Mapping[str, Any]) -> bool:
+    """Return whether a run that was taken over from may go on when its successor has ended: where nobody else can end it."""
+    return conf.get("multilang.parent") != "local"
+
+
 def state_home() -> str:
     """The folder of the embedded cluster's state files."""
     own = os.environ.get("MULTILANG_STATE_HOME")

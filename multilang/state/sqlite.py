@@ -14,7 +14,7 @@ from multilang.component.errors import ConfigError
 from multilang.state.api import StateProvider, unheard
 from multilang.state.errors import StateError
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
-from multilang.state.settings import CONFIG, cached_keys, check_members, owner_of, state_file
+from multilang.state.settings import CONFIG, cached_keys, check_members, may_return, owner_of, state_file
 from multilang.state.sqlite_file import SqliteFile
 from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced
 
@@ -119,7 +119,7 @@ class SqliteStateProvider(StateProvider):
     def claim(self) -> int:
         if self._owned is None:
             run, topology = owner_of(self.conf)
-            self._owned = FILE.claim(self.path, run, topology, warn=log.warning)
+            self._owned = FILE.claim(self.path, run, topology, "", log.warning, may_return(self.conf))
         return self._owned.epoch
 
     def check_free(self) -> None:

@@ -94,11 +94,17 @@ class SqliteFile:
         return SqlitePlace(self, path, name)
 
     def claim(
-        self, path: str, run: str, topology: str, name: str = "", warn: Callable[[str], None] = lambda _: None
+        self,
+        path: str,
+        run: str,
+        topology: str,
+        name: str = "",
+        warn: Callable[[str], None] = lambda _: None,
+        may_return: bool = True,
     ) -> Ownership:
-        """Become the owner of the file, or of ``name`` in it. InUseError while another run's owner beats."""
+        """Become the owner of the file, or of ``name`` in it; see ``multilang.state.owner.claim``."""
         try:
-            return claim(self.place(path, name), run, topology, warn)
+            return claim(self.place(path, name), run, topology, warn, may_return)
         except InUseError as problem:
             raise InUseError(f"{problem} in {self.setting}") from None
 
@@ -232,7 +238,7 @@ class SqlitePlace(OwnedPlace):
             return found
 
         replaced: bool = self._run(write)
-        if replaced and owner.run:
+        if replaced and not owner.ended:
             self._write_beats(owner.epoch, 0)
         elif replaced:
             with suppress(FileNotFoundError):

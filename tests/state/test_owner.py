@@ -1,0 +1,105 @@
+"""The owner of what is stored: who may claim it, who is refused, and who may not come back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import ujson
+
+from multilang.state import FencedError, InUseError, owner
+from multilang.state.providers import provider_of
+
+
+def provider(conf, run, parent="local"):
+    return provider_of({**conf, "storm.id": run, "multilang.parent": parent})
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(owner, "BEAT_SECS", 0.05)
+    monkeypatch.setattr(owner, "CLAIM_SECS", 0.3)
+    monkeypatch.setattr(owner, "LEASE_SECS", 2.0)
+
+
+def stopped(found):
+    """As if its process was stopped: it beats no more."""
+    found._owned._ended.set()
+    found._owned._thread.join()
+
+
+def test_each_claim_raises_the_epoch(durable):
+    epochs = []
+    for run in ("one", "one", "other"):
+        found = provider(durable, run)
+        epochs.append(found.claim())
+        assert found.claim() == epochs[-1]  # once in a process
+        found.close()
+    assert epochs == [1, 2, 3]
+
+
+def test_another_run_is_refused_by_name_while_the_owner_beats(durable):
+    first = provider(durable, "first")
+    first.claim()
+    for use in (provider(durable, "second").claim, provider(durable, "second").check_free):
+        with pytest.raises(
+            InUseError, match=r"is in use by topology 'stateful' \(process \d+ on .+, since \d{4}-\d\d-\d\d "
+        ):
+            use()
+    first.close()
+    second = provider(durable, "second")
+    second.check_free()
+    assert second.claim() == 2
+    second.close()
+
+
+def test_the_same_run_takes_over_at_once(durable):
+    first, again = provider(durable, "run"), provider(durable, "run")
+    assert (first.claim(), again.claim()) == (1, 2)
+    first.close()  # which is the owner's no more, and lets nothing go
+    with pytest.raises(InUseError):
+        provider(durable, "other").claim()
+    again.close()
+
+
+def test_who_was_taken_over_from_does_not_come_back_unless_nobody_else_could_end_it(durable):
+    first = provider(durable, "first")
+    first.claim()
+    stopped(first)
+    second = provider(durable, "second")
+    assert second.claim() == 2
+    for found in (first, provider(durable, "first")):
+        found._owned = None
+        with pytest.raises(FencedError, match=r"taken over by topology 'stateful'.* it ends here"):
+            found.claim()
+    second.close()
+    with pytest.raises(FencedError):
+        provider(durable, "first").claim()
+    on_storm = provider(durable, "first", None)
+    assert on_storm.claim() == 3
+    on_storm.close()
+
+
+def test_an_owner_whose_process_was_killed_is_known_to_be_gone(durable, monkeypatch):
+    monkeypatch.setattr(owner, "LEASE_SECS", 3600)
+    script = (
+        "import os, signal, sys, ujson; from multilang.state.providers import provider_of\n"
+        "provider_of(ujson.loads(sys.argv[1])).claim(); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", script, ujson.dumps({**durable, "storm.id": "killed"})])
+    found = provider(durable, "next")
+    assert found.claim() == 2
+    found.close()
+
+
+def test_what_is_released_by_one_that_was_taken_over_from_stays_the_others(durable):
+    first = provider(durable, "first")
+    first.claim()
+    stopped(first)
+    second = provider(durable, "second")
+    second.claim()
+    first.close()
+    with pytest.raises(InUseError):
+        provider(durable, "third").claim()
+    second.close()
