@@ -8,6 +8,9 @@ from typing import Any
 
 import click
 
+from multilang.topology import TopologyError
+from multilang.topology.conf_keys import check_keys
+
 
 def conf_entries(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
     """``topology.max.spout.pending=100``, any number of them: values are JSON, and text where they are none."""
@@ -17,6 +20,10 @@ def conf_entries(_context: click.Context, _parameter: click.Parameter, texts: tu
         key = key.strip()
         if not equals or not key:
             raise click.BadParameter(f"{text!r} is not KEY=VALUE; write for example topology.max.spout.pending=100")
+        try:
+            check_keys([key], text)
+        except TopologyError as error:
+            raise click.BadParameter(str(error)) from error
         try:
             conf[key] = json.loads(value)
         except ValueError:

@@ -191,7 +191,14 @@ class Topology:
         return origin
 
     def with_conf(self, conf: Mapping[str, Any], name: str | None = None) -> Topology:
-        """This topology with ``conf`` laid over its own, and the numbers of tasks that follow from it."""
+        """This topology with ``conf`` laid over its own, and the numbers of tasks that follow from it.
+
+        Raises TopologyError for a key that is misspelt.
+        """
+        if conf:
+            from multilang.topology.conf_keys import check_keys
+
+            check_keys(conf, "conf")
         copies = {id: spec.copy() for id, spec in self.components.items()}
         twin = Topology(self.name if name is None else name, {**self.conf, **conf}, copies, module=self.module)
         twin._made_from = self

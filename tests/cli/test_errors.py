@@ -27,6 +27,10 @@ REFUSALS = {
         "topology.message.timeout.secs is 0",
     ),
     "conf of the components": (["run", SMALL, "-c", "multilang.log.level=loud"], "use one of trace, debug"),
+    "misspelt conf": (
+        ["run", SMALL, "-c", "topology.max.spout.pendng=3"],
+        "'topology.max.spout.pendng' is read by nobody; did you mean 'topology.max.spout.pending'?",
+    ),
     "no mode": (["run", SMALL, "--mode", "cluster"], "'inprocess'"),
     "top without a field": (["run", SMALL, "--top", "remainder"], "write for example count:word:count"),
     "top of no component": (["run", SMALL, "--top", "remaider:number"], "did you mean 'remainder'?"),

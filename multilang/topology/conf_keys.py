@@ -1,0 +1,77 @@
+"""The keys that a topology's conf may have, so that a misspelt one is told instead of being read by nobody."""
+
+from __future__ import annotations
+
+from multilang.topology.errors import TopologyError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# Of Storm 2.8.3, org.apache.storm.Config and DaemonConfig, each after "topology.".
+_STORMS = """
+acker.cpu.pcore.percent acker.executors acker.resources.offheap.memory.mb acker.resources.onheap.memory.mb
+auto-credentials auto.task.hooks backpressure.check.millis backpressure.enable backpressure.wait.park.microsec
+backpressure.wait.progressive.level1.count backpressure.wait.progressive.level2.count
+backpressure.wait.progressive.level3.sleep.millis backpressure.wait.strategy batch.flush.interval.millis
+blobstore.map bolt.wait.park.microsec bolt.wait.progressive.level1.count bolt.wait.progressive.level2.count
+bolt.wait.progressive.level3.sleep.millis bolt.wait.strategy bolts.late.tuple.stream bolts.message.id.field.name
+bolts.tuple.timestamp.max.lag.ms bolts.watermark.event.interval.ms bolts.window.length.count
+bolts.window.length.duration.ms bolts.window.sliding.interval.count bolts.window.sliding.interval.duration.ms
+builtin.metrics.bucket.size.secs classpath classpath.beginning component.cpu.pcore.percent component.resources.map
+component.resources.offheap.memory.mb component.resources.onheap.memory.mb debug disable.loadaware.messaging
+enable.message.timeouts enable.send.iconnection.metrics enable.v2.metrics.tick environment
+error.throttle.interval.secs event.logger.register eventlogger.executors executor.overflow.limit
+executor.receive.buffer.size fall.back.on.java.serialization groups isolate.machines kryo.decorators kryo.factory
+kryo.register localityaware.higher.bound localityaware.lower.bound logging.config logging.sensitivity
+max.error.report.per.interval max.replication.wait.time.sec max.spout.pending max.task.parallelism
+message.timeout.secs metrics.consumer.cpu.pcore.percent metrics.consumer.register
+metrics.consumer.resources.offheap.memory.mb metrics.consumer.resources.onheap.memory.mb metrics.reporters
+min.replication.count multilang.log.handler multilang.serializer name priority producer.batch.size
+ras.acker.executors.per.worker ras.constraint.max.state.search ras.constraint.max.time.secs ras.constraints
+ras.one.component.per.worker ras.one.executor.per.worker ras.order.executors.by.proximity.needs readonly.groups
+readonly.users scheduler.favored.nodes scheduler.strategy scheduler.unfavored.nodes serialized.message.size.metrics
+shellbolt.max.pending skip.missing.kryo.registrations sleep.spout.wait.strategy.time.ms spout.recvq.skips
+spout.wait.park.microsec spout.wait.progressive.level1.count spout.wait.progressive.level2.count
+spout.wait.progressive.level3.sleep.millis spout.wait.strategy spread.components state.checkpoint.interval.ms
+state.kryo.register state.provider state.provider.config state.synchronization.timeout.secs stats.sample.rate
+submitter.principal submitter.user subprocess.timeout.secs tasks testing.always.try.serialize tick.tuple.freq.secs
+transactional.id transfer.batch.size transfer.buffer.size trident.batch.emit.interval.millis
+trident.windowing.cache.tuple.limit tuple.serializer users v2.metrics.tick.interval.seconds version worker.childopts
+worker.gc.childopts worker.logwriter.childopts worker.max.heap.size.mb worker.metrics
+worker.nimbus.thrift.client.use.tls worker.receiver.thread.count worker.shared.thread.pool.size worker.timeout.secs
+workers
+"""
+# docs/configuration.md says what they do; a test compares.
+_OURS = """
+buffer.max.bytes direct.task.plain drpc.service input.files log.level metrics.interval.secs metrics.prometheus.host
+metrics.prometheus.port metrics.registered middleware parent process.timeout.secs source.group source.store state.alignment
+state.cache.keys state.trace transactional.sqlite.path transactional.store
+"""
+KNOWN = frozenset([f"topology.{key}" for key in _STORMS.split()] + [f"multilang.{key}" for key in _OURS.split()])
+_NEAR = 0.85  # of two keys' letters are the same: any other key may be somebody's own
+
+
+def check_keys(keys: Iterable[str], what: str) -> None:
+    """Raise TopologyError for a key that is almost one that is known. ``what`` has it, in the words of the message."""
+    for key in keys:
+        if key not in KNOWN:
+            meant = nearest(key)
+            if meant is not None:
+                raise TopologyError(f"{what}: {key!r} is read by nobody; did you mean {meant!r}?")
+
+
+def nearest(key: str) -> str | None:
+    """Return the known key that an unknown one is meant to be: misspelt, or without its first word."""
+    plain = key.lower().replace("_", ".").replace("-", ".")
+    if plain in KNOWN:
+        return plain
+    if not plain.startswith(("topology.", "multilang.")):
+        whole = f"topology.{plain}"
+        return whole if whole in KNOWN and plain.count(".") > 1 else None
+    from difflib import get_close_matches
+
+    for found in get_close_matches(plain, KNOWN, n=1, cutoff=_NEAR):
+        if not plain.startswith(f"{found}."):
+            return found
+    return None

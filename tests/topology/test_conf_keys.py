@@ -1,0 +1,75 @@
+"""A misspelt key of a conf is told, and one that is somebody's own is not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from multilang import BasicBolt, Spout, TopologyBuilder
+from multilang.local import LocalCluster
+from multilang.topology import TopologyError
+from multilang.topology.conf_keys import KNOWN, nearest
+
+DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+
+class Words(Spout):
+    output_fields = ["word"]
+
+
+def built(conf=None, spout_conf=None):
+    builder = TopologyBuilder()
+    builder.set_spout("words", Words, conf=spout_conf)
+    builder.set_bolt("count", BasicBolt).shuffle_grouping("words")
+    return builder.build("t", conf=conf)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("topology.max.spout.pendng", "topology.max.spout.pending"),
+        ("topology.max_spout_pending", "topology.max.spout.pending"),
+        ("max.spout.pending", "topology.max.spout.pending"),
+        ("topology.message.timeout", "topology.message.timeout.secs"),
+        ("topology.worker", "topology.workers"),
+        ("multilang.loglevel", "multilang.log.level"),
+        ("multilang.transaction.store", "multilang.transactional.store"),
+    ],
+)
+def test_a_misspelt_key_is_told_wherever_a_conf_is_given(wrong, right):
+    said = f"{re.escape(repr(wrong))} is read by nobody; did you mean {right!r}"
+    with pytest.raises(TopologyError, match=f"the topology's conf: {said}"):
+        built({wrong: 1})
+    with pytest.raises(TopologyError, match=f"spout 'words': conf: {said}"):
+        built(spout_conf={wrong: 1})
+    with LocalCluster(mode="simulated") as cluster, pytest.raises(TopologyError, match=said):
+        cluster.submit(built(), conf={wrong: 1})
+
+
+@pytest.mark.parametrize(
+    "key", ["name", "workers", "shop.max.orders", "topology.x", "topology.debug.x", "test.fail", "my"]
+)
+def test_a_key_of_ones_own_is_none_of_ours(key):
+    assert nearest(key) is None
+    assert built({key: 1}).conf == {key: 1}
+
+
+def test_every_key_of_ours_that_the_manual_names_is_known():
+    named = set(re.findall(r"^\| `((?:topology|multilang)\.[^`]+)`", DOCS.read_text(), re.M))
+    assert len(named) > 20
+    assert named <= KNOWN
+    assert {key for key in KNOWN if key.startswith("multilang.")} <= named | {
+        "multilang.source.group",
+        "multilang.source.store",
+    }
+
+
+@pytest.mark.parametrize("key", sorted(KNOWN))
+def test_any_single_slip_in_a_key_is_seen(key):
+    first = len(key.partition(".")[0]) + 1
+    for place in range(first, len(key)):
+        for wrong in (key[:place] + key[place + 1 :], key[:place] + "x" + key[place:]):
+            if wrong not in KNOWN and not wrong.endswith("."):
+                assert nearest(wrong) is not None, wrong
