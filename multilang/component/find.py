@@ -134,7 +134,26 @@ def _from_file(path: str) -> ModuleType:
     sys.modules[name] = module
     try:
         loader.exec_module(module)
-    except BaseException:
+    except BaseException as problem:
         del sys.modules[name]
+        if isinstance(problem, ImportError):
+            _explain(problem, path)
         raise
     return module
+
+
+def _explain(problem: ImportError, path: str) -> None:
+    """Raise ConfigError for a file of a package that was named by its path, where its package is not found."""
+    relative = problem.name is None and "no known parent package" in str(problem)
+    folder, file = os.path.split(path)
+    names = [file[:-3]]
+    while os.path.isfile(os.path.join(folder, "__init__.py")) or (relative and len(names) == 1):
+        folder, name = os.path.split(folder)
+        names.insert(0, name)
+    missing = isinstance(problem, ModuleNotFoundError) and problem.name is not None and len(names) > 1
+    if relative or (missing and f"{problem.name}.".startswith(f"{names[0]}.")):
+        raise ConfigError(
+            f"{path} is a file of the package {names[0]!r}, which is not found when the file is named by its path "
+            f"({problem}): name the module instead, {'.'.join(names)}:NAME, in the folder {folder} or with "
+            f"PYTHONPATH={folder}"
+        ) from problem

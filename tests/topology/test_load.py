@@ -207,3 +207,29 @@ heavy = {"typing", "dataclasses", "logging", "json", "inspect", "re", "difflib",
 print(sorted(heavy & (set(sys.modules) - before)))
 """
     assert run("-c", script, cwd=tmp_path) == "[]"
+
+
+@pytest.mark.parametrize(
+    "line", ["from . import bolts", "from .bolts import B", "from shop.bolts import B", "import shop.bolts"]
+)
+@pytest.mark.parametrize("inner", ["", "eu"])
+def test_a_file_of_a_package_that_is_named_by_its_path_is_told_as_a_module(tmp_path, line, inner):
+    package = tmp_path / "shop"
+    file = package / inner / "orders_.py"
+    file.parent.mkdir(parents=True)
+    for folder in {package, file.parent}:
+        (folder / "__init__.py").touch()
+        (folder / "bolts.py").write_text("B = 1\n")
+    file.write_text(f"{line}\ntopology = None\n")
+    module = ".".join(filter(None, ["shop", inner, "orders_"]))
+    with pytest.raises(
+        ConfigError, match=rf"package 'shop'.* name the module instead, {module}:NAME, .*PYTHONPATH={tmp_path}$"
+    ):
+        load_topology(str(file))
+
+
+def test_a_library_that_is_missing_is_not_taken_for_the_files_own_package(tmp_path):
+    (tmp_path / "__init__.py").touch()
+    (tmp_path / "lone.py").write_text("import nosuchlibrary\n")
+    with pytest.raises(ModuleNotFoundError, match="nosuchlibrary"):
+        load_topology(str(tmp_path / "lone.py"))
