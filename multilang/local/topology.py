@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Keep: TypeAlias = Callable[[LocalTuple], object]
     Capture: TypeAlias = "Iterable[str | tuple[str, str]] | Mapping[str | tuple[str, str], Keep]"
 
+_PRINTED = "stdout: "  # before what a component's process wrote to its standard output
 MAX_ERRORS = 1000  # the oldest are dropped; the counters count them all
 
 _LEVELS = (5, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)  # by Storm's number, 0 is trace
@@ -80,6 +81,7 @@ class LocalTopology(ABC):
                 self.stats[task].lost_ids.source_id = planned.spec.component.source_id
         self._errors: deque[TaskError] = deque(maxlen=MAX_ERRORS)
         self._repeats = Repeats(self._log_error, clock.now)
+        self._printing: set[str] = set()  # components of which that was told
         self._captured: dict[tuple[str, str], list[LocalTuple]] = {}
         for wanted in [capture] if isinstance(capture, str) else capture:
             keep = capture[wanted] if isinstance(capture, Mapping) else None
@@ -209,7 +211,20 @@ class LocalTopology(ABC):
         logging.getLogger(task.component).error("%s", message, extra={"task": task.id})
 
     def _log(self, task: TaskPlan, message: str, level: int) -> None:
-        logging.getLogger(task.component).log(_LEVELS[level], "%s", message, extra={"task": task.id})
+        logger = logging.getLogger(task.component)
+        logger.log(_LEVELS[level], "%s", message, extra={"task": task.id})
+        if (
+            message.startswith(_PRINTED)
+            and task.component not in self._printing
+            and not logger.isEnabledFor(_LEVELS[level])
+        ):
+            self._printing.add(task.component)
+            logger.warning(
+                "what it prints is not shown here: it goes to the log, at level info, which multilang run shows with -v "
+                "and a script with logging.basicConfig(level='INFO'); this is said once. It was: %.200s",
+                message[len(_PRINTED) :],
+                extra={"task": task.id},
+            )
 
     def _metric(self, task: TaskPlan, name: str, params: Any) -> None:
         logging.getLogger(task.component).debug("metric %s: %r", name, params, extra={"task": task.id})

@@ -195,3 +195,28 @@ def test_output_that_can_not_be_written_is_no_failed_tuple(output, status):
     shown = subprocess.run(["sh", "-c", command], capture_output=True, text=True, cwd=ROOT)
     assert shown.returncode == status
     assert "Traceback" not in shown.stderr
+
+
+PRINTS = """
+from multilang import BasicBolt, TopologyBuilder
+from tests.cli.topologies import Numbers
+class Prints(BasicBolt):
+    def process(self, tup):
+        print("seen", tup[0])
+builder = TopologyBuilder()
+builder.set_spout("numbers", Numbers)
+builder.set_bolt("prints", Prints).shuffle_grouping("numbers")
+topology = builder.build("t")
+"""
+
+
+def test_what_a_component_prints_is_shown_or_it_is_said_once_how(tmp_path):
+    (tmp_path / "prints.py").write_text(PRINTS)
+    shown = multilang("run", tmp_path / "prints.py", PYTHONPATH=str(ROOT))
+    assert shown.returncode == 0, shown.stderr
+    (line,) = (line for line in shown.stderr.splitlines() if "seen" in line)
+    assert line.startswith("WARNING prints: what it prints is not shown here")
+    assert "with -v" in line
+    every = multilang("run", tmp_path / "prints.py", "-v", PYTHONPATH=str(ROOT))
+    assert "INFO prints: stdout: seen 7" in every.stderr
+    assert "not shown here" not in every.stderr
