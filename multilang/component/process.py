@@ -209,12 +209,8 @@ class Task:
         return describe(error, component, current)
 
     def _exit_status(self, error: SystemExit) -> int:
-        status = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
-        if status:
-            self._report(self._describe(error))
-        else:
-            self._connection.log("user code ended the process by sys.exit(); Storm starts it again", 3)
-        return status
+        self._report(self._describe(error))
+        return error.code if isinstance(error.code, int) else 0 if error.code is None else 1
 
     def _report(self, text: str) -> None:
         self._connection.error(text)
@@ -233,7 +229,7 @@ class Task:
             try:
                 close(component)
             except SystemExit as error:
-                status = status or self._exit_status(error)
+                status = status or (self._exit_status(error) if error.code else 0)
             except Exception as error:  # noqa: BLE001 - user code: reported, and the end goes on
                 status = status or 1
                 self._report(self._describe(error))

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from multilang.component.base import Component
     from multilang.protocol.messages import Tuple
 
+_EXITS = (
+    "ends the task, which is started again, without end if it does the same again: raise an exception if something is wrong, return "
+    "when there is nothing more to do here, and say in exhausted() that a spout has no more"
+)
 _MAX_VALUES = 500  # characters of a tuple's values that are shown
 
 
@@ -37,6 +41,9 @@ def describe(error: BaseException, component: Component, tup: Tuple | None, wher
 
 def _text(error: BaseException) -> str:
     try:
+        if isinstance(error, SystemExit):
+            said = f"{error}; " if isinstance(error.code, str) else ""
+            return f"{said}sys.exit({'' if error.code is None else repr(error.code)}) {_EXITS}"
         return str(error)
     except Exception as another:  # noqa: BLE001 - user code: its exception must be reported all the same
         return f"(its text can't be shown: {type(another).__name__})"

@@ -235,7 +235,7 @@ class ActorTopology(LocalTopology):
                 else:
                     self._start_spout(actor, component)
                 return
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self.out.clear()
                 message = describe(error, component, None, "in initialize")
                 self._error(actor.plan, message, fatal=True)
@@ -254,7 +254,9 @@ class ActorTopology(LocalTopology):
         if self.active:
             actor.runner.activate()
 
-    def died(self, actor: BoltActor | SpoutActor, error: Exception, tup: LocalTuple | None, where: str = "") -> None:
+    def died(
+        self, actor: BoltActor | SpoutActor, error: BaseException, tup: LocalTuple | None, where: str = ""
+    ) -> None:
         """An exception came out of a task: report it and start the task again. What it held times out."""
         message = describe(error, actor.component, tup, where)  # type: ignore[arg-type]
         self._error(actor.plan, message, fatal=True)
@@ -286,7 +288,7 @@ class ActorTopology(LocalTopology):
                 continue  # it was not started
             try:
                 close(actor.component)
-            except Exception as error:  # noqa: BLE001  # user code: the other components are to be closed, too
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # user code: the other components are to be closed, too
                 self._error(actor.plan, describe(error, actor.component, None, "in close"))
         self._repeats.tell_rest()
 
@@ -315,7 +317,7 @@ class ActorTopology(LocalTopology):
                 actor.stats.failed += 1
                 actor.stats.lost_ids.add(tup_id)
                 actor.runner.fail(tup_id)
-        except Exception as error:  # noqa: BLE001  # user code
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
             self.died(actor, error, None, f"in {'ack' if ok else 'fail'} of {tup_id!r}")
 
     def name_tuple(self, tup: LocalTuple) -> str:

@@ -179,7 +179,7 @@ class InProcessTopology(ActorTopology):
             emitted = stats.emitted
             try:
                 spout.runner.next()
-            except Exception as error:  # noqa: BLE001  # user code
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
                 self.died(spout, error, None, "in next_tuple")
             if out or done:
                 self._drain()
@@ -212,11 +212,11 @@ class InProcessTopology(ActorTopology):
     def _call(self, spout: SpoutActor, call: Callable[[], object], where: str) -> None:
         try:
             call()
-        except Exception as error:  # noqa: BLE001  # user code
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
             self.died(spout, error, None, where)
         self._drain()
 
-    def _bolt_died(self, actor: BoltActor | Later, error: Exception, tup: LocalTuple) -> None:
+    def _bolt_died(self, actor: BoltActor | Later, error: BaseException, tup: LocalTuple) -> None:
         if isinstance(actor, Later):
             owner: Any = self.bolts.get(actor.plan.id) or self.spouts[actor.plan.id]
             self.died(owner, error, None, "in on_task_ids")
@@ -265,7 +265,7 @@ class InProcessTopology(ActorTopology):
                 actor.rounds += 1
             try:
                 actor.execute(tup)
-            except Exception as error:  # noqa: BLE001  # user code
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
                 self._bolt_died(actor, error, tup)
             actor.took_idle()
             if out:
@@ -279,7 +279,7 @@ class InProcessTopology(ActorTopology):
 
 
 def _depth_first(
-    out: list[tuple[Any, Any]], died: Callable[[Any, Exception, Any], None]
+    out: list[tuple[Any, Any]], died: Callable[[Any, BaseException, Any], None]
 ) -> Callable[[Iterable[tuple[Any, Any]]], None]:
     """The function that makes deliveries, each followed by all that it leads to."""
 
@@ -296,7 +296,7 @@ def _depth_first(
                     start = perf_counter()
                     actor.execute(tup)
                     actor.stats.execute.add(perf_counter() - start)
-            except Exception as error:  # noqa: BLE001  # user code
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
                 died(actor, error, tup)
             if out:
                 mine = out[:]

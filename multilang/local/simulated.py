@@ -330,7 +330,7 @@ class SimulatedTopology(ActorTopology):
         dies = (isinstance(actor, BoltActor) or self.faults.spouts) and self._happens(self.faults.crash)
         try:
             call()
-        except Exception as error:  # noqa: BLE001  # user code
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
             through = self._chance.randint(0, len(self.out))
             self._note("death of", task, repr(error))
             said, self.out[:] = self.out[:through], []

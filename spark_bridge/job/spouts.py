@@ -106,7 +106,7 @@ class _Task:
         try:
             self.runner = start_spout(component, self.collector, plan.conf, plan.context)
             self.runner.activate()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             said = describe(error, component, None, "in initialize")
             raise ComponentStartError(f"{plan} can't be started: {said}") from error
 
@@ -137,7 +137,7 @@ class _Task:
                 self.runner.next()
             else:
                 self.component.replay()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise SparkJobError(describe(error, self.component, None, "in next_tuple")) from error
         new = len(emitted) - before
         self.left -= new
@@ -148,7 +148,7 @@ class _Task:
         """What came of a tuple."""
         try:
             (self.runner.ack if acked else self.runner.fail)(tup_id)
-        except Exception as error:  # noqa: BLE001  # user code
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
             what = "ack" if acked else "fail"
             self.links.report(self.plan, describe(error, self.component, None, f"in {what} of {tup_id!r}"))
 
@@ -157,7 +157,7 @@ class _Task:
         try:
             self.runner.deactivate()
             close(self.component)
-        except Exception as error:  # noqa: BLE001  # user code
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
             self.links.report(self.plan, describe(error, self.component, None, "in close"))
 
 

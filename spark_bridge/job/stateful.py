@@ -98,7 +98,7 @@ class StatefulTask(BoltTask):
         component._collector.anchors = ()
         try:
             component.pre_prepare(self._saving.txid)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise SparkJobError(f"{self.plan}: {describe(error, component, None, 'in pre_prepare')}") from error
 
     def state(self) -> bytes:

@@ -58,7 +58,7 @@ class BoltTask:
             try:
                 self.execute = self.started(component, collector)
                 break
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 if attempt == START_ATTEMPTS:
                     said = describe(error, component, None, "in initialize")  # type: ignore[arg-type]
                     raise ComponentStartError(f"{self.plan} can't be started: {said}") from error
@@ -74,12 +74,12 @@ class BoltTask:
         self.stats.received += 1
         try:
             self.execute(tup)
-        except Exception as error:  # noqa: BLE001  # user code
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
             self.died(error, tup)
         if tup.unfinished:
             self.hold(tup)
 
-    def died(self, error: Exception, tup: Any) -> None:
+    def died(self, error: BaseException, tup: Any) -> None:
         """An exception came out of it."""
         component = self._component
         component._collector.current = None
@@ -129,5 +129,5 @@ class BoltTask:
         """Tell it that it is over."""
         try:
             close(self._component)
-        except Exception as error:  # noqa: BLE001  # user code
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
             self._links.report(self.plan, describe(error, self._component, None, "in close"))

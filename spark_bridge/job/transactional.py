@@ -84,7 +84,7 @@ class TransactionalTask(BoltTask):
 
         return execute
 
-    def died(self, error: Exception, tup: Any) -> None:
+    def died(self, error: BaseException, tup: Any) -> None:
         super().died(error, tup)
         self._batch.failed = True
 
@@ -106,7 +106,7 @@ class TransactionalTask(BoltTask):
             batch.failed = True
             if isinstance(error, ReportedFailedException):
                 report_exception(component, error, None, f"in finished_id of {batch.attempt!r}")
-        except Exception as error:  # noqa: BLE001  # user code
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
             batch.failed = True
             self._links.report(self.plan, describe(error, component, None, f"in finished_id of {batch.attempt!r}"))
 

@@ -156,7 +156,7 @@ class Worker:
                     tup = SparkTuple(values, stream, origin, root)
                     try:
                         execute(tup)
-                    except Exception as error:  # noqa: BLE001  # user code
+                    except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
                         bolt.died(error, tup)
                     if tup.unfinished:
                         bolt.hold(tup)

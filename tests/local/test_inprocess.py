@@ -84,6 +84,31 @@ def test_each_task_has_a_component_of_its_own(run_topology):
     assert sum(sum(count.values()) for count in counts) == run.counters["count"].executed
 
 
+@pytest.mark.parametrize("mode", ["inprocess", "simulated"])
+def test_sys_exit_ends_a_task_as_with_a_process_of_its_own_and_not_the_program(mode):
+    class Exits(BasicBolt):
+        exited = 0
+
+        def process(self, tup):
+            if Exits.exited < 3:
+                Exits.exited += 1
+                raise SystemExit(Exits.exited)
+
+    class SpoutExits(topologies.Numbers):
+        def ack(self, tup_id):
+            if tup_id == 7:
+                raise SystemExit
+            super().ack(tup_id)
+
+    with LocalCluster(mode=mode, conf={"topology.message.timeout.secs": 0.2}) as cluster:
+        run = cluster.submit(built(SpoutExits, Exits))
+        run.wait(lambda run: Exits.exited == 3 and len(run.errors) >= 4, timeout=60)
+        messages = [str(error) for error in run.errors]
+    for code in ("sys.exit(1)", "sys.exit(2)", "sys.exit(3)", "sys.exit()"):
+        assert any(f"{code} ends the task, which is started again" in message for message in messages), messages
+    assert run.counters["bolt0"].restarts == 3
+
+
 def test_what_one_bolt_changes_in_a_tuple_no_other_sees(run_topology):
     class Lists(Spout):
         output_fields = ["list"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang import TopologyBuilder
+from multilang import BasicBolt, TopologyBuilder
 from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
 from spark_bridge.job.watch import readable
 from tests.spark.job.components import (
@@ -89,6 +89,20 @@ def test_a_fault_of_many_tuples_is_in_each_executors_log_once_and_counted_in_the
     assert (
         1 <= len(full) == len(set(told)) <= 2 * 3
     )  # no more than processes, of which Spark may have another in each round
+
+
+def test_sys_exit_of_a_bolt_fails_its_tuple_and_says_what_to_do_instead(spark: SparkSession) -> None:
+    class Exits(BasicBolt):
+        def process(self, tup):
+            raise SystemExit(3)
+
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("exits", Exits).shuffle_grouping("rows")
+    rdd = spark.sparkContext.parallelize(ROWS[:3], 1)
+    with run_topology(builder.build("exits"), {"rows": rdd}, spark, max_replays=0) as result:
+        assert (result.acked, result.lost) == (0, 3)
+    assert "sys.exit(3) ends the task" in result.errors[0].message
 
 
 def test_what_fails_at_every_attempt_is_named(spark: SparkSession) -> None:
