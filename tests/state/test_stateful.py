@@ -90,7 +90,8 @@ def test_what_checkpoints_can_not_go_through_is_refused(fault):
         ({"topology.acker.executors": 0}, "without ackers"),
         ({"multilang.state.alignment": "maybe"}, "'exact'"),
         ({"multilang.state.cache.keys": -1}, "number of keys"),
-        ({"multilang.state.alignement": "exact"}, "multilang.state.alignement is no setting"),
+        ({"multilang.state.alignement": "exact"}, "did you mean 'multilang.state.alignment'"),
+        ({"multilang.state.colour": "red"}, "multilang.state.colour is no setting"),
     ],
 )
 def test_a_conf_that_can_not_work_is_refused_when_built_and_when_run(conf, says):
@@ -98,7 +99,7 @@ def test_a_conf_that_can_not_work_is_refused_when_built_and_when_run(conf, says)
         build(conf)
     with (
         LocalCluster(mode="inprocess", conf={"topology.state.provider": "memory"}) as cluster,
-        pytest.raises(LocalClusterError, match=says),
+        pytest.raises((LocalClusterError, TopologyError), match=says),
     ):
         cluster.submit(topology, conf=conf)
 
