@@ -51,6 +51,7 @@ class Outcome:
         return {
             "acked": self.sum("acked"),
             "failed": self.sum("failed"),
+            "timed_out": self.sum("timed_out"),
             "pending": self.sum("pending"),
             "lost": self.lost,
             "errors": self.sum("errors", None),
@@ -102,11 +103,13 @@ def summary(outcome: Outcome) -> Iterable[str]:
     is_reliable = any(figures[name] for name in ("acked", "failed", "pending")) or not emitted
     done, what = (acked, "acked") if is_reliable else (emitted, "emitted, none of them with an id to be acked by,")
     rate = f", {done / outcome.seconds:,.0f} per second" if outcome.seconds > 0 else ""
-    replayed = figures["failed"] - figures["lost"]
+    replayed, timed_out = figures["failed"] - figures["lost"], figures["timed_out"]
+    parts = ((timed_out, "timed out"), (replayed, "replayed"))
+    told = ", ".join(f"{number:,} of them {how}" for number, how in parts if number)
     seconds = f"{outcome.seconds:.1f} s{' of virtual time' if outcome.mode == 'simulated' else ''}"
     yield (
         f"{done:,} tuples {what} in {seconds}{rate}; {figures['failed']:,} failed"
-        f"{f' ({replayed:,} of them replayed)' if replayed else ''}, {figures['pending']:,} pending, "
+        f"{f' ({told})' if told else ''}, {figures['pending']:,} pending, "
         f"{figures['lost']:,} lost; {figures['restarts']:,} restarts, {figures['errors']:,} errors"
     )
     if outcome.problem is not None:

@@ -40,7 +40,9 @@ def components_table(counters: Mapping[str, Counters], rates: Mapping[str, float
     table.add_column("component", no_wrap=True)
     if not narrow:
         table.add_column("kind")
-    for title in ("tasks", "emitted", "processed", "acked", "failed", "pending", "latency", "rate"):
+    some_timed_out = any(each.timed_out for each in counters.values())
+    own = ("timed out",) if some_timed_out else ()
+    for title in ("tasks", "emitted", "processed", "acked", "failed", *own, "pending", "latency", "rate"):
         table.add_column(title, justify="right", no_wrap=True)
     for id, each in counters.items():
         is_spout = each.kind == "spout"
@@ -53,6 +55,7 @@ def components_table(counters: Mapping[str, Counters], rates: Mapping[str, float
             "" if is_spout else f"{each.executed:,}",
             f"{each.acked:,}",
             Text(f"{each.failed:,}", style="bold red" if each.failed and not plain else ""),
+            *([f"{each.timed_out:,}" if is_spout else ""] if some_timed_out else []),
             f"{each.pending if is_spout else each.unfinished:,}",
             milliseconds(latency),
             f"{rates.get(id, 0):,.0f}/s",
@@ -162,4 +165,7 @@ def totals(counters: Mapping[str, Counters]) -> str:
     """The spouts' figures in a few words."""
     spouts = [each for each in counters.values() if each.kind == "spout"]
     acked, failed, pending = (sum(getattr(each, name) for each in spouts) for name in ("acked", "failed", "pending"))
-    return f"{acked:,} acked, {failed:,} failed, {pending:,} pending"
+    timed_out = sum(each.timed_out for each in spouts)
+    return (
+        f"{acked:,} acked, {failed:,} failed{f' ({timed_out:,} timed out)' if timed_out else ''}, {pending:,} pending"
+    )

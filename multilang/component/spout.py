@@ -7,7 +7,7 @@ from multilang.component.base import Component
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
+    from typing import Any, ClassVar
 
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
@@ -17,6 +17,9 @@ class Spout(Component):
     """A source of tuples, with full control of what is reliable (Storm's ISpout)."""
 
     _collector: SpoutCollector
+
+    questions: ClassVar[frozenset[str]] = frozenset()
+    """Streams whose tuples ask what a bolt answers by its ack or its failure; neither counts as a failure then."""
 
     if TYPE_CHECKING:
 
@@ -48,6 +51,10 @@ class Spout(Component):
     def source_id(self, tup_id: Any) -> Any:
         """What a message id stands for, where a replay has another one: a tuple is lost when no id of it is acked."""
         return tup_id
+
+    def is_question(self, tup_id: Any) -> bool:
+        """Whether the tuple of that id was emitted on one of the streams of ``questions``."""
+        return False
 
     def emit(
         self,

@@ -301,8 +301,8 @@ class ActorTopology(LocalTopology):
         """The tuple that a tick is."""
         return LocalTuple([actor.plan.settings.tick_secs], TICK_STREAM, self._system, 0, IDLE)
 
-    def settled(self, actor: SpoutActor, entry: tuple[Any, float], ok: bool) -> None:
-        """Tell a spout that a tuple of its was fully processed, or failed."""
+    def settled(self, actor: SpoutActor, entry: tuple[Any, float], ok: bool, timed_out: bool = False) -> None:
+        """Tell a spout that a tuple of its was fully processed, or failed: by a bolt, or since its time was over."""
         tup_id, emitted_at = entry
         actor.idle = 0  # it may have something now
         actor.next_at = 0.0
@@ -314,8 +314,7 @@ class ActorTopology(LocalTopology):
                     actor.stats.complete.add(self.clock.now() - emitted_at)
                 actor.runner.ack(tup_id)
             else:
-                actor.stats.failed += 1
-                actor.stats.lost_ids.add(tup_id)
+                actor.stats.fail(tup_id, timed_out)
                 actor.runner.fail(tup_id)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
             self.died(actor, error, None, f"in {'ack' if ok else 'fail'} of {tup_id!r}")

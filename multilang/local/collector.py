@@ -332,7 +332,10 @@ def _bolt_fail(emitter: Emitter) -> Callable[[Tuple | str], None]:
     def fail(tup: Any) -> None:
         tup = emitter.received(tup, "fail")
         tup.unfinished = False
-        stats.failed += 1
+        if tup.origin.is_question:
+            stats.acked += 1  # it is answered
+        else:
+            stats.failed += 1
         root = tup.root
         if root:
             for each in root if isinstance(root, dict) else (root,):

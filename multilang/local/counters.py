@@ -18,8 +18,8 @@ class Counters:
     """What a component did so far, all its tasks together.
 
     ``emitted``: calls of emit; ``transferred``: deliveries that came of them; ``executed``: tuples processed by a bolt,
-    ticks included; ``acked``, ``failed``: by a bolt, its inputs; of a spout, its reliable tuples; ``pending``: a spout's
-    tuples neither acked nor failed yet; ``lost``: a spout's message ids that failed, or died with its task, and were not
+    ticks included; ``acked``, ``failed``: by a bolt, its inputs; of a spout, its reliable tuples; ``timed_out``: those of a
+    spout's failed ones that no bolt failed; ``pending``: a spout's tuples neither acked nor failed yet; ``lost``: a spout's message ids that failed, or died with its task, and were not
     acked since (what a replay saves is not among them); ``unfinished``: a bolt's inputs neither acked nor failed yet; ``errors``:
     reported or fatal ones; ``restarts``: tasks started again. Latencies are milliseconds, averages of a sample (None:
     no sample): ``execute_latency_ms`` in a bolt's process(), ``process_latency_ms`` from a tuple's delivery to its ack
@@ -34,6 +34,7 @@ class Counters:
     executed: int = 0
     acked: int = 0
     failed: int = 0
+    timed_out: int = 0
     pending: int = 0
     lost: int = 0
     unfinished: int = 0
@@ -108,12 +109,14 @@ class TaskStats:
         "executed",
         "failed",
         "idle",
+        "is_question",
         "lost",
         "lost_ids",
         "pending",
         "process",
         "received",
         "restarts",
+        "timed_out",
         "transferred",
     )
 
@@ -124,15 +127,26 @@ class TaskStats:
         self.executed = 0
         self.acked = 0
         self.failed = 0
+        self.timed_out = 0
         self.idle = 0  # of a bolt's tuples without ack or fail: ticks, and what came of ticks alone (IDLE)
         self.lost = 0  # died with the task: neither acked nor failed by it, and never will be
         self.pending = 0
         self.lost_ids = Lost()  # of a spout
+        self.is_question: Callable[[Any], bool] | None = None  # see Spout's; None: it never asks any
         self.errors = 0
         self.restarts = 0
         self.execute = Average()
         self.process = Average()
         self.complete = Average()
+
+    def fail(self, tup_id: Any, timed_out: bool) -> None:
+        """Count a spout's tuple that a bolt failed, or that timed out."""
+        if not timed_out and self.is_question is not None and self.is_question(tup_id):
+            self.acked += 1  # it was answered
+            return
+        self.failed += 1
+        self.timed_out += timed_out
+        self.lost_ids.add(tup_id)
 
     @property
     def unfinished(self) -> int:
@@ -160,6 +174,7 @@ def summed(component: str, kind: str, tasks: Iterable[TaskStats]) -> Counters:
         executed=total("executed"),
         acked=total("acked"),
         failed=total("failed"),
+        timed_out=total("timed_out"),
         pending=total("pending"),
         lost=sum(len(each.lost_ids) for each in stats),
         unfinished=total("unfinished") if kind == "bolt" else 0,

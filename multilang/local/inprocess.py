@@ -241,7 +241,7 @@ class InProcessTopology(ActorTopology):
 
     def _expire(self, spout: SpoutActor) -> None:
         for entry in spout.pending.rotate().values():
-            self.settled(spout, entry, False)
+            self.settled(spout, entry, False, timed_out=True)
         self._drain()
 
     def _tick(self, bolt: BoltActor) -> None:

@@ -144,7 +144,8 @@ class Plan:
                         stream=name,
                     )
                 )
-            origin = Origin(spec.id, name, task, stream.fields)
+            is_question = name in getattr(spec.component, "questions", ())
+            origin = Origin(spec.id, name, task, stream.fields, is_question=is_question)
             routes[name] = Route(origin, stream.fields, choosers, frozenset(direct) if has_direct else None)
         return routes
 

@@ -312,8 +312,8 @@ class SimulatedTopology(ActorTopology):
 
         return settle
 
-    def _tell(self, spout: SpoutActor, entry: tuple[Any, float], ok: bool) -> None:
-        self._work(spout, lambda: self.settled(spout, entry, ok), "ack" if ok else "fail", entry[0])
+    def _tell(self, spout: SpoutActor, entry: tuple[Any, float], ok: bool, timed_out: bool = False) -> None:
+        self._work(spout, lambda: self.settled(spout, entry, ok, timed_out), "ack" if ok else "fail", entry[0])
         self._ask_soon(spout)
 
     # ---- work ----
@@ -411,7 +411,7 @@ class SimulatedTopology(ActorTopology):
     def _expire(self, spout: SpoutActor) -> None:
         for entry in spout.pending.rotate().values():
             self._note("timeout of", spout.plan.id, entry[0])
-            self._tell(spout, entry, False)
+            self._tell(spout, entry, False, timed_out=True)
 
 
 def _rotate(acker: _AckerTask) -> None:

@@ -77,8 +77,11 @@ class LocalTopology(ABC):
         self.started = clock.now()
         self.stats = {task: TaskStats() for task in plan.tasks}
         for task, planned in plan.tasks.items():
-            if isinstance(planned.spec.component, Spout):
-                self.stats[task].lost_ids.source_id = planned.spec.component.source_id
+            spout = planned.spec.component
+            if isinstance(spout, Spout):
+                self.stats[task].lost_ids.source_id = spout.source_id
+                if type(spout).is_question is not Spout.is_question:
+                    self.stats[task].is_question = spout.is_question
         self._errors: deque[TaskError] = deque(maxlen=MAX_ERRORS)
         self._repeats = Repeats(self._log_error, clock.now)
         self._printing: set[str] = set()  # components of which that was told

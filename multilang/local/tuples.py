@@ -20,9 +20,9 @@ IDLE = 1
 
 
 class Origin:
-    """What all tuples of one stream of one task have in common."""
+    """What all tuples of one stream of one task have in common. ``is_question``: see ``questions`` of Spout."""
 
-    __slots__ = ("component", "index", "name_tuple", "schema", "stream", "task")
+    __slots__ = ("component", "index", "is_question", "name_tuple", "schema", "stream", "task")
 
     def __init__(
         self,
@@ -31,6 +31,7 @@ class Origin:
         task: int,
         fields: tuple[str, ...],
         name_tuple: Callable[[LocalTuple], str] | None = None,
+        is_question: bool = False,
     ) -> None:
         self.component = component
         self.stream = stream
@@ -38,6 +39,7 @@ class Origin:
         self.index = {field: position for position, field in enumerate(fields)}
         self.schema: Schema = {(component, stream): self.index}
         self.name_tuple = name_tuple
+        self.is_question = is_question
 
 
 class LocalTuple(Tuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multilang.component.errors import ConfigError
 from multilang.state import settings
-from multilang.state.names import COMMITTED, COMMITTING, EMIT, MORE, PREPARE, PREPARING, STREAMS, TURN, TURNS
+from multilang.state.names import COMMITTED, COMMITTING, MORE, PREPARE, PREPARING, STREAMS, TURN, TURNS
 from multilang.state.spout import CheckpointSpout
 
 TYPE_CHECKING = False
@@ -28,6 +28,7 @@ class ExactCheckpointSpout(CheckpointSpout):
     """
 
     output_streams = {**STREAMS, **TURNS}
+    questions = frozenset({MORE})
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         self._serial = 0
@@ -69,15 +70,15 @@ class ExactCheckpointSpout(CheckpointSpout):
         ):
             self._serial = self._asked = turn = self._serial + 1
             self._open[turn] = now, self._most, min(_MAX_OPEN, self._most) / (len(self._open) + 1)
-            self.emit([turn, EMIT, max(1, self._most // _MAX_OPEN)], f"{EMIT} {turn}", TURN)
-            self.emit([turn, MORE, 0], f"{MORE} {turn}", TURN)
+            self.emit([turn, max(1, self._most // _MAX_OPEN)], f"{TURN} {turn}", TURN)
+            self.emit([turn], f"{MORE} {turn}", MORE)
 
     def ack(self, tup_id: Any) -> None:
         if type(tup_id) is not str:
             super().ack(tup_id)
             return
         kind, turn = _turn_of(tup_id)
-        if kind == EMIT:
+        if kind == TURN:
             if turn in self._open:
                 self._pace(*self._open.pop(turn))
         elif turn == self._asked:
@@ -105,6 +106,9 @@ class ExactCheckpointSpout(CheckpointSpout):
             self._most = max(1, self._most // 2)
             if self.state == COMMITTED:
                 self._undo()
+
+    def is_question(self, tup_id: Any) -> bool:
+        return type(tup_id) is str and _turn_of(tup_id)[0] == MORE
 
     def source_id(self, tup_id: Any) -> Any:
         """A turn that failed is made good by others: nothing is lost of it."""

@@ -20,9 +20,8 @@ COMMITTED = "COMMITTED"
 
 # Exact alignment: the checkpoint spout's turns for the sources.
 TURN = "$turn"
-TURNS = {TURN: Stream(["turn", "kind", "most"])}
-EMIT = "emit"
-MORE = "more"
+MORE = "$more"  # the question whether a source has more, which is failed by who has
+TURNS = {TURN: Stream(["turn", "most"]), MORE: Stream(["turn"])}
 
 STATE_KEY = "__state"  # of the checkpoint spout's own state
 TASKS_KEY = "__tasks"  # beside it: how many tasks each stateful component had when that was stored

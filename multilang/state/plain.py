@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.state.checkpointed import Checkpointed
-from multilang.state.names import SPOUT, STREAM, TURN
+from multilang.state.names import MORE, SPOUT, STREAM, TURN
 from multilang.state.source import SourceExecutor
 from multilang.topology.model import Topology
 
@@ -27,7 +27,7 @@ def _unwrapped(spec: ComponentSpec) -> ComponentSpec:
         twin.component = wrapper.wrapped
         twin.factory = wrapper._factory
         twin.streams = wrapper.wrapped.declared_streams()
-        twin.inputs = [input_ for input_ in spec.inputs if input_.stream not in (STREAM, TURN)]
+        twin.inputs = [input_ for input_ in spec.inputs if input_.stream not in (STREAM, TURN, MORE)]
         if isinstance(wrapper, SourceExecutor):
             twin.kind = "spout"
     return twin

@@ -74,11 +74,11 @@ class SourceExecutor(Fresh):
         return True
 
     def _turn(self, tup: Tuple) -> None:
-        if tup.stream != TURN:  # a tick
-            self._ack(tup)
-        elif tup.values[1] == MORE:
+        if tup.stream == MORE:
             # Failed: yes. So that of several sources one is enough; nothing is anchored to it.
             (self._fail if self._more else self._ack)(tup)
+        elif tup.stream != TURN:  # a tick
+            self._ack(tup)
         elif not self._initialized:
             self._fail(tup)
         else:
@@ -86,7 +86,7 @@ class SourceExecutor(Fresh):
             turns.turn, turns.emitted = [tup], 0
             next_tuple = self._runner.next
             before = -1
-            while before < turns.emitted < tup.values[2]:
+            while before < turns.emitted < tup.values[1]:
                 before = turns.emitted
                 next_tuple()
             turns.turn = []

@@ -12,7 +12,7 @@ from multilang.state.checkpointed import Checkpointed, CheckpointTupleForwarder
 from multilang.state.exact import ExactExecutor, ExactForwarder
 from multilang.state.exact_spout import ExactCheckpointSpout
 from multilang.state.executor import StatefulBoltExecutor
-from multilang.state.names import SPOUT, STREAM, TURN
+from multilang.state.names import MORE, SPOUT, STREAM, TURN
 from multilang.state.replayable import ReplayableSpout
 from multilang.state.source import SourceExecutor
 from multilang.state.spout import CheckpointSpout
@@ -69,7 +69,8 @@ def stateful(topology: Topology) -> Topology:
         for spec in specs.values():
             if spec.kind == "spout":
                 spec.kind = "bolt"
-                _wrap(spec, SourceExecutor, [Input(SPOUT, stream, Grouping("all")) for stream in (STREAM, TURN)])
+                streams = (STREAM, TURN, MORE)
+                _wrap(spec, SourceExecutor, [Input(SPOUT, stream, Grouping("all")) for stream in streams])
     spout = kinds.spout(with_state, settings.alignment(topology.conf))
     own = {TASKS: 1, MAX_SPOUT_PENDING: None}  # whatever the topology's conf has for its spouts
     specs[SPOUT] = ComponentSpec(SPOUT, "spout", spout, streams=spout.declared_streams(), tasks=1, conf=own)

@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from multilang.cli.view import totals
+from multilang.local import Counters
 from tests.cli.command import COMMAND, ROOT, figures, multilang, topology
 
 MODES = ["process", "inprocess", "simulated"]
@@ -19,7 +21,15 @@ def test_a_run_in_which_everything_is_acked_exits_with_0(mode: str) -> None:
     document = figures(topology("small"), "--mode", mode)
     assert document["status"] == 0
     assert document["end"] == "drained"
-    assert document["reliability"] == {"acked": 40, "failed": 0, "pending": 0, "lost": 0, "errors": 0, "restarts": 0}
+    assert document["reliability"] == {
+        "acked": 40,
+        "failed": 0,
+        "timed_out": 0,
+        "pending": 0,
+        "lost": 0,
+        "errors": 0,
+        "restarts": 0,
+    }
     assert document["components"]["remainder"]["executed"] == 40
 
 
@@ -38,6 +48,18 @@ def test_tuples_that_failed_for_good_make_the_status_1(mode: str) -> None:
     assert document["status"] == 1
     assert document["reliability"]["acked"] == 5
     assert document["reliability"]["lost"] == 5
+
+
+@everywhere
+def test_what_timed_out_is_told_apart_from_what_a_bolt_failed(mode: str) -> None:
+    shown = multilang("run", topology("forgetful"), "--mode", mode)
+    assert "5 failed (3 of them timed out)" in shown.stdout
+    assert re.search(r"failed +timed out +pending", shown.stdout)
+    assert re.search(r"numbers .* 5 +5 +3 +0 ", shown.stdout), shown.stdout
+    assert "(3 timed out)" in totals({"numbers": Counters("numbers", "spout", 1, failed=5, timed_out=3)})
+    document = figures(topology("forgetful"), "--mode", "simulated")
+    assert (document["reliability"]["failed"], document["reliability"]["timed_out"]) == (5, 3)
+    assert document["components"]["numbers"]["timed_out"] == 3
 
 
 @everywhere

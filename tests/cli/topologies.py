@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from multilang import BasicBolt, ReliableSpout, Spout, TopologyBuilder
+from multilang import BasicBolt, Bolt, ReliableSpout, Spout, TopologyBuilder
 from multilang.component import FailedException
 
 
@@ -89,6 +89,16 @@ class FailsOdd(Remainder):
         super().process(tup)
 
 
+class Forgets(Bolt):
+    """Fails two numbers, and forgets three."""
+
+    def process(self, tup):
+        if tup["number"] < 2:
+            self.fail(tup)
+        elif tup["number"] >= 5:
+            self.ack(tup)
+
+
 class Talks(Remainder):
     def process(self, tup):
         self.logger.warning("number %d", tup["number"])
@@ -137,6 +147,10 @@ def replayed():
 
 def lossy():
     return of(Unreplayed, FailsOdd)
+
+
+def forgetful():
+    return of(Unreplayed, Forgets, **{"topology.message.timeout.secs": 3})
 
 
 def unreliable():

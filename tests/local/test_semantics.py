@@ -62,6 +62,7 @@ def test_failed_tuples_are_replayed_until_they_pass(run_topology, mode, ackers):
     run = run_topology(topologies.fails_twice, mode, capture=["failstwice"], conf={"topology.acker.executors": ackers})
     assert sorted(values(run, "failstwice")) == [[n] for n in range(100)]
     assert run.counters["numbers"].failed == 200
+    assert run.counters["numbers"].timed_out == 0
     assert run.counters["numbers"].acked == 100
 
 
@@ -69,6 +70,7 @@ def test_forgotten_tuples_time_out_and_are_replayed(run_topology, mode):
     run = run_topology(topologies.forgets_once, mode, capture=["forgetsonce"], conf={**QUICK, "test.numbers": 10})
     assert {n for (n,) in values(run, "forgetsonce")} == set(range(10))
     assert run.counters["numbers"].failed >= 10  # on a slow machine one that was not forgotten may be late, too
+    assert run.counters["numbers"].timed_out == run.counters["numbers"].failed
     assert run.counters["numbers"].acked == 10
     assert run.counters["forgetsonce"].unfinished == 10
 

@@ -25,6 +25,7 @@ def test_sources_become_bolts_that_the_checkpoint_spout_gives_turns():
     assert [(each.component, each.stream) for each in exact["sentences"].inputs] == [
         ("$checkpointspout", "$checkpoint"),
         ("$checkpointspout", "$turn"),
+        ("$checkpointspout", "$more"),
     ]
     assert [each.component for each in exact["split"].inputs if each.stream == "$checkpoint"] == ["sentences"]
     assert exact["sentences"].tasks == 2
@@ -38,6 +39,7 @@ def test_counting_goes_on_where_it_was_each_word_once(mode, durable):
             run = cluster.submit(exact)
             run.wait(timeout=100)
             assert not run.errors
+            assert [each.failed for each in run.counters.values()] == [0] * len(run.counters)
             assert run.counters["$checkpointspout"].lost == 0
         assert stored(found, "count", 2) == words_of(total)
         assert sum(stored(found, "lengths", 1).values()) == sum(words_of(total).values())

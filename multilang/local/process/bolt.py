@@ -34,6 +34,12 @@ class Delivery:
         self.at = at
 
 
+class Question(Delivery):
+    """A tuple whose failure is an answer, see ``questions`` of Spout."""
+
+    __slots__ = ()
+
+
 class BoltTask(ProcessTask):
     """``queue``: tuples that its pipe did not take yet, bounded by ``topology.shellbolt.max.pending`` as far as those
     who fill it can be made to wait; ``unfinished``: those that the child has, by id, ``idle`` of them IDLE.
@@ -76,7 +82,7 @@ class BoltTask(ProcessTask):
             for _ in range(min(len(queue), self.limit)):
                 origin, text, root, edge = queue.popleft()
                 id = str(next(new_id))
-                unfinished[id] = Delivery(root, edge, now)
+                unfinished[id] = (Question if origin.is_question else Delivery)(root, edge, now)
                 if edge and not root:
                     self.idle += 1
                 say(id, origin.component, origin.stream, origin.task, text)
@@ -187,7 +193,10 @@ class BoltTask(ProcessTask):
                 else:
                     self.host.ack_root(root, delivery.edge)
         else:
-            stats.failed += 1
+            if type(delivery) is Question:
+                stats.acked += 1
+            else:
+                stats.failed += 1
             if root:
                 for each in root if isinstance(root, dict) else (root,):
                     self.host.fail_root(each)

@@ -172,9 +172,9 @@ class SpoutTask(ProcessTask):
     def expire(self) -> None:
         """``topology.message.timeout.secs`` have passed: fail what is older."""
         for entry in self.pending.rotate().values():
-            self._tell_of(entry, False)
+            self._tell_of(entry, False, timed_out=True)
 
-    def _tell_of(self, entry: tuple[Any, float], ok: bool) -> None:
+    def _tell_of(self, entry: tuple[Any, float], ok: bool, timed_out: bool = False) -> None:
         id, emitted_at = entry
         if ok:
             self.stats.acked += 1
@@ -182,8 +182,7 @@ class SpoutTask(ProcessTask):
             if emitted_at:
                 self.stats.complete.add(self.host.now - emitted_at)
         else:
-            self.stats.failed += 1
-            self.stats.lost_ids.add(id)
+            self.stats.fail(id, timed_out)
         self.tell("ack" if ok else "fail", id)
 
     def lose(self) -> None:
