@@ -159,13 +159,6 @@ class Emitter:
         except UnserializableValue:
             return self.refuse(values, stream, None)[0]
 
-    def targets(self, route: Route, values: list[Any], direct_task: int | None) -> Sequence[int]:
-        """The tasks that get a tuple of ``route``."""
-        if direct_task is not None:
-            # "Emitting directly to a task whose component does not subscribe at all is silently dropped."
-            return (direct_task,) if route.direct is not None and direct_task in route.direct else ()
-        return () if route.choose is None else route.choose(values)
-
     def live(self, anchors: Any, values: list[Any], stream: str | None, direct_task: int | None) -> list[LocalTuple]:
         """The tuples that ``anchors`` stand for; raises what the wire would for one that is finished."""
         if not isinstance(anchors, str | Tuple):
@@ -258,7 +251,7 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
             anchors = collector.anchors
         targets: Sequence[int]
         if direct_task is not None:
-            targets = emitter.targets(route, values, direct_task)
+            targets = route.targets(values, direct_task)
         elif route.choose is None:
             targets = ()
         else:
@@ -394,7 +387,7 @@ def _spout_emit(emitter: Emitter, pending: Pending, acked: Callable[[Any], None]
         kind = type(tup_id)
         if not (tup_id is None or (kind is int and MIN_INT <= tup_id <= MAX_INT) or (kind is str and tup_id.isascii())):
             tup_id = loads(encode_id(tup_id))  # as it would come back; raises for what the wire can't carry
-        targets = emitter.targets(route, values, direct_task)
+        targets = route.targets(values, direct_task)
         if tup_id is None or init is None:
             emitter.deliver(route, values, targets, None)
             if tup_id is not None:

@@ -12,14 +12,17 @@ from multilang.component.context import Context
 from multilang.local.conf import DEFAULTS, Settings
 from multilang.local.errors import LocalClusterError
 from multilang.local.tuples import Origin
+from multilang.protocol import LocalProtocolError, RemoteProtocolError
+from multilang.protocol.outputs import Outputs
 from multilang.topology.groupings import chooser
 from multilang.topology.model import ACKER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from multilang.local.tuples import LocalTuple
+    from multilang.protocol import Emit
     from multilang.topology.groupings import Chooser
     from multilang.topology.model import ComponentSpec, Topology
 
@@ -48,6 +51,13 @@ class Route:
         self.direct = direct
         self.captured: Callable[[LocalTuple], object] | None = None
 
+    def targets(self, values: Sequence[Any], task: int | None) -> Sequence[int]:
+        """The tasks that get a tuple; ``task``: the one that a direct emit names."""
+        if task is not None:
+            # "Emitting directly to a task whose component does not subscribe at all is silently dropped."
+            return (task,) if self.direct is not None and task in self.direct else ()
+        return () if self.choose is None else self.choose(values)
+
 
 def _joined(choosers: list[Chooser]) -> Chooser | None:
     if len(choosers) < 2:
@@ -63,7 +73,7 @@ def storm_id(name: str) -> str:
 class TaskPlan:
     """One task: ``id``, its component's ``spec``, its merged ``conf``, its ``context``, ``settings`` and ``routes``."""
 
-    __slots__ = ("conf", "context", "id", "routes", "settings", "spec")
+    __slots__ = ("_outputs", "conf", "context", "id", "routes", "settings", "spec")
 
     def __init__(
         self, id: int, spec: ComponentSpec, conf: dict[str, Any], context: dict[str, Any], routes: dict[str, Route]
@@ -74,6 +84,30 @@ class TaskPlan:
         self.context = Context(context)
         self.settings = Settings(conf)
         self.routes = routes
+        self._outputs: Outputs | None = None
+
+    def route(self, emit: Emit) -> Route:
+        """The route of an emit that came over the wire.
+
+        Raises:
+            RemoteProtocolError: The emit is not allowed, in the words that the component's own end has for it.
+        """
+        route = self.routes.get(emit.stream)
+        if route is None or emit.task is not None or len(emit.values) != route.width:
+            self._check(emit)
+            route = self.routes[emit.stream]
+        return route
+
+    def _check(self, emit: Emit) -> None:
+        outputs = self._outputs
+        if outputs is None:
+            outputs = self._outputs = Outputs()
+            components = {int(task): name for task, name in self.context["task->component"].items()}
+            outputs.learn(self.spec.id, components, self.context)
+        try:
+            outputs.check(emit.stream, emit.values, emit.task)
+        except LocalProtocolError as error:
+            raise RemoteProtocolError(str(error)) from None
 
     @property
     def component(self) -> str:

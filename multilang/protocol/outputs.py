@@ -85,14 +85,31 @@ class Outputs:
         self._add(stream, found)
         return found
 
-    def encode(self, out: OutStream, values: Sequence[Any]) -> str:
-        """The values as JSON, as many as the stream has fields."""
+    def check(self, stream: str, values: Sequence[Any], task: int | None) -> None:
+        """Check one emit, as every engine does: what a component may emit is the same wherever it runs.
+
+        Raises:
+            LocalProtocolError: The component declares no such stream, the stream has another number of fields, the
+                topology has no such task, or the emit is direct and the subscriber's grouping is not, or the other way round.
+        """
+        out = self.streams.get(stream)
+        if out is None:
+            out = self.stream(stream)
+        if task is not None or out.direct:
+            self.check_direct(out, task)
+        self._check_width(out, values)
+
+    def _check_width(self, out: OutStream, values: Sequence[Any]) -> None:
         # A wrong number of values passes Storm in silence and breaks whoever reads the field.
         if out.arity != -1 and isinstance(values, (list, tuple)) and len(values) != out.arity:
             raise LocalProtocolError(
                 f"component {self.component!r} emits {len(values)} values on stream {out.name!r}, which declares "
                 f"{out.arity}: {', '.join(out.fields or ())}"
             )
+
+    def encode(self, out: OutStream, values: Sequence[Any]) -> str:
+        """The values as JSON, as many as the stream has fields."""
+        self._check_width(out, values)
         try:
             return encode_values(values)
         except UnserializableValue as error:
@@ -108,7 +125,7 @@ class Outputs:
         if task is None:
             raise LocalProtocolError(
                 f"component {self.component!r}: stream {out.name!r} is subscribed by direct grouping; "
-                "emit with direct_task=<task id>"
+                "emit with direct_task=<task id> (on the wire: 'task')"
             )
         if type(task) is not int or task < 0:
             raise LocalProtocolError(f"component {self.component!r}: direct_task is a task id, not {task!r}")

@@ -254,7 +254,7 @@ class ParentConnection:
         if task is not None:
             if type(task) is not int or task < 0:
                 raise _broken("an emit", f"has 'task' {shown(task)}, where a task id is due", frame)
-            task &= _TASK_MASK
+            task = task & _TASK_MASK if task else None  # to Storm, 0 is no task
         # Emits are many: only values that may change on their way are looked at one by one.
         for value in values:
             kind = type(value)

@@ -128,7 +128,7 @@ def _emit(  # noqa: C901  # one body, since each call from here costs a share of
             root = joined(emitter.live(anchors, values, stream, direct_task))
         targets: Sequence[int]
         if direct_task is not None:
-            targets = emitter.targets(route, values, direct_task)  # type: ignore[arg-type]
+            targets = route.targets(values, direct_task)  # type: ignore[union-attr]
         elif route.choose is None:  # type: ignore[union-attr]
             targets = ()
         else:

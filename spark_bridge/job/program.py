@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from multilang.local.links import Links
-    from multilang.local.plan import Route, TaskPlan
-    from multilang.protocol import Emit
+    from multilang.local.plan import TaskPlan
 
 _END_SECS = 5.0  # for a child to end by itself when its input has ended
 
@@ -128,20 +127,6 @@ class Program(ABC):
         """All is over."""
         self.end()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-    def route(self, emit: Emit) -> Route:
-        """The stream of an emit. Raises RemoteProtocolError for one that Storm halts the worker on."""
-        route = self.plan.routes.get(emit.stream)
-        if route is None or len(emit.values) != len(route.fields):
-            known = ", ".join(f"{name!r} of {len(each.fields)} fields" for name, each in self.plan.routes.items())
-            raise RemoteProtocolError(
-                f"an emit of {len(emit.values)} values on stream {emit.stream!r}; {self.plan} declares {known or 'no stream'}"
-            )
-        if emit.task is None and route.direct is not None:
-            raise RemoteProtocolError(
-                f"an emit without a task on stream {emit.stream!r}, which is subscribed by direct grouping"
-            )
-        return route
 
     def answer(self, targets: Sequence[int]) -> None:
         """Send an emit's task ids."""

@@ -129,13 +129,9 @@ class ShellTask(Program):
             self._synced += 1
 
     def _emitted(self, emit: Emit) -> None:
-        route: SparkRoute = self.route(emit)  # type: ignore[assignment]
+        route: SparkRoute = self.plan.route(emit)  # type: ignore[assignment]
         values = emit.values
-        targets: Any
-        if emit.task is not None:
-            targets = (emit.task,) if route.direct is not None and emit.task in route.direct else ()
-        else:
-            targets = () if route.choose is None else route.choose(values)
+        targets: Any = route.targets(values, emit.task)
         self.stats.emitted += 1
         self.stats.transferred += len(targets)
         if targets or route.output is not None:

@@ -101,7 +101,7 @@ class ShellSpoutTask(Program):
                 self._said = message.exhausted
             return
         assert isinstance(message, Emit)
-        self.route(message)
+        self.plan.route(message)
         self.emitted.append((message.id, message.values, message.stream, message.task))
         if message.need_task_ids:
             self.answer(())  # which ones they are is known when the round has run

@@ -366,10 +366,7 @@ class _Feed:
     def emit(self, values: list[Any], root: int, stream: str | None, direct: int | None) -> None:
         """One row."""
         route = self._routes[self._stream if stream is None else stream]
-        if direct is not None:
-            targets: Any = (direct,) if route.direct is not None and direct in route.direct else ()
-        else:
-            targets = () if route.choose is None else route.choose(values)
+        targets: Any = route.targets(values, direct)
         self.emitted += 1
         self.transferred += len(targets)
         if targets or route.output is not None:

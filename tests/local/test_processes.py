@@ -97,8 +97,8 @@ def test_a_spout_in_another_language_takes_part(run_topology):
     [
         ("stray text", "nothing but the protocol may be written to stdout: 'hello"),
         ("exit", "the process exited with status 3"),
-        ("undeclared stream", "an emit on stream 'nowhere', which 'bolt' does not declare"),
-        ("wrong number of values", "an emit of 4 values on stream 'default', which has 2 fields: n, task"),
+        ("undeclared stream", "component 'bolt' emits on stream 'nowhere', which it does not declare"),
+        ("wrong number of values", "component 'bolt' emits 4 values on stream 'default', which declares 2: n, task"),
         ("double ack", "acked or failed before"),
         ("half a message", "the stream ended inside a message"),
         ("hang", "heartbeat timeout"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,13 +12,16 @@ from tests.values.storm import Storm
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# The first fetches Storm's jars; at full numbers one test sends a million values.
+LIMIT_SECS = 5400 if os.environ.get("MULTILANG_SOAK") == "full" else 900
+
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "storm" in getattr(item, "fixturenames", ()) and item.path.parent.name == "values":
             item.add_marker(pytest.mark.xdist_group("values"))  # in one process: one JVM
-            item.add_marker(pytest.mark.timeout(900))  # the first fetches Storm's jars
+            item.add_marker(pytest.mark.timeout(LIMIT_SECS))
 
 
 @pytest.fixture(scope="session")

@@ -37,7 +37,6 @@ class ProcessTask(ABC):
         self.host = host
         self.plan = plan
         self.stats = host.stats[plan.id]
-        self.routes = plan.routes
         self.child: Child | None = None
         self.conn = ParentConnection(self.kind)
         self.ready = False
@@ -266,36 +265,9 @@ class ProcessTask(ABC):
     # ---- its emits ----
 
     def route(self, emit: Emit) -> tuple[Route, Sequence[int]]:
-        """The stream and the tasks of an emit. Raises RemoteProtocolError for one that Storm halts the worker on."""
-        route = self.routes.get(emit.stream)
-        if route is None:
-            known = ", ".join(map(repr, self.routes)) or "none"
-            raise RemoteProtocolError(
-                f"an emit on stream {emit.stream!r}, which {self.plan.component!r} does not declare (declared: {known})"
-            )
-        values = emit.values
-        if len(values) != len(route.fields):
-            raise RemoteProtocolError(
-                f"an emit of {len(values)} values on stream {emit.stream!r}, which has {len(route.fields)} fields: "
-                f"{', '.join(route.fields)}"
-            )
-        if emit.task is None:
-            if route.direct is not None:
-                raise RemoteProtocolError(
-                    f"an emit without a task on stream {emit.stream!r}, which is subscribed by direct grouping"
-                )
-            return route, () if route.choose is None else route.choose(values)
-        if route.direct is not None and emit.task in route.direct:
-            return route, (emit.task,)
-        target = self.host.plan.tasks.get(emit.task)
-        if target is not None and any(
-            input_.component == self.plan.component and input_.stream == emit.stream for input_ in target.spec.inputs
-        ):
-            raise RemoteProtocolError(
-                f"a direct emit on stream {emit.stream!r} to task {emit.task} of {target.component!r}, "
-                "which does not subscribe to it by direct grouping"
-            )
-        return route, ()  # to a task that does not subscribe at all: dropped, as Storm does
+        """The stream and the tasks of an emit. Raises RemoteProtocolError for one that is not allowed."""
+        route = self.plan.route(emit)
+        return route, route.targets(emit.values, emit.task)
 
     def deliver(
         self,
