@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from multilang.protocol.codec import dumps, loads, reason_against
 from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError, UnserializableValue, shortened, shown
-from multilang.protocol.faults import fault, first_object
+from multilang.protocol.faults import LARGE, as_storm_reads, fault, first_object, loses_delete
 from multilang.protocol.framing import DEFAULT_MAX_BUFFER, BrokenReader, FrameReader
 from multilang.protocol.messages import (
     DEFAULT_STREAM,
@@ -211,6 +211,10 @@ class ParentConnection:
                 raise _not_json(frame, error) from None
         if type(message) is not dict:
             raise _broken("a message", f"is {type(message).__name__}, not an object", frame)
+        if b"\x7f" in frame and self.strict and b"\\" in frame and loses_delete(frame):
+            raise _broken(
+                "a message", "has U+007F in a string with an escape, where Storm drops it; write \\u007f", frame
+            )
         if self.pid is None:
             return self._read_pid(message, frame)
         command = message.get("command")
@@ -259,7 +263,7 @@ class ParentConnection:
         for value in values:
             kind = type(value)
             if kind is not int and (kind is not str or not value.isascii()):
-                self._check_values(values, frame)
+                values = self._checked_values(values, frame)
                 break
         need = message.get("need_task_ids", True)
         if need is None:
@@ -278,17 +282,25 @@ class ParentConnection:
             self.task_ids_due += 1
         return emit
 
-    def _check_values(self, values: list[Any], frame: bytes) -> None:
+    def _checked_values(self, values: list[Any], frame: bytes) -> list[Any]:
+        """The values as Storm reads them."""
+        large = False
         for index, value in enumerate(values):
             what = fault(value, 2, self.strict)
-            if what is not None:
+            if what is LARGE:
+                large = True
+            elif what is not None:
                 raise _broken("an emit", f"has a 'tuple' whose value {index} {what}", frame)
+        read = as_storm_reads(frame) if large else None
+        return values if read is None else read["tuple"]
 
     def _spout_emit(self, values: list[Any], stream: str, id: Any, task: int | None, need: bool, frame: bytes) -> Emit:
         if self.command is None and self.strict:
             raise _broken("an emit", "came after the spout's sync, with no command to answer", frame)
         what = None if type(id) is int else fault(id, 1, self.strict)
-        if what is not None:
+        if what is LARGE:
+            id = (as_storm_reads(frame) or {"id": id})["id"]
+        elif what is not None:
             raise _broken("an emit", f"has an 'id' that {what}", frame)
         return Emit(values, stream, id, (), task, need)
 
@@ -346,7 +358,9 @@ class ParentConnection:
             raise _broken("a metrics message", f"has 'name' {shown(name)}, where a string is due", frame)
         params = message.get("params")
         what = fault(params, 1, self.strict)
-        if what is not None:
+        if what is LARGE:
+            params = (as_storm_reads(frame) or message)["params"]
+        elif what is not None:
             raise _broken("a metrics message", f"has 'params' that {what}", frame)
         return Metrics(name, params)
 
