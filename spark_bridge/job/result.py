@@ -78,12 +78,18 @@ class JobResult:
         self._spark = spark
         self._parts: list[RDD[Any]] = []
         self._kinds: dict[tuple[str, str], list[set[str]]] = {}
+        self._token: Any = None  # a broadcast that all that was made of the outputs needs; it ends with them
+        self._given_back = False
 
     def rdd(self, component: str, stream: str = "default") -> RDD[list[Any]]:
         """The tuples that were emitted on a stream, each a list of values; those of replays as well, as on Storm."""
         key = self._key(component, stream)
+        if self._token is None:
+            self._token = self._spark.sparkContext.broadcast(self.topology.name)
+        token = self._token
 
         def rows(record: Any) -> list[list[Any]]:
+            assert token  # once it is destroyed Spark refuses to run this, where it would run the whole topology again
             return unpacked(record[-1], record[-2])[0]
 
         def wanted(record: Any) -> bool:
@@ -120,15 +126,22 @@ class JobResult:
         return self._spark.createDataFrame(rows.map(tuple), schema)
 
     def unpersist(self) -> None:
-        """Give back the disk that the output streams take; they can't be read any more."""
-        for part in self._parts:
-            part.unpersist()
+        """Give back the disk that the output streams take; they can't be read any more, nor what was made of them."""
+        self._given_back = True
+        self._drop()
 
     def forget(self) -> None:
         """What was emitted so far counts for nothing."""
-        self.unpersist()
+        self._drop()
         self._parts.clear()
         self._kinds.clear()
+
+    def _drop(self) -> None:
+        for part in self._parts:
+            part.unpersist()
+        if self._token is not None:
+            self._token.destroy()
+            self._token = None
 
     def _add(self, part: RDD[Any], kinds: Mapping[tuple[str, str], Sequence[set[str]]]) -> None:
         self._parts.append(part)
@@ -138,6 +151,11 @@ class JobResult:
                 seen |= more
 
     def _key(self, component: str, stream: str) -> tuple[str, str]:
+        if self._given_back:
+            raise SparkJobError(
+                f"the outputs of {self.topology.name!r} were given back, by unpersist() or at the end of their `with`, and "
+                "reading them would run the topology again: read, or save, what you need of them before"
+            )
         if (component, stream) not in self.outputs:
             there = ", ".join(f"{name!r} stream {stream!r}" for name, stream in self.outputs) or "none"
             hint = ""

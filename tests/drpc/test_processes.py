@@ -80,6 +80,25 @@ def test_a_killed_bolt_is_an_error_in_time_and_later_requests_answer():
         assert len(drpc.requests) == 0
 
 
+def test_a_request_whose_spout_and_bolt_are_killed_fails_soon(tmp_path):
+    started = tmp_path / "started"
+    with LocalDRPC("process", timeout_secs=LIMIT) as drpc:
+        drpc.server.orphan_secs = 0.5
+        run = drpc.submit(pipelines.stuck, conf={"topology.message.timeout.secs": 1000, "test.started": str(started)})
+        future = drpc.start("stuck", "now")
+        deadline = time.monotonic() + LIMIT
+        while not started.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        for task in run.tasks:
+            if task.component in ("spout", "bolt0"):
+                os.kill(task.pid, signal.SIGKILL)
+        drpc.wait([future])
+        assert future.exception().kind == "FAILED_REQUEST"
+        assert "'stuck' failed: the spout that fetched the request is gone" in str(future.exception())
+        assert drpc.execute("stuck", "not now") == "not now"
+
+
 @pytest.mark.soak
 def test_no_request_hangs_when_spouts_are_killed():
     rng = Random(5)
