@@ -195,6 +195,7 @@ class ActorTopology(LocalTopology):
     # ---- starting and ending tasks ----
 
     def activate(self) -> None:
+        self._check_running()
         if self.active:
             return
         self.active = True

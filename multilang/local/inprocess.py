@@ -15,7 +15,6 @@ from multilang.local.acker import Acker
 from multilang.local.actors import ActorTopology, BoltActor, Later, is_idle, make_idle
 from multilang.local.clock import Timers
 from multilang.local.counters import SAMPLE_EVERY
-from multilang.local.errors import LocalClusterError
 from multilang.local.links import Links
 from multilang.local.plan import cyclic_components
 
@@ -111,6 +110,7 @@ class InProcessTopology(ActorTopology):
         self._loop(None, False, secs)
 
     def deactivate(self) -> None:
+        self._check_running()
         if self.active:
             self.active = False
             for spout in self.spouts.values():
@@ -129,13 +129,13 @@ class InProcessTopology(ActorTopology):
 
     @property
     def waiting_for(self) -> list[str]:
+        self._check_running()
         return [*self._open_spouts(), *self._held_for_ticks()]
 
     # ---- the loop ----
 
     def _loop(self, stop: Callable[[], object] | None, drained: bool, timeout: float | None) -> bool:
-        if self.killed:
-            raise LocalClusterError(f"topology {self.name!r} was killed; submit it again")
+        self._check_running()
         now = self.clock.now
         end = float("inf") if timeout is None else now() + timeout
         spouts = list(self.spouts.values())

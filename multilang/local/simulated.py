@@ -15,7 +15,6 @@ from multilang.local.acker import Acker
 from multilang.local.actors import ActorTopology, BoltActor, Later, SpoutActor, is_idle, make_idle
 from multilang.local.clock import VirtualClock
 from multilang.local.counters import SAMPLE_EVERY
-from multilang.local.errors import LocalClusterError
 from multilang.local.faults import NO_FAULTS
 from multilang.local.links import Links
 
@@ -156,6 +155,7 @@ class SimulatedTopology(ActorTopology):
         self._loop(lambda: False, secs)
 
     def deactivate(self) -> None:
+        self._check_running()
         if self.active:
             self.active = False
             for spout in self.spouts.values():
@@ -174,6 +174,7 @@ class SimulatedTopology(ActorTopology):
 
     @property
     def waiting_for(self) -> list[str]:
+        self._check_running()
         lines = [*self._open_spouts(), *self._held_for_ticks()]
         return [*lines, f"{self._under_way} messages under way"] if self._under_way else lines
 
@@ -183,8 +184,7 @@ class SimulatedTopology(ActorTopology):
     # ---- the loop ----
 
     def _loop(self, stop: Callable[[], object], secs: float) -> bool:
-        if self.killed:
-            raise LocalClusterError(f"topology {self.name!r} was killed; submit it again")
+        self._check_running()
         if self.failure is not None:
             raise self.failure
         if self.out:  # said between two calls of this

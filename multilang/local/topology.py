@@ -159,6 +159,11 @@ class LocalTopology(ABC):
 
     # ---- for the runners ----
 
+    def _check_running(self) -> None:
+        """Raise LocalClusterError once it was ended: nothing more will come of it."""
+        if self.killed:
+            raise LocalClusterError(f"topology {self.name!r} was killed; submit it again")
+
     @abstractmethod
     def fail(self, error: LocalClusterError) -> None:
         """The topology can't go on: ``wait`` and ``run_for`` raise this."""

@@ -129,6 +129,7 @@ class ProcessTopology(LocalTopology):
     # ---- what to do with it, from any thread ----
 
     def wait(self, until: Until = "drained", timeout: float | None = None) -> None:
+        self._check_running()
         end = None if timeout is None else time.monotonic() + timeout
         if until == "drained":
             asked: list[bool] = []
@@ -153,10 +154,12 @@ class ProcessTopology(LocalTopology):
         self._wait_for(lambda: False, time.monotonic() + secs)
 
     def activate(self) -> None:
+        self._check_running()
         self.opened = True
         self._order(lambda: self._set_active(True))
 
     def deactivate(self) -> None:
+        self._check_running()
         self._order(lambda: self._set_active(False))
 
     def kill(self, wait_secs: float = 0) -> None:
@@ -176,8 +179,7 @@ class ProcessTopology(LocalTopology):
 
     def _wait_for(self, condition: Callable[[], bool], end: float | None) -> bool:
         """Wait for ``condition``, which the thread announces, at most until ``end``; raises what the thread failed by."""
-        if self.killed:
-            raise LocalClusterError(f"topology {self.name!r} was killed; submit it again")
+        self._check_running()
         with self._changed:
             while not condition():
                 if self._failure is not None:
@@ -207,11 +209,13 @@ class ProcessTopology(LocalTopology):
             task: ProcessTask = self.bolts[id] if id in self.bolts else self.spouts[id]
             child = task.child
             pid = None if child is None else child.pid
-            infos.append(TaskInfo(id, plan.component, plan.spec.kind, task.ready, self.stats[id].restarts, pid))
+            alive = task.ready and not self.killed
+            infos.append(TaskInfo(id, plan.component, plan.spec.kind, alive, self.stats[id].restarts, pid))
         return infos
 
     @property
     def waiting_for(self) -> list[str]:
+        self._check_running()
         if not self.opened:
             return []
         lines = [spout.waiting_for() for spout in list(self.spouts.values())]
