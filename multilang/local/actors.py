@@ -50,7 +50,6 @@ class BoltActor:
         "idle_executed",
         "plan",
         "rounds",
-        "seen",
         "stats",
         "works_before",
     )
@@ -62,7 +61,6 @@ class BoltActor:
         self.execute: Callable[[Any], object]
         self.countdown = SAMPLE_EVERY
         self.rounds = 0
-        self.seen = 0  # tuples, when the last IDLE one was done
         self.idle_executed = 0
         self.works_before: deque[int] = deque(maxlen=3)
 
@@ -91,15 +89,11 @@ class BoltActor:
         self.works_before.append(self.executed - self.idle_executed)
 
     def takes_idle(self) -> bool:
-        """Whether what comes of the IDLE tuple that it gets next is of other tuples' making, too."""
-        works = self.executed != self.seen or bool(self.held)
+        """Whether what comes of the IDLE tuple that it gets next may be of other tuples' making, too."""
+        works = bool(self.held)
         self.idle_executed += 1
         self.stats.idle += 1
         return works
-
-    def took_idle(self) -> None:
-        """The IDLE tuple is done."""
-        self.seen = self.executed
 
 
 class SpoutActor:

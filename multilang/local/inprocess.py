@@ -267,7 +267,6 @@ class InProcessTopology(ActorTopology):
                 actor.execute(tup)
             except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
                 self._bolt_died(actor, error, tup)
-            actor.took_idle()
             if out:
                 mine = out[:]
                 del out[: len(mine)]

@@ -275,8 +275,6 @@ class SimulatedTopology(ActorTopology):
             bolt.countdown = SAMPLE_EVERY
             bolt.rounds += 1
         self._work(bolt, call, "process", tup)
-        if is_idle(tup):
-            bolt.took_idle()
 
     def _take_idle(self, bolt: BoltActor, tup: LocalTuple, works: bool) -> None:
         try:

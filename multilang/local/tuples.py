@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 # The edge of a tuple without a root that came of ticks alone: nobody waits for it. A bolt that speaks at each of its
 # ticks would else keep a topology from ever being drained, since there is always one more such tuple somewhere. What a
-# bolt says at a tick is of other tuples' making, and waited for, when it holds any or got one since its last tick.
+# bolt says at a tick, or when it gets an IDLE tuple, is taken to be of other tuples' making, and waited for, when it holds
+# any that is.
 IDLE = 1
 
 

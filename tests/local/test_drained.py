@@ -15,7 +15,9 @@ def ticked(run):
     return run.counters["numbers"].acked == 100 and run.counters["quickbatches"].emitted >= 2
 
 
-@pytest.mark.parametrize("topology", [topologies.says, topologies.says_on], ids=["batches", "batches and more"])
+@pytest.mark.parametrize(
+    "topology", [topologies.says, topologies.says_on, topologies.says_around], ids=lambda each: each.name
+)
 def test_a_bolt_that_speaks_at_its_ticks_does_not_keep_a_run_from_its_end(mode, topology):
     with LocalCluster(mode, seed=1) as cluster:
         run = cluster.submit(topology)

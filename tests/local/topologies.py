@@ -608,6 +608,31 @@ class QuickBatches(Batches):
     component_conf = {"topology.tick.tuple.freq.secs": 0.1}
 
 
+class Around(BasicBolt):
+    """Each number goes round three times."""
+
+    output_fields = ["n"]
+    output_streams = {"again": ["n", "rounds"]}
+
+    def process(self, tup):
+        rounds = 0 if tup.stream == "default" else tup["rounds"]
+        if rounds < 3:
+            self.emit([tup["n"], rounds + 1], stream="again")
+        else:
+            self.emit([tup["n"]])
+
+
+def _says_around():
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers)
+    builder.set_bolt("says", Says).shuffle_grouping("numbers")
+    around = builder.set_bolt("around", Around)
+    around.shuffle_grouping("numbers").shuffle_grouping("says").shuffle_grouping("around", stream="again")
+    builder.set_bolt("quickbatches", QuickBatches).shuffle_grouping("around")
+    return builder.build("says-around")
+
+
+says_around = _says_around()
 says = _chain("says", Numbers, Says, QuickBatches)
 says_on = _chain("says-on", Numbers, Says, QuickBatches, Keeps)
 keeps = _chain("keeps", Unreliable, Keeps, QuickBatches)

@@ -52,7 +52,7 @@ class BoltTask(ProcessTask):
         self.queue: deque[tuple[Origin, str, int | dict[int, int], int]] = deque()
         self.unfinished: dict[str, Delivery] = {}
         self.idle = 0
-        self._works = False  # what it finished last was not IDLE
+        self._worked_at = 0.0  # when it finished one last that is not IDLE
         self.full = False
         self.limit = plan.settings.max_shellbolt_pending
         self.upstream: list[ProcessTask] = []  # who is not read while the queue is full
@@ -149,7 +149,7 @@ class BoltTask(ProcessTask):
                     edge = self.host.getrandbits(64)
                     anchor.edge ^= edge
                 else:
-                    edge = self._rootless()
+                    edge = self._rootless(anchored=True)
                 stats = self.stats
                 stats.emitted += 1
                 stats.transferred += 1
@@ -157,16 +157,19 @@ class BoltTask(ProcessTask):
                 if emit.need_task_ids:
                     self.answer(targets)
                 return
-        roots = edges([unfinished[id] for id in anchors], self.host.getrandbits, self._rootless())
+        roots = edges([unfinished[id] for id in anchors], self.host.getrandbits, self._rootless(anchored=True))
         self.deliver(emit, route, targets, roots)
 
-    def _rootless(self) -> int:
+    def _rootless(self, anchored: bool = False) -> int:
         """The edge of what it emits now, where that comes of no spout's tuple with an id."""
-        if not self.idle or self._works:
+        if not self.idle:
             return 0
         if len(self.unfinished) > self.idle and any(self._fresh(self.host.stale_before)):
             return 0
-        return IDLE
+        if anchored:
+            return IDLE
+        oldest = next(each.at for each in self.unfinished.values() if each.edge == IDLE and not each.root)
+        return 0 if self._worked_at >= oldest else IDLE  # it may come of the one that was just acked
 
     def _fresh(self, stale_before: float) -> Iterator[bool]:
         """For each tuple of the child's: whether it is waited for."""
@@ -180,10 +183,10 @@ class BoltTask(ProcessTask):
         stats.executed += 1
         stats.process.add(self.host.now - delivery.at)
         root = delivery.root
-        self._works = True
         if not root and delivery.edge:
-            self._works = False
             self.idle -= 1
+        else:
+            self._worked_at = self.host.now
         if ok:
             stats.acked += 1
             if root:
@@ -205,7 +208,6 @@ class BoltTask(ProcessTask):
         self.stats.lost += len(self.unfinished)
         self.unfinished.clear()
         self.idle = 0
-        self._works = False
 
     def waiting_for(self, stale_before: float) -> str:
         """What is still to come of it, in words; empty when there is nothing. What is older than that no longer counts."""
