@@ -48,7 +48,9 @@ def write_down(conf, context, *what):
         return
     if where not in _files:
         _files[where] = os.open(where, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    os.write(_files[where], (json.dumps(line) + "\n").encode())  # in one write, so that lines of several tasks don't mix
+    os.write(
+        _files[where], (json.dumps(line) + "\n").encode()
+    )  # in one write, so that lines of several tasks don't mix
 
 
 def fails(spec, id, n):
@@ -302,7 +304,9 @@ class Says(_Step, BasicBolt):
 
     def process_tick(self, tup):
         for stream, task in ways(self.spec, self.context, 0):
-            self.emit([TICK, TICK, 0], stream=stream, direct_task=task, anchors=[] if self.spec["how"] == "none" else None)
+            self.emit(
+                [TICK, TICK, 0], stream=stream, direct_task=task, anchors=[] if self.spec["how"] == "none" else None
+            )
 
 
 class Joins(_Step, Bolt):
@@ -442,7 +446,11 @@ def declare(builder, shape, record, tick, shell, prefix=""):
         if part.get("ticks"):
             conf[TICKS] = tick
         if kind in SPOUTS:
-            spout = ShellSpout([*shell, "spout"], output_streams=STREAMS) if kind == "shell spout" and shell else SPOUTS[kind]
+            spout = (
+                ShellSpout([*shell, "spout"], output_streams=STREAMS)
+                if kind == "shell spout" and shell
+                else SPOUTS[kind]
+            )
             builder.set_spout(id, spout, parallelism=part["tasks"], conf=conf)
             continue
         if kind == "shell" and shell:

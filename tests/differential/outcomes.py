@@ -43,7 +43,7 @@ def counted(shape: Shape, lines: Iterable[Sequence[Any]], prefix: str = "") -> R
             if key.startswith(TICK):
                 continue
             what = [source.removeprefix(prefix), stream, id, key, n]
-        found[component, index if settled[component] else None, *what] += 1
+        found[(component, index if settled[component] else None, *what)] += 1
     return found
 
 

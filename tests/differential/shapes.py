@@ -241,7 +241,7 @@ class _Drawing:
             if grouping == "fields":
                 found += [{"grouping": grouping, "fields": fields} for fields in (["n"], ["key"], ["id", "key"])]
             elif grouping == "partial_key":
-                found.append({"grouping": grouping, "fields": ["key"]})
+                found.append({"grouping": grouping, "fields": ["id"]})
             elif grouping != "direct" and (grouping != "all" or size * tasks < MOST):
                 found.append({"grouping": grouping})
         return found

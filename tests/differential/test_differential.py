@@ -76,7 +76,14 @@ def test_one_by_its_description(mode: str) -> None:
 def test_a_bolt_that_speaks_at_its_ticks_into_a_batch(mode: str) -> None:
     """A run with this shape in it did not end with processes (issue 16)."""
     inputs = [{"from": "b1", "stream": "default", "grouping": "shuffle"}]
-    says = {"id": "b1", "kind": "says", "tasks": 1, "how": "none", "ticks": True, "inputs": [{**inputs[0], "from": "s0"}]}
+    says = {
+        "id": "b1",
+        "kind": "says",
+        "tasks": 1,
+        "how": "none",
+        "ticks": True,
+        "inputs": [{**inputs[0], "from": "s0"}],
+    }
     shape: Shape = {
         "ackers": 1,
         "stateful": False,
