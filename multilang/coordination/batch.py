@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 
 from multilang.component.base import Component
-from multilang.component.errors import FailedException, ReportedFailedException
+from multilang.component.errors import FailedException, ReportedFailedException, UnrecoverableError
 from multilang.component.report import report_exception
 from multilang.component.wrapper import Wrapper
 from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
@@ -132,6 +132,8 @@ class BatchBoltExecutor(Wrapper):
             if batch is None:
                 batch = self._begin(id)
             batch.finish_batch()
+        except UnrecoverableError:
+            raise
         except Exception as error:
             self._report_failure(error, None, f"in finish_batch of {id!r}")
             raise FailedException(str(error)) from error

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from functools import partial
 
 from multilang.protocol.codec import dumps, loads, reason_against
+from multilang.state.api import unheard
 from multilang.state.errors import StateError
 from multilang.state.serializers import JsonKeySerializer
 from multilang.transactional.maps.backing import Backing
@@ -32,6 +33,9 @@ class UpdateMap(ABC):
     Keys are strings, integers or tuples of these; values are what JSON has, None being the same as no value. Each is stored
     as a JSON object, with the transaction and the attempt that wrote it.
     """
+
+    trace: Callable[[str], None] = staticmethod(unheard)
+    """Called with each step of an update: "read", "put" and "done"; see ``multilang.transactional.steps``."""
 
     _record: str | None = None
     """What the map stores about itself has this name, which is no key's."""
@@ -70,6 +74,7 @@ class UpdateMap(ABC):
         names = _names(changes)
         tried: dict[Any, str] = {}  # it may be there although the answer was lost
         for _ in range(TRIES):
+            self.trace("read")
             record, texts = self._read(names)
             rows = self._next_record(record, txid, number)
             results: dict[Any, Any] = {}
@@ -86,7 +91,9 @@ class UpdateMap(ABC):
                 results[key] = functions[key](before)
                 tried[key] = _encoded(key, self._new(results[key], txid, number, before))
                 rows.append((names[key], text, tried[key]))
+            self.trace("put")
             if not rows or self.backing.multi_put(rows):
+                self.trace("done")
                 return results
         raise StateError(
             f"{self.backing.describe()}: others changed the keys of transaction {txid} {TRIES} times between its read and its "

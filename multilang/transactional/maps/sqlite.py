@@ -51,6 +51,7 @@ class SqliteBacking(Backing):
         changed = [(value, self.name, key, before) for key, before, value in rows if before is not None]
         db.execute("BEGIN IMMEDIATE")
         try:
+            _FILE.check_place(db, self.path)
             there = db.total_changes
             db.executemany("INSERT INTO maps VALUES (?, ?, ?) ON CONFLICT DO NOTHING", new)
             db.executemany("UPDATE maps SET value = ? WHERE map = ? AND key = ? AND value = ?", changed)
