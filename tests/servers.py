@@ -237,3 +237,84 @@ def running(kind: type[S], folder: Path, *programs: str) -> Iterator[S]:
         yield server
     finally:
         server.kill()
+
+
+class Wire:
+    """A way to a server that can be cut: connections to ``port`` lead to it.
+
+    ``lose_answer``: of the next ZooKeeper request of that type the server's answer is lost, and the connection with it.
+    ``cut``: while it is set, nothing gets through and nobody can connect.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.lose_answer: int | None = None
+        self.lost = 0
+        self.cut = threading.Event()
+        self._open: set[socket.socket] = set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Cut what is connected."""
+        for each in list(self._open):
+            self._end(each)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            if self.cut.is_set():
+                client.close()
+                continue
+            server = socket.create_connection(("127.0.0.1", self._target))
+            self._open |= {client, server}
+            for source, other in ((client, server), (server, client)):
+                threading.Thread(target=self._pass_on, args=(source, other, source is client), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, other: socket.socket, from_client: bool) -> None:
+        try:
+            while frame := self._frame(source):
+                while self.cut.is_set():
+                    time.sleep(0.01)
+                if not from_client and self.lose_answer == 0:
+                    self.lose_answer = None
+                    self.lost += 1
+                    break
+                if from_client and self.lose_answer and int.from_bytes(frame[8:12], "big") == self.lose_answer:
+                    self.lose_answer = 0  # the next one that the server sends
+                other.sendall(frame)
+        except OSError:
+            pass
+        finally:
+            self._end(source)
+            self._end(other)
+
+    def _frame(self, source: socket.socket) -> bytes:
+        head = self._exactly(source, 4)
+        return head + self._exactly(source, int.from_bytes(head, "big")) if head else b""
+
+    @staticmethod
+    def _exactly(source: socket.socket, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            more = source.recv(size - len(data))
+            if not more:
+                return b""
+            data += more
+        return data
+
+    def _end(self, connection: socket.socket) -> None:
+        self._open.discard(connection)
+        try:
+            connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        connection.close()

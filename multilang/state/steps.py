@@ -1,4 +1,4 @@
-"""The steps of the protocol, told to whom ``multilang.state.trace`` names: to see what happens, or to make it fail there."""
+"""The steps of a protocol, told to whom the conf names: to see what happens, or to make it fail there."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 
 class Steps:
-    """Called with each step of one namespace; tells of it as ``PREPARE write``, with the transaction."""
+    """Called with each step of one namespace; tells of it as ``PREPARE write``, with the transaction.
 
-    def __init__(self, conf: Mapping[str, Any], namespace: str) -> None:
-        self._tell = _function(conf)
+    ``setting``: the conf key that names who is told.
+    """
+
+    def __init__(self, conf: Mapping[str, Any], namespace: str, setting: str = TRACE) -> None:
+        self._tell = _function(conf, setting)
         self._namespace = namespace
         self._what = ""
         self._txid = -1
@@ -41,15 +44,15 @@ class Steps:
                 state.store.trace = self
 
 
-def _function(conf: Mapping[str, Any]) -> Callable[[str, str, int], None] | None:
-    name = conf.get(TRACE)
+def _function(conf: Mapping[str, Any], setting: str) -> Callable[[str, str, int], None] | None:
+    name = conf.get(setting)
     if name is None:
         return None
     if not isinstance(name, str):
-        raise ConfigError(f"{TRACE} is {name!r}; use a function by its dotted name")
+        raise ConfigError(f"{setting} is {name!r}; use a function by its dotted name")
     module, _, attribute = name.rpartition(".")
     try:
         function: Callable[[str, str, int], None] = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, TypeError, ValueError) as problem:
-        raise ConfigError(f"{TRACE} {name!r} can't be imported: {problem}") from problem
+        raise ConfigError(f"{setting} {name!r} can't be imported: {problem}") from problem
     return function

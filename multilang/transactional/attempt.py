@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from multilang.protocol.codec import send_as_text
 
+_EACH = 1 << 32  # attempts of one epoch, so that those of the next are greater
+
 
 @send_as_text
 class TransactionAttempt(str):
@@ -23,6 +25,16 @@ class TransactionAttempt(str):
         self.txid = txid
         self.attempt = attempt
         return self
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the coordinator that made it: it grows each time that a coordinator takes the transactions over."""
+        return self.attempt // _EACH
+
+    @staticmethod
+    def first_of(epoch: int) -> int:
+        """Return where the attempts of an epoch are counted from: each is greater than all of the epochs before."""
+        return epoch * _EACH
 
     @classmethod
     def parse(cls, text: str) -> TransactionAttempt:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from multilang.component.errors import FailedException, ReportedFailedException
+from multilang.component.errors import FailedException, ReportedFailedException, UnrecoverableError
 from multilang.component.report import report_exception
 from multilang.component.wrapper import Wrapper, innermost
 from multilang.coordination import BatchCollector, CoordinatedBolt
 from multilang.protocol.codec import loads
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import emitter_of
-from multilang.transactional.names import COMMIT_STREAM
+from multilang.transactional.names import COMMIT_STREAM, TRACE
+from multilang.transactional.state import OutdatedError
+from multilang.transactional.steps import steps_of
 from multilang.transactional.stores import open_state
 
 TYPE_CHECKING = False
@@ -90,6 +92,29 @@ class TransactionalBolt(_Attempts):
         for found in maps_of(bolt):
             found.backing.check()
 
+    def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
+        execute = super().start(collector, conf, context)
+        if self.id_stream is not None and TRACE in conf:
+            self._trace(conf, context)
+        return execute
+
+    def _trace(self, conf: dict[str, Any], context: Context) -> None:
+        from multilang.transactional.maps.base import maps_of
+
+        steps = steps_of(conf, f"{context.component}-{context.task_index}")
+        finish = self._finished_id
+        for found in maps_of(innermost(self)):
+            found.trace = steps
+
+        def finished(attempt: Any) -> None:
+            steps.at("COMMIT", attempt.txid)
+            steps("finish")
+            if finish is not None:
+                finish(attempt)
+            steps("finished")
+
+        self._finished_id = finished
+
     def _identified(self, tup: Tuple) -> None:
         """The time has come to commit.
 
@@ -127,7 +152,9 @@ class TransactionalSpoutBatchExecutor(Wrapper):
         self.wrapped._attach(collector, conf, context)
         self._active: dict[int, TransactionAttempt] = {}
         self._cleaned = 0
+        self._epoch = -1  # none
         self._state = open_state(conf)
+        steps = self._steps = self._state.trace = steps_of(conf, f"emitter-{context.task_index}")
         self._emitter: Any = emitter_of(self.wrapped, self._state, conf, context)
         batch_collector = BatchCollector(collector)
 
@@ -135,7 +162,16 @@ class TransactionalSpoutBatchExecutor(Wrapper):
             attempt, metadata, committed = tup.values
             collector.current = tup
             try:
+                if attempt.epoch != self._epoch:
+                    self._enter(attempt)
+                steps.at("BATCH", attempt.txid)
+                steps("emit")
                 self._emitter.emit_batch(attempt, loads(metadata), batch_collector)
+                steps("emitted")
+            except OutdatedError:
+                collector.fail(tup)  # its coordinator hears of it, and finds out by itself
+            except UnrecoverableError:
+                raise
             except Exception as error:  # noqa: BLE001 - user code: its failure is the transaction's
                 self._report(error, f"in emit_batch of {attempt!r}")
                 collector.fail(tup)
@@ -152,13 +188,29 @@ class TransactionalSpoutBatchExecutor(Wrapper):
         """False for what was not emitted here, as when this task was started again since: then it is to be emitted again."""
         if self._active.get(attempt.txid) != attempt:
             return False
+        self._steps.at("COMMIT", attempt.txid)
         try:
             self._emitter.commit(attempt)
+        except OutdatedError:
+            return False
+        except UnrecoverableError:
+            raise
         except Exception as error:  # noqa: BLE001 - user code: its failure is the transaction's
             self._report(error, f"in commit of {attempt!r}")
             return False
         del self._active[attempt.txid]
         return True
+
+    def _enter(self, attempt: TransactionAttempt) -> None:
+        """What was emitted for another coordinator is not committed any more, and what was read may be old."""
+        if attempt.epoch < self._epoch:
+            raise OutdatedError(f"{attempt!r} is of epoch {attempt.epoch}, and that of {self._epoch} has begun")
+        self._active.clear()
+        self._epoch = -1  # until it is done
+        self._steps.at("CLAIM", -1)
+        if hasattr(self._emitter, "enter"):
+            self._emitter.enter(attempt.epoch)
+        self._epoch = attempt.epoch
 
     def _clean(self, committed: int) -> None:
         self._cleaned = committed

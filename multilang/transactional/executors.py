@@ -1,7 +1,8 @@
 """From a spout of any kind to what the coordinator and the emitters call.
 
 Partitioned spouts are asked partition by partition. Task i of n has the partitions i, i + n, i + 2n ..., and what is
-known of each is stored in ``user/<partition>/<txid>``. Sources: Storm's PartitionedTransactionalSpoutExecutor and
+known of each is stored in ``user/<partition>/<txid>``. A task reads that when the first batch of an epoch comes, and
+whenever it has read it, no earlier instance of the task can write there any more (TransactionalState.enter). Sources: Storm's PartitionedTransactionalSpoutExecutor and
 OpaquePartitionedTransactionalSpoutExecutor.
 """
 
@@ -109,14 +110,21 @@ class _CountingCoordinator(_PartitionedCoordinator):
 
 
 class _Partitions(dict[int, RotatingTransactionalState]):
-    """What is known of a task's partitions, read when it is first asked for."""
+    """What is known of a task's partitions, read when an epoch begins or else when it is first asked for."""
 
     def __init__(self, state: TransactionalState, context: Context) -> None:
+        self._state = state
         self._changes = Changes(state)
         self.write = self._changes.write
         self._first = context.task_index
         self._step = len(context.tasks(context.component))
-        for name in state.list(USER):
+
+    def enter(self, epoch: int) -> None:
+        """Take the task's partitions over, and forget what was read in another epoch."""
+        self.clear()
+        self._changes.forget()
+        self._state.enter(epoch, str(self._first))
+        for name in self._state.list(USER):
             partition = int(name)
             if partition % self._step == self._first:
                 self[partition]
@@ -140,6 +148,7 @@ class _PartitionedEmitter:
     def __init__(self, own: PartitionedEmitter, partitions: _Partitions) -> None:
         self._own = own
         self._partitions = partitions
+        self.enter = partitions.enter
         self.cleanup_before = partitions.cleanup_before
 
     def close(self) -> None:
@@ -166,6 +175,11 @@ class _OpaqueEmitter:
         self._partitions = partitions
         self._uncommitted: dict[int, dict[int, Any]] = {}
         self.cleanup_before = partitions.cleanup_before
+
+    def enter(self, epoch: int) -> None:
+        """Forget what was emitted in another epoch, and not committed."""
+        self._uncommitted.clear()
+        self._partitions.enter(epoch)
 
     def close(self) -> None:
         self._own.close()

@@ -15,6 +15,10 @@ STORE = "multilang.transactional.store"
 """Conf: where that state is: sqlite, zookeeper, or a subclass of TransactionalState by its dotted name."""
 
 
+TRACE = "multilang.transactional.trace"
+"""Conf: a function by its dotted name that is told each step; see ``multilang.transactional.steps``."""
+
+
 def coordinator(spout: str) -> str:
     """The id of the coordinator of the spout ``spout``, whose own id is that of its emitters."""
     return f"{spout}/coordinator"
@@ -23,7 +27,10 @@ def coordinator(spout: str) -> str:
 # Paths of the store.
 CURRENT = "coordinator/currtx"
 METADATA = "coordinator/meta"
-STARTS = "coordinator/starts"
+EPOCH = "coordinator/starts"
+"""Raised by each claim, and what attempts are counted from; Storm's has no such node."""
 USER = "user"
+WRITERS = "writers"
+"""Below it, by the index of a spout's task, the epoch and the number of the instance that may write for it."""
 RUNS = "spark"
 """Below it, by name, what runs on Spark have begun: the number of the batch, and its txid."""

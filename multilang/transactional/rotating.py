@@ -39,12 +39,23 @@ class Changes:
         self._set.pop(path, None)
         self._deleted[path] = None
 
-    def write(self) -> None:
-        """They are stored when this returns. What can't be stored stays, for the next time."""
-        if self._set or self._deleted:
+    def write(self, verify: bool = False) -> None:
+        """Store them. What can't be stored stays, for the next time.
+
+        Args:
+            verify: Whether to ask the store also when nothing changed: may this task still write?
+
+        Raises:
+            FencedError: It may not; see TransactionalState.update.
+        """
+        if self._set or self._deleted or verify:
             self.state.update(self._set, self._deleted)
-            self._set.clear()
-            self._deleted.clear()
+            self.forget()
+
+    def forget(self) -> None:
+        """Make none of them."""
+        self._set.clear()
+        self._deleted.clear()
 
 
 class RotatingTransactionalState:

@@ -8,7 +8,9 @@ Different from Storm's, where that loses an attempt or stops:
 - the failure of an attempt that has been replaced already is no news;
 - the numbers of attempts grow, so that a bolt lets go of what has been replaced;
 - transactions begin in order: where the first is not ready, those after it are not asked;
-- a transaction that fails again and again is tried again after a pause.
+- a transaction that fails again and again is tried again after a pause;
+- a coordinator that another one has replaced stores nothing, and begins and commits nothing more. On Storm, where its
+  worker would start it again and again, it stays and asks now and then whether the transactions are free.
 """
 
 from __future__ import annotations
@@ -19,11 +21,13 @@ from multilang.component.errors import ConfigError, FailedException, ReportedFai
 from multilang.component.report import report_exception
 from multilang.component.spout import Spout
 from multilang.protocol.codec import dumps
+from multilang.state.errors import FencedError, InUseError
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import coordinator_of
-from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, CURRENT, METADATA, STARTS, STREAMS
+from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, CURRENT, METADATA, STREAMS
 from multilang.transactional.rotating import Changes, RotatingTransactionalState
 from multilang.transactional.runs import check_runs
+from multilang.transactional.steps import steps_of
 from multilang.transactional.stores import check_state, open_state
 
 TYPE_CHECKING = False
@@ -33,11 +37,13 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
     from multilang.transactional.api import AnySpout
 
+COORDINATOR = "coordinator"
 MAX_PENDING = "topology.max.spout.pending"
 ACKERS = "topology.acker.executors"
 
 PROCESSING, PROCESSED, COMMITTING = range(3)
-_MOST_ATTEMPTS = 1 << 32  # of one start, so that those of the next are greater
+_ASK_SECS = 5.0  # until one that is passive asks again
+_TELL_SECS = 30.0  # that another run may take to end, before it is told that it has the transactions
 _LONGEST_PAUSE_SECS = 1.0
 _SHORTEST_PAUSE_SECS = 0.01
 
@@ -61,7 +67,8 @@ class TransactionalSpoutCoordinator(Spout):
         self.spout = spout
 
     def check_start(self, conf: dict[str, Any]) -> None:
-        check_state(conf)
+        steps_of(conf, COORDINATOR)
+        check_state(conf)  # first: what another run has there is none of ours
         state = open_state(conf)
         try:
             check_runs(state, state.get_data(CURRENT) or 1)
@@ -71,26 +78,62 @@ class TransactionalSpoutCoordinator(Spout):
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         self._window = pending(conf)
+        self._can_end = conf.get("multilang.parent") == "local"  # Storm never waits for the end of a topology
+        self._active: dict[int, _Active] = {}
+        self._tell_at: float | None = None  # when to tell why it is passive
         self._state = open_state(conf)
+        self._steps = self._state.trace = steps_of(conf, COORDINATOR)
         try:
-            self._state.claim()
-            self._start(conf, context)
+            self._claim()
         except BaseException:
             self._state.close()  # and give up what was claimed
             raise
 
-    def _start(self, conf: dict[str, Any], context: Context) -> None:
+    def _claim(self, again: bool = False) -> None:
+        """Take the transactions over, and read where they are; on Storm this task is passive while it may not."""
+        self._is_owner = False
+        self._steps.at("CLAIM", -1)
+        try:
+            epoch = self._state.claim(waits=self._can_end, again=again)
+        except InUseError as problem:
+            if self._can_end:
+                raise
+            self._wait(str(problem), _TELL_SECS)
+            return
+        self._start(epoch, self.conf, self.context)
+        self._is_owner = True
+        self._tell_at = None
+
+    def _wait(self, why: str, patience: float) -> None:
+        """Be passive: whoever has the transactions goes on with them."""
+        now = self.clock()
+        if self._tell_at is None:
+            self._tell_at = now + patience
+        if now >= self._tell_at:
+            self.report_error(f"{why}. This coordinator waits until the transactions are free")
+            self._tell_at = float("inf")  # once is enough
+        self._ask_at = now + _ASK_SECS
+
+    def _step_down(self, problem: FencedError) -> None:
+        """Another coordinator has the transactions now."""
+        self._is_owner = False  # what is left to be stored never will be
+        if self._can_end:
+            raise problem
+        self._coordinator.close()
+        del self._coordinator
+        self._active.clear()
+        self._wait(str(problem), 0)
+
+    def _start(self, epoch: int, conf: dict[str, Any], context: Context) -> None:
         self._changes = Changes(self._state)
         self._metadata = RotatingTransactionalState(self._changes, METADATA)
         self._current: int = self._state.get_data(CURRENT) or 1
         check_runs(self._state, self._current)
-        starts: int = (self._state.get_data(STARTS) or 0) + 1
-        self._changes.set_data(STARTS, starts)
-        self._last_attempt = first_attempt(starts)
-        self._active: dict[int, _Active] = {}
+        self._last_attempt = TransactionAttempt.first_of(epoch)
+        self._active.clear()
         self._failures = 0
+        self._in_doubt = False
         self._not_before = float("-inf")
-        self._can_end = conf.get("multilang.parent") == "local"  # Storm never waits for the end of a topology
         self._coordinator = coordinator_of(self.spout, self._state, conf, context)
 
     def clock(self) -> float:
@@ -99,8 +142,18 @@ class TransactionalSpoutCoordinator(Spout):
 
     def next_tuple(self) -> None:
         """Begin what may begin, and commit what may be committed."""
+        if not self._is_owner:
+            if self.clock() >= self._ask_at:
+                self._claim(again=True)
+            return
         if self.clock() < self._not_before:
             return
+        try:
+            self._go_on()
+        except FencedError as problem:
+            self._step_down(problem)
+
+    def _go_on(self) -> None:
         begins = []
         for txid in range(self._current, self._current + self._window):
             if txid not in self._active:
@@ -109,11 +162,16 @@ class TransactionalSpoutCoordinator(Spout):
                 begins.append(txid)
         # A transaction has to be known before it begins, and the last commit before the next one: else, after a crash, a
         # batch might be another, or one be committed again after its successor.
-        self._changes.write()
+        self._steps.at("BEGIN", self._current)
+        self._changes.write(verify=self._in_doubt)
+        self._in_doubt = False
         first = self._active.get(self._current)
         if first is not None and first.status == PROCESSED:
             first.status = COMMITTING
+            self._steps.at("COMMIT", self._current)
+            self._steps("emit")
             self.emit([first.attempt], first.attempt, COMMIT_STREAM)
+            self._steps("emitted")
         for txid in begins:
             self._begin(txid)
 
@@ -121,10 +179,12 @@ class TransactionalSpoutCoordinator(Spout):
         active = self._active_of(tup_id)
         if active is None:
             return
+        txid = active.attempt.txid
+        self._steps.at("BEGIN" if active.status == PROCESSING else "COMMIT", txid)
+        self._steps("acked")
         if active.status == PROCESSING:
             active.status = PROCESSED
         elif active.status == COMMITTING:
-            txid = active.attempt.txid
             del self._active[txid]
             self._current = txid + 1
             self._changes.set_data(CURRENT, self._current)
@@ -142,19 +202,26 @@ class TransactionalSpoutCoordinator(Spout):
             pause = min(_SHORTEST_PAUSE_SECS * 2.0 ** min(self._failures, 10), _LONGEST_PAUSE_SECS)
             self._not_before = self.clock() + pause
         self._failures += 1
+        self._in_doubt = True  # another coordinator may be the cause
 
     def source_id(self, tup_id: Any) -> int:
         return TransactionAttempt.parse(tup_id).txid
 
     def exhausted(self) -> bool | None:
-        self._changes.write()  # a source may be told what is committed
+        self._steps.at("BEGIN", self._current)
+        try:
+            self._changes.write()  # a source may be told what is committed
+        except FencedError as problem:
+            self._step_down(problem)
         begun = self._current in self._metadata  # whatever has become of it: it will be committed
         return False if begun else self._has_ended()
 
     def close(self) -> None:
         if hasattr(self, "_coordinator"):
             self._coordinator.close()
-            self._changes.write()
+            if self._is_owner:
+                self._changes.write()
+        if hasattr(self, "_state"):
             self._state.close()
 
     def _active_of(self, tup_id: str) -> _Active | None:
@@ -168,7 +235,10 @@ class TransactionalSpoutCoordinator(Spout):
         self._active[txid] = _Active(attempt)
         # As text: Storm can't send lists and objects from one worker to another.
         values = [attempt, dumps(self._metadata[txid]), self._current - 1 or None]
+        self._steps.at("BEGIN", txid)
+        self._steps("emit")
         self.emit(values, attempt, BATCH_STREAM)
+        self._steps("emitted")
 
     def _initialize(self, txid: int) -> bool:
         """Have a transaction described that was never begun, if there is one."""
@@ -187,11 +257,6 @@ class TransactionalSpoutCoordinator(Spout):
         last = max(self._metadata, default=0)
         ended: bool | None = self._coordinator.exhausted(self._metadata[last] if last else None)
         return ended
-
-
-def first_attempt(starts: int) -> int:
-    """Where the attempts of the so-manieth start are counted from: each is greater than all of those before."""
-    return starts * _MOST_ATTEMPTS
 
 
 def pending(conf: dict[str, Any]) -> int:

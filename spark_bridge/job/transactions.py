@@ -13,10 +13,9 @@ from multilang.component.errors import ConfigError
 from multilang.local.plan import storm_id
 from multilang.state.errors import StateError
 from multilang.transactional.attempt import TransactionAttempt
-from multilang.transactional.names import CURRENT, METADATA, RUNS, STARTS
+from multilang.transactional.names import CURRENT, METADATA, RUNS
 from multilang.transactional.plain import coordinator_in
 from multilang.transactional.runs import check_runs
-from multilang.transactional.spout import first_attempt
 from multilang.transactional.stores import open_state
 from spark_bridge.job.errors import check_next
 
@@ -27,18 +26,20 @@ JOB = "job"
 
 
 class Transactions:
-    """Those of ``topology``, claimed until ``close``. Raises StateError for a store that can't be used."""
+    """Those of ``topology``, claimed until ``close``.
+
+    Raises InUseError while another run has them, and StateError for a store that can't be used. Whatever writes raises
+    FencedError when another run has taken them over.
+    """
 
     def __init__(self, topology: Topology) -> None:
         spec = coordinator_in(topology)
         if spec is None:
             raise ConfigError(f"topology {topology.name!r} is not transactional")
-        own = {"multilang.parent": "spark", "storm.id": storm_id(topology.name)}
+        own = {"multilang.parent": "spark", "storm.id": storm_id(topology.name), "topology.name": topology.name}
         self._state = open_state({**topology.conf, **spec.conf, **own})
         try:
-            self._state.claim()
-            self._starts = (self._state.get_data(STARTS) or 0) + 1
-            self._last_attempt = first_attempt(self._starts)
+            self._last_attempt = TransactionAttempt.first_of(self._state.claim())
         except BaseException:
             self._state.close()
             raise
@@ -60,7 +61,6 @@ class Transactions:
         if run != JOB and last == batch and txid < current:
             return None
         if last == batch and txid == current:
-            self._state.set_data(STARTS, self._starts)
             return current
         if run != JOB:
             check_next(batch, last, f"the store of the transactions of {self._state.id!r}")
@@ -71,7 +71,7 @@ class Transactions:
                 f"transaction {current} of {self._state.id!r} was begun by the topology's own spout and is not committed yet, "
                 "so that its number can't be given to other rows: run the topology where it ran until it is committed"
             )
-        self._state.update({STARTS: self._starts, path: [batch, current]})
+        self._state.set_data(path, [batch, current])
         return current
 
     def attempt(self) -> TransactionAttempt:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from multilang.transactional import TransactionalState
+from multilang.transactional.names import EPOCH, WRITERS
 
 
 class Kept(TransactionalState):
@@ -16,14 +17,21 @@ class Kept(TransactionalState):
         super().__init__(conf, id)
         self.tree = self.trees.setdefault(conf["test.database"], {})
 
+    @property
+    def stored(self):
+        """What transactions left, without who may write it."""
+        return {path: value for path, value in self.tree.items() if not path.startswith((EPOCH, WRITERS))}
+
     def get_data(self, path):
         return self.tree.get(path)
 
-    def set_data(self, path, value):
-        self.tree[path] = value
-
-    def delete(self, path):
-        self.tree.pop(path, None)
+    def compare_and_write(self, expected, values, deleted=()):
+        if any(self.tree.get(path) != value for path, value in expected.items()):
+            return False
+        self.tree.update(values)
+        for path in deleted:
+            self.tree.pop(path, None)
+        return True
 
     def list(self, path):
         below = f"{path}/"

@@ -38,8 +38,9 @@ class Out:
 
 @pytest.fixture
 def store(request):
-    conf = kept_conf(request.node.name)
-    return Kept(conf, "words")
+    found = Kept(kept_conf(request.node.name), "words")
+    found.claim()
+    return found
 
 
 def context(index=0, tasks=1):
@@ -52,7 +53,8 @@ class Emitting:
     """An emitter as a task of the spout has it."""
 
     def __init__(self, spout, store, index=0, tasks=1):
-        self.emitter = emitter_of(spout, store, {}, context(index, tasks))
+        self.emitter = emitter_of(spout, Kept(store.conf, store.id), {}, context(index, tasks))
+        self.emitter.enter(store.epoch)
         self.attempts = {}
 
     def emit(self, txid, metadata=None):
@@ -72,7 +74,7 @@ def test_each_task_has_every_nth_partition(store):
     spout = MemoryTransactionalSpout(ROWS, ["n"], 1)
     emitted = [Emitting(spout, store, index, 2).emit(1, 5) for index in range(2)]
     assert emitted == [["0a", "2a", "4a"], ["1a", "3a"]]
-    assert store.tree == {f"user/{p}/1": {"index": 0, "amount": 1} for p in range(5)}
+    assert store.stored == {f"user/{p}/1": {"index": 0, "amount": 1} for p in range(5)}
 
 
 def test_the_same_transaction_has_the_same_batch_also_in_another_process(store):
@@ -83,7 +85,7 @@ def test_the_same_transaction_has_the_same_batch_also_in_another_process(store):
     assert [again.emit(2, 1), again.emit(3, 1), again.emit(1, 1)] == [["0c", "0d"], ["0e", "0f"], ["0a", "0b"]]
     again.emitter.cleanup_before(3)
     again.emitter.close()
-    assert store.tree == {"user/0/3": {"index": 4, "amount": 2}}
+    assert store.stored == {"user/0/3": {"index": 4, "amount": 2}}
 
 
 class Flaky(PartitionedEmitter):
@@ -119,7 +121,7 @@ def test_a_batch_that_failed_before_a_later_one_began_stays_empty(store):
     assert flaky.emit(1, 1) == []
     assert flaky.emit(2, 1) == ["again"]
     assert flaky.emit(3, 1) == ["new"]
-    assert sorted(store.tree) == ["user/0/2", "user/0/3"]
+    assert sorted(store.stored) == ["user/0/2", "user/0/3"]
 
 
 def test_metadata_of_none_is_metadata(store):
@@ -157,9 +159,9 @@ def test_the_end_is_known_from_what_is_stored(store):
 def test_an_opaque_batch_begins_where_the_one_before_it_ended_and_is_stored_when_it_is_committed(store):
     emitting = Emitting(OpaqueMemoryTransactionalSpout({0: ROWS[0]}, ["n"], 2), store)
     assert [emitting.emit(1), emitting.emit(2)] == [["0a", "0b"], ["0c", "0d"]]
-    assert store.tree == {}
+    assert store.stored == {}
     emitting.commit(1)
-    assert store.tree == {"user/0/1": {"index": 0, "amount": 2}}
+    assert store.stored == {"user/0/1": {"index": 0, "amount": 2}}
     assert emitting.emit(3) == ["0e", "0f"]  # after the second, which is under way
     again = Emitting(OpaqueMemoryTransactionalSpout({0: ROWS[0]}, ["n"], 3), store)
     assert [again.emit(2), again.emit(3)] == [["0c", "0d", "0e"], ["0f"]]
@@ -167,7 +169,7 @@ def test_an_opaque_batch_begins_where_the_one_before_it_ended_and_is_stored_when
     again.commit(3)
     again.emitter.cleanup_before(3)
     again.emitter.close()
-    assert store.tree == {"user/0/3": {"index": 5, "amount": 1}}
+    assert store.stored == {"user/0/3": {"index": 5, "amount": 1}}
 
 
 def test_a_commit_that_is_repeated_begins_again_before_the_transaction(store):
@@ -224,14 +226,16 @@ def test_none_from_an_opaque_emitter_is_no_new_beginning(store):
         emitting.emit(txid)
         emitting.commit(txid)
     assert spout.emitter.starts == [None, 1, 1, 3]
-    assert store.tree["user/0/4"] == 3
+    assert store.stored["user/0/4"] == 3
 
 
 def test_what_is_set_after_it_was_deleted_is_there():
     conf = kept_conf("set again")
-    changes = Changes(Kept(conf, "kept"))
+    state = Kept(conf, "kept")
+    state.claim()
+    changes = Changes(state)
     changes.set_data("user/0/1", 1)
     changes.delete("user/0/1")
     changes.set_data("user/0/1", 2)
     changes.write()
-    assert Kept.trees["set again"] == {"user/0/1": 2}
+    assert state.stored == {"user/0/1": 2}

@@ -19,7 +19,7 @@ from multilang.transactional import (
 from multilang.transactional.bolts import EmitterBolt, TransactionalBolt, TransactionalSpoutBatchExecutor
 from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM
 from tests.coordination.task import FROM_ALL, IDS, Task
-from tests.transactional.kept import kept_conf
+from tests.transactional.kept import Kept, kept_conf
 from tests.transactional.topologies import COUNTS, Database, opaque, topology
 
 ROWS = {0: [[n] for n in range(10)]}
@@ -177,14 +177,16 @@ def test_a_committer_behind_another_waits_for_what_is_still_to_come():
 
 def test_a_commit_of_what_this_emitter_did_not_emit_fails():
     spout = OpaqueMemoryTransactionalSpout(ROWS, ["n"], 4)
-    task = Task(TransactionalSpoutBatchExecutor(spout), conf=kept_conf("emitter"), kind=EmitterBolt)
-    task.give("source", BATCH_STREAM, ["1:5", "null", None], fields=("tx", "meta", "committed"))
+    conf = kept_conf("emitter")
+    first = TransactionAttempt.first_of(Kept(conf, "kept").claim())
+    task = Task(TransactionalSpoutBatchExecutor(spout), conf=conf, kind=EmitterBolt)
+    task.give("source", BATCH_STREAM, [f"1:{first + 5}", "null", None], fields=("tx", "meta", "committed"))
     assert [values[1] for stream, values, *_ in task.emitted if stream == "default"] == [0, 1, 2, 3]
     reports = task.reports
-    for attempt in ("1:6", "1:5", "1:5"):
+    for attempt in (f"1:{first + 6}", f"1:{first + 5}", f"1:{first + 5}"):
         task.give("source", COMMIT_STREAM, [attempt], fields=("tx",))
-    assert task.failed == [(COMMIT_STREAM, "1:6"), (COMMIT_STREAM, "1:5")]
-    assert task.acked == [(BATCH_STREAM, "1:5", "null", None), (COMMIT_STREAM, "1:5")]
+    assert task.failed == [(COMMIT_STREAM, f"1:{first + 6}"), (COMMIT_STREAM, f"1:{first + 5}")]
+    assert task.acked == [(BATCH_STREAM, f"1:{first + 5}", "null", None), (COMMIT_STREAM, f"1:{first + 5}")]
     assert task.reports == reports
 
 

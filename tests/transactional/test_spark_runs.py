@@ -16,7 +16,7 @@ def test_what_a_run_began_and_committed_is_known_to_the_next(zookeeper):
     run = Transactions(declared)
     assert run.begin("query", 0) == 1
     first = run.attempt()
-    with pytest.raises(StateError, match="is in use by another topology"):
+    with pytest.raises(StateError, match="is in use by topology 'words'"):
         Transactions(declared)
     assert run.begin("query", 0) == 1
     run.commit()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps, loads
+from multilang.state.owner import Owner
 from multilang.state.settings import owner_of, state_file
 from multilang.state.sqlite_file import SqliteFile
+from multilang.transactional.names import EPOCH
 from multilang.transactional.state import TransactionalState
 
 TYPE_CHECKING = False
@@ -21,50 +24,76 @@ if TYPE_CHECKING:
 PATH = "multilang.transactional.sqlite.path"
 
 _SCHEMA = "CREATE TABLE nodes (path TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-FILE = SqliteFile("file of transactions", 0x4D4C5458, 2, _SCHEMA, PATH, {1: ""})  # "MLTX"
+# Since layout 2 the epoch of an id is that of its owner; before, it was a node, which nothing compared.
+_UPGRADES = {
+    1: """\
+CREATE TABLE owners (name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, owner TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO owners SELECT replace(path, '/coordinator/starts', ''), CAST(value AS INTEGER), \
+'{"earlier":[],"ended":true,"host":"","process":[0],"run":"","since":"","topology":"","epoch":' || value || '}' FROM nodes WHERE path LIKE '%/coordinator/starts';
+DELETE FROM nodes WHERE path LIKE '%/coordinator/starts'
+"""
+}
+FILE = SqliteFile("file of transactions", 0x4D4C5458, 2, _SCHEMA, PATH, _UPGRADES)  # "MLTX"
 _AFTER_SLASH = chr(ord("/") + 1)
+
+log = logging.getLogger(__name__)
 
 
 class SqliteTransactionalState(TransactionalState):
-    """``multilang.transactional.sqlite.path``: the file; unless given, the topology's own beside the files of state."""
+    """``multilang.transactional.sqlite.path``: the file; unless given, the topology's own beside the files of state.
+
+    One file may have the transactions of several topologies, each under its id. The epoch is that of the id's owner.
+    """
 
     def __init__(self, conf: Mapping[str, Any], id: str) -> None:
         super().__init__(conf, id)
-        path = conf.get(PATH)
-        if path is None:
-            path = state_file(id, "transactional")
-        elif not isinstance(path, str) or not path:
-            raise ConfigError(f"{PATH} is {path!r}; name a file")
-        self.path = os.path.abspath(os.path.expanduser(path))
-        self._connection = FILE.open(self.path)
+        self.path = _path(conf, id)
         self._owned: Ownership | None = None
+        self._connection = FILE.open(self.path)
 
-    def claim(self) -> None:
+    @classmethod
+    def check(cls, conf: Mapping[str, Any], id: str) -> None:
+        FILE.check_free(_path(conf, id), owner_of(conf)[0], id)
+        cls(conf, id).close()
+
+    def claim(self, waits: bool = True, again: bool = False) -> int:
+        self._release()
         run, topology = owner_of(self.conf)
-        self._owned = FILE.claim(self.path, run, topology, self.id)
+        self.trace("look")
+        if again:
+            FILE.check_free(self.path, "", self.id)
+        self.trace("claim")
+        self._owned = FILE.claim(self.path, run, topology, self.id, log.warning, may_return=not waits)
+        self.trace("claimed")
+        return self._write_as(self._owned.epoch)
 
     def get_data(self, path: str) -> Any:
+        if path == EPOCH:
+            rows = self._rows("SELECT epoch FROM owners WHERE name = ?", self.id)
+            return rows[0][0] if rows else None
         rows = self._rows("SELECT value FROM nodes WHERE path = ?", self._full(path))
         return loads(rows[0][0]) if rows else None
 
-    def set_data(self, path: str, value: Any) -> None:
-        self.update({path: value})
-
-    def delete(self, path: str) -> None:
-        self.update({}, [path])
-
-    def update(self, values: Mapping[str, Any], deleted: Iterable[str] = ()) -> None:
+    def compare_and_write(
+        self, expected: Mapping[str, Any], values: Mapping[str, Any], deleted: Iterable[str] = ()
+    ) -> bool:
         connection = self._connection
         rows = [(self._full(path), dumps(value)) for path, value in values.items()]
         try:
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany("INSERT OR REPLACE INTO nodes VALUES (?, ?)", rows)
-            connection.executemany("DELETE FROM nodes WHERE path = ?", [(self._full(path),) for path in deleted])
+            FILE.check_place(connection, self.path)
+            found = all(self.get_data(path) == value for path, value in expected.items())
+            if found:
+                connection.executemany("INSERT OR REPLACE INTO nodes VALUES (?, ?)", rows)
+                connection.executemany("DELETE FROM nodes WHERE path = ?", [(self._full(path),) for path in deleted])
             connection.execute("COMMIT")
-        except sqlite3.DatabaseError as problem:
+        except BaseException as problem:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            raise FILE.explained(problem, self.path) from problem
+            if isinstance(problem, sqlite3.DatabaseError):
+                raise FILE.explained(problem, self.path) from problem
+            raise
+        return found
 
     def list(self, path: str) -> Sequence[str]:
         return [*dict.fromkeys(below.partition("/")[0] for below, _ in self._below(path))]
@@ -77,13 +106,24 @@ class SqliteTransactionalState(TransactionalState):
                 last[name] = max((int(txid), value), last.get(name, (0, "")))
         return {name: loads(value) for name, (_, value) in last.items()}
 
+    def describe(self) -> str:
+        return f"the transactional id {self.id!r} in the {FILE.what} {self.path}"
+
+    def owner(self) -> object:
+        rows = self._rows("SELECT owner FROM owners WHERE name = ?", self.id)
+        return Owner.from_text(rows[0][0]) if rows else None
+
     def close(self) -> None:
         self._connection.close()
-        if self._owned is not None:
-            self._owned.release()
+        self._release()
+
+    def _release(self) -> None:
+        owned, self._owned, self._fence = self._owned, None, None
+        if owned is not None:
+            owned.release()
 
     def _full(self, path: str) -> str:
-        return f"{self.id}/{path}"  # a file that was named may have served another topology before
+        return f"{self.id}/{path}"  # a file that was named may serve several topologies
 
     def _below(self, path: str) -> Any:
         full = self._full(path)
@@ -95,3 +135,12 @@ class SqliteTransactionalState(TransactionalState):
             return self._connection.execute(statement, values).fetchall()
         except sqlite3.DatabaseError as problem:
             raise FILE.explained(problem, self.path) from problem
+
+
+def _path(conf: Mapping[str, Any], id: str) -> str:
+    path = conf.get(PATH)
+    if path is None:
+        path = state_file(id, "transactional")
+    elif not isinstance(path, str) or not path:
+        raise ConfigError(f"{PATH} is {path!r}; name a file")
+    return os.path.abspath(os.path.expanduser(path))

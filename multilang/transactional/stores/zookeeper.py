@@ -6,36 +6,51 @@ conf                                       unless given
 ``transactional.zookeeper.servers``        ``storm.zookeeper.servers``, the cluster's
 ``transactional.zookeeper.port``           ``storm.zookeeper.port``
 ``transactional.zookeeper.root``           ``/transactional``
+``storm.zookeeper.topology.auth.scheme``   nodes are open to everybody
+``storm.zookeeper.topology.auth.payload``  needed with a scheme; ``user:password`` with ``digest``
+``storm.zookeeper.superACL``               nobody else than the creator
 =========================================  ========================================
+
+How the law of ``multilang.transactional.state`` is kept: the epoch is a persistent node, which a claim raises by a write that
+checks the node's version. Every later write is a ``multi`` that begins with a check of that version, so that ZooKeeper
+itself refuses the writes of who was replaced, however late they come. The node ``owner``, which goes with its session, is for
+people alone: by it a second topology is refused before it has taken anything over.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import socket
 from time import monotonic, sleep
 from urllib.parse import quote
 
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps, loads
-from multilang.state.errors import StateError
+from multilang.state.errors import FencedError, InUseError, StateError
+from multilang.state.owner import Owner
+from multilang.state.settings import owner_of
+from multilang.transactional.names import EPOCH
 from multilang.transactional.state import TransactionalState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
 SERVERS = "transactional.zookeeper.servers"
 PORT = "transactional.zookeeper.port"
 ROOT = "transactional.zookeeper.root"
 SESSION_TIMEOUT = "storm.zookeeper.session.timeout"
+AUTH_SCHEME = "storm.zookeeper.topology.auth.scheme"
+AUTH_PAYLOAD = "storm.zookeeper.topology.auth.payload"
+SUPER_ACL = "storm.zookeeper.superACL"
 PATIENCE_SECS = 20.0  # for a ZooKeeper that is being started again, or can't be reached for a while
 START_SECS = 3.0  # the same, before anything is started
-_MOST_BYTES = 1_000_000  # of a node: ZooKeeper takes a little more (jute.maxbuffer)
+_MOST_BYTES = 1_000_000  # of a request: ZooKeeper takes a little more (jute.maxbuffer)
+_MOST_OPERATIONS = 1000  # of a request
+_TRIES = 100  # at a write whose nodes come and go
 _RETRY_SECS = 0.1
-_OWNER = "owner"
+_OWNER = "owner"  # as long as its session
+_LAST_OWNER = "coordinator/owner"  # the same, and stays
 
 log = logging.getLogger(__name__)
 _of_kazoo = log.getChild("kazoo")  # which tells of every attempt to connect
@@ -53,9 +68,13 @@ class ZooKeeperTransactionalState(TransactionalState):
         super().__init__(conf, id)
         self._patience = PATIENCE_SECS if patience is None else patience
         self.servers = _servers(conf)
-        self._root = f"{_root(conf)}/{quote(id, safe='')}"
+        self._top = _root(conf)
+        self._root = f"{self._top}/{quote(id, safe='')}"
         self._session_secs = (conf.get(SESSION_TIMEOUT) or 20_000) / 1000
-        self._claim: int | None = None  # the session that claimed, if this is the coordinator's
+        self._auth = _auth(conf)
+        self._known: dict[str, tuple[Any, int]] = {}  # the values and versions of nodes that writes compare
+        self._there: set[str] = set()  # nodes that were there when they were last heard of
+        self._mark: tuple[bytes, int] | None = None  # the owner's node, and the version of the epoch that it goes with
         self._client = self._connect()
         try:
             self._call("sync", self._root)  # so that a server that lags behind does not answer with what was
@@ -65,62 +84,49 @@ class ZooKeeperTransactionalState(TransactionalState):
 
     @classmethod
     def check(cls, conf: Mapping[str, Any], id: str) -> None:
-        """Ask it once, with the patience of somebody who waits for the answer."""
-        cls(conf, id, START_SECS).close()
+        """Ask it once, with the patience of somebody who waits for the answer; see TransactionalState.check."""
+        state = cls(conf, id, START_SECS)
+        try:
+            state._wait_until_free(waits=True, again=False)
+        finally:
+            state.close()
 
-    def claim(self) -> None:
-        """By a node that is there for as long as this process; it waits for that of one that was killed to go."""
-        # A server notices the end of a session a little later, by its own clock's ticks.
-        deadline = monotonic() + self._session_secs + min(self._session_secs, 5)
-        is_told = False
-        while (session := self._claimed()) is None:
-            owner = self._owner()
-            if owner is not None and owner.get("storm.id") == self.conf.get("storm.id"):
-                self.delete(_OWNER)  # of this same run: what is left of a coordinator that died
-            elif monotonic() > deadline:
-                raise StateError(
-                    f"{self._root} in ZooKeeper {self.servers} is in use by another topology ({_shown(owner)}), and two with "
-                    "the same id would count wrongly: end that one, or give TransactionalTopologyBuilder another id"
+    def claim(self, waits: bool = True, again: bool = False) -> int:
+        self._fence = self._mark = None
+        while True:
+            run, topology = owner_of(self.conf)
+            former = self.owner()
+            if former is not None and run in former.earlier and waits:
+                raise FencedError(
+                    f"{self.describe()} was taken over by {former}, while this run did not answer: it ends here, and nothing more "
+                    "is written by it"
                 )
-            else:
-                if owner is not None and not is_told:
-                    log.warning("waiting until %s gives up %s", _shown(owner), self._root)
-                    is_told = True
-                sleep(_RETRY_SECS)
-        self._claim = session
+            last, before = self._wait_until_free(waits, again)
+            epoch: int = (last or 0) + 1
+            me = Owner.after(former, run, topology)
+            me.epoch = epoch
+            mark = me.text().encode()
+            self.trace("claim")
+            if not self._write({EPOCH: last}, [(EPOCH, dumps(epoch).encode()), (_LAST_OWNER, mark)], (mark, before)):
+                continue  # somebody else was faster; or this was done, and its answer was lost
+            self.trace("claimed")
+            versions = self._versions({EPOCH: epoch})
+            if versions is None:
+                raise self._outdated(epoch)
+            self._mark = (mark, versions[EPOCH] or 0)
+            return self._write_as(epoch)
 
     def get_data(self, path: str) -> Any:
-        return self._decoded(path, self._get(path))
+        found = self._read(path)
+        return None if found is None else found[0]
 
-    def set_data(self, path: str, value: Any) -> None:
-        from kazoo.exceptions import NodeExistsError, NoNodeError
-
-        data = dumps(value).encode()
-        if len(data) > _MOST_BYTES:
-            raise StateError(
-                f"{self._at(path)}: {len(data)} bytes are more than ZooKeeper takes in one node; keep the metadata of a batch "
-                "small: where it begins and ends, not what is in it"
-            )
-        for _ in range(2):
-            try:
-                self._call("set", self._at(path), data)
-                return
-            except NoNodeError:
-                pass
-            try:
-                self._call("create", self._at(path), data, makepath=True)
-                return
-            except NodeExistsError:  # an answer was lost, or another task made it
-                pass
-        raise StateError(f"{self._at(path)} comes and goes: another topology uses the same transactional id")
-
-    def delete(self, path: str) -> None:
-        from kazoo.exceptions import NoNodeError
-
-        try:
-            self._call("delete", self._at(path))
-        except NoNodeError:
-            pass
+    def compare_and_write(
+        self, expected: Mapping[str, Any], values: Mapping[str, Any], deleted: Iterable[str] = ()
+    ) -> bool:
+        """See TransactionalState. More than ZooKeeper takes in one request is written in several, in the order given."""
+        changes: list[tuple[str, bytes | None]] = [(path, self._encoded(path, each)) for path, each in values.items()]
+        changes += [(path, None) for path in deleted]
+        return all(self._write(expected, part) for part in _parts(changes))
 
     def list(self, path: str) -> Sequence[str]:
         from kazoo.exceptions import NoNodeError
@@ -129,23 +135,213 @@ class ZooKeeperTransactionalState(TransactionalState):
             names: Sequence[str] = self._call("get_children", self._at(path))
         except NoNodeError:
             return []
+        self._there.update(f"{path}/{name}" for name in names)
         return names
 
+    def describe(self) -> str:
+        return f"{self._root} in ZooKeeper {self.servers}"
+
+    def owner(self) -> Owner | None:
+        found = self._read(_LAST_OWNER)
+        return None if found is None else Owner.from_text(dumps(found[0]))
+
     def close(self) -> None:
-        self._claim = None
+        self._mark = None
         self._client.stop()
         self._client.close()
 
-    def _at(self, path: str) -> str:
-        return f"{self._root}/{path}"
+    # ---- who may write ----
 
-    def _get(self, path: str) -> bytes | None:
+    def _wait_until_free(self, waits: bool, again: bool) -> tuple[int | None, int | None]:
+        """The epoch, and the version of the owner's node, where there is one that may be taken away."""
+        # A server notices the end of a session a little later, by its own clock's ticks.
+        deadline = monotonic() + (self._session_secs + min(self._session_secs, 5)) * waits
+        run, _ = owner_of(self.conf)
+        is_told = False
+        while True:
+            self.trace("look")
+            self._known.pop(EPOCH, None)
+            epoch = self.get_data(EPOCH)  # first: who claims after this look changes its version
+            found = self._owner_node()
+            if found is None:
+                return epoch, None
+            owner, version, session = found
+            if session == self._session() or (owner.run == run and not again) or owner.is_dead():
+                return epoch, version
+            if monotonic() >= deadline:
+                raise InUseError(
+                    f"{self.describe()} is in use by {owner}, and two with the same id would count wrongly: end that one, or "
+                    "give TransactionalTopologyBuilder another id"
+                )
+            if not is_told:
+                log.warning("waiting until %s gives up %s", owner, self._root)
+                is_told = True
+            sleep(_RETRY_SECS)
+
+    def _owner_node(self) -> tuple[Owner, int, int] | None:
+        """The owner, its node's version, and the session with which that goes."""
         from kazoo.exceptions import NoNodeError
 
         try:
-            data: bytes = self._call("get", self._at(path))[0]
+            data, stat = self._call("get", self._at(_OWNER))
         except NoNodeError:
             return None
+        try:
+            owner = Owner.from_text(data)
+        except ValueError:
+            owner = _earlier_owner(self._decoded(_OWNER, data))
+        return owner, stat.version, stat.ephemeralOwner
+
+    def _mark_again(self, state: str) -> None:
+        """Called when the connection changes, in its thread: the owner's node went with a session that ended."""
+        mark = self._mark
+        if state != "CONNECTED" or mark is None:
+            return
+        request = self._client.transaction()
+        request.check(self._at(EPOCH), mark[1])  # nobody else has claimed it meanwhile
+        request.create(self._at(_OWNER), mark[0], ephemeral=True)
+        request.commit_async()  # when that fails, the node is there, or somebody else's; what is written next tells
+
+    def _session(self) -> int | None:
+        """The session of the connection; None while there is none."""
+        known = self._client.client_id
+        return None if known is None else known[0]
+
+    # ---- nodes ----
+
+    def _write(
+        self,
+        expected: Mapping[str, Any],
+        changes: Sequence[tuple[str, bytes | None]],
+        mark: tuple[bytes, int | None] | None = None,
+    ) -> bool:
+        """One request that checks the versions of what is expected, changes nodes (None: removes them), and leaves the mark.
+
+        What it finds otherwise than it thought is looked up, and the request made again. So a request whose answer was lost
+        may have been done before: each of its changes is one that may be made twice.
+        """
+        from kazoo.exceptions import NodeExistsError, NoNodeError
+
+        gone: set[str] = set()  # what was to be removed, and is not there
+        for _ in range(_TRIES):
+            versions = self._versions(expected)
+            if versions is None:
+                return False
+            request, paths = self._request(versions, [each for each in changes if each[0] not in gone], mark)
+            failed = _first_failure(paths, self._commit(request))
+            if failed is None:
+                for path, data in changes:
+                    self._known.pop(path, None)
+                    (self._there.discard if data is None else self._there.add)(path)
+                return True
+            path, problem = failed
+            if path == _OWNER and mark is not None:
+                return False  # it was looked at before, and has changed
+            if path in expected:
+                self._known.pop(path, None)
+                self._call("sync", self._root)  # a server that lags behind would give the old version for ever
+            elif isinstance(problem, NodeExistsError | NoNodeError):
+                # All are looked up: when the answer to a request was lost, none of them is as it was thought to be.
+                self._there.difference_update(_parents(path))
+                self._look_up(each for each, _ in changes)
+                gone = {each for each, data in changes if data is None and each not in self._there}
+            else:
+                raise self._unusable(path, problem) from problem
+        raise StateError(f"{self._at(path)} comes and goes: another topology uses the same transactional id")
+
+    def _request(
+        self,
+        versions: Mapping[str, int | None],
+        changes: Sequence[tuple[str, bytes | None]],
+        mark: tuple[bytes, int | None] | None,
+    ) -> tuple[Any, Sequence[str]]:
+        """A request, and the path of each of its operations."""
+        request, paths = self._client.transaction(), []
+        made: set[str] = set()
+        for path, version in versions.items():
+            if version is not None:
+                request.check(self._at(path), version)
+                paths.append(path)
+        for path, data in changes:
+            is_there = versions[path] is not None if path in versions else path in self._there
+            if data is None:
+                request.delete(self._at(path))
+            elif is_there:
+                request.set_data(self._at(path), data)
+            else:
+                for parent in self._missing_parents(path, made):
+                    request.create(self._at(parent), b"")
+                    paths.append(parent)
+                request.create(self._at(path), data)
+            paths.append(path)
+        if mark is not None:
+            if mark[1] is not None:
+                request.delete(self._at(_OWNER), mark[1])
+                paths.append(_OWNER)
+            request.create(self._at(_OWNER), mark[0], ephemeral=True)
+            paths.append(_OWNER)
+        return request, paths
+
+    def _look_up(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            is_there = self._call("exists", self._at(path)) is not None
+            (self._there.add if is_there else self._there.discard)(path)
+
+    def _versions(self, expected: Mapping[str, Any]) -> dict[str, int | None] | None:
+        """The versions of nodes that have the expected values; None where one has not."""
+        versions: dict[str, int | None] = {}
+        for path, value in expected.items():
+            found = self._known.get(path)
+            if found is None or found[0] != value:
+                found = self._read(path)
+                if (None if found is None else found[0]) != value:
+                    return None
+                if found is not None:
+                    self._known[path] = found
+            versions[path] = None if found is None else found[1]
+        return versions
+
+    def _read(self, path: str) -> tuple[Any, int] | None:
+        from kazoo.exceptions import NoNodeError
+
+        try:
+            data, stat = self._call("get", self._at(path))
+        except NoNodeError:
+            return None
+        self._there.add(path)
+        found = self._decoded(path, data), stat.version
+        if path == EPOCH:
+            self._known[path] = found
+        return found
+
+    def _missing_parents(self, path: str, made: set[str]) -> Iterator[str]:
+        for parent in _parents(path):
+            if parent not in self._there and parent not in made:
+                if self._call("exists", self._at(parent)) is None:
+                    if not parent:
+                        self._make_top()
+                    made.add(parent)
+                    yield parent
+                else:
+                    self._there.add(parent)
+
+    def _make_top(self) -> None:
+        """The folder of all ids, which belongs to nobody."""
+        from kazoo.security import OPEN_ACL_UNSAFE
+
+        if self._top:
+            self._call("ensure_path", self._top, acl=OPEN_ACL_UNSAFE)
+
+    def _at(self, path: str) -> str:
+        return f"{self._root}/{path}" if path else self._root
+
+    def _encoded(self, path: str, value: Any) -> bytes:
+        data = dumps(value).encode()
+        if len(data) > _MOST_BYTES:
+            raise StateError(
+                f"{self._at(path)}: {len(data)} bytes are more than ZooKeeper takes in one node; keep the metadata of a batch "
+                "small: where it begins and ends, not what is in it"
+            )
         return data
 
     def _decoded(self, path: str, data: bytes | None) -> Any:
@@ -159,29 +355,7 @@ class ZooKeeperTransactionalState(TransactionalState):
                 f"give this one another, or another {ROOT}"
             ) from None
 
-    def _claimed(self) -> int | None:
-        """This session, if the owner's node is its own."""
-        from kazoo.exceptions import NodeExistsError, NoNodeError
-
-        mark = {"storm.id": self.conf.get("storm.id"), "host": socket.gethostname(), "pid": os.getpid()}
-        try:
-            self._call("create", self._at(_OWNER), dumps(mark).encode(), ephemeral=True, makepath=True)
-        except NodeExistsError:
-            pass
-        try:
-            owner: int = self._call("get", self._at(_OWNER))[1].ephemeralOwner
-        except NoNodeError:
-            return None
-        return owner if owner == self._session() else None
-
-    def _session(self) -> int | None:
-        """The session of the connection; None while there is none."""
-        known = self._client.client_id
-        return None if known is None else known[0]
-
-    def _owner(self) -> dict[str, Any] | None:
-        found = self._decoded(_OWNER, self._get(_OWNER))
-        return found if isinstance(found, dict) else None
+    # ---- the connection ----
 
     def _connect(self) -> Any:
         try:
@@ -191,17 +365,35 @@ class ZooKeeperTransactionalState(TransactionalState):
                 f"transactions in ZooKeeper need the package kazoo ({problem}): pip install 'storm-multilang[zookeeper]'; for a "
                 "cluster's workers put kazoo into the file that multilang submit --requirements names"
             ) from problem
+        secured: dict[str, Any] = {}
+        if self._auth is not None:
+            secured = {"auth_data": [self._auth], "default_acl": _acls(self.conf)}
         client = KazooClient(
             self.servers,
             timeout=self._session_secs,
             logger=_of_kazoo,
             connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": 0.5},
+            **secured,
         )
+        client.add_listener(self._mark_again)
         client.start_async()
         return client
 
+    def _commit(self, request: Any) -> Any:
+        operations = request.operations
+
+        def commit() -> Any:
+            again = self._client.transaction()
+            again.operations = operations
+            return again.commit_async()
+
+        return self._answered(commit, self._root)
+
     def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """A request whose connection was lost is made again: whatever was done already does no harm."""
+        return self._answered(lambda: getattr(self._client, f"{name}_async")(*arguments, **options), arguments[0])
+
+    def _answered(self, ask: Callable[[], Any], path: str) -> Any:
+        """The answer to a request, which is made again when its connection was lost: all of ours may be."""
         from kazoo.exceptions import ConnectionLoss, KazooException, OperationTimeoutError, SessionExpiredError
 
         lost = (ConnectionLoss, OperationTimeoutError, SessionExpiredError, self._client.handler.timeout_exception)
@@ -209,9 +401,7 @@ class ZooKeeperTransactionalState(TransactionalState):
         is_told = False
         while True:
             try:
-                self._check_claim()
-                request = getattr(self._client, f"{name}_async")(*arguments, **options)
-                return request.get(timeout=max(deadline - monotonic(), _RETRY_SECS))
+                return ask().get(timeout=max(deadline - monotonic(), _RETRY_SECS))
             except lost as problem:
                 if monotonic() > deadline:
                     raise StateError(
@@ -225,25 +415,87 @@ class ZooKeeperTransactionalState(TransactionalState):
             except KazooException as problem:
                 if type(problem).__name__ in ("NoNodeError", "NodeExistsError"):
                     raise
-                raise StateError(
-                    f"{arguments[0]} in ZooKeeper {self.servers} can't be used: {type(problem).__name__} {problem}"
-                ) from problem
+                raise self._unusable(path, problem) from problem
 
-    def _check_claim(self) -> None:
-        """With its session the claim is lost, and another topology may have come: nothing is written before it is claimed anew."""
-        from kazoo.exceptions import ConnectionLoss
+    def _unusable(self, path: str, problem: Exception) -> StateError:
+        at = path if path.startswith("/") else self._at(path)
+        if type(problem).__name__ in ("NoAuthError", "AuthFailedError"):
+            used = (
+                f"those of {AUTH_SCHEME} and {AUTH_PAYLOAD} are others" if self._auth else f"{AUTH_SCHEME} is not set"
+            )
+            return StateError(
+                f"{at} in ZooKeeper {self.servers} belongs to who made it with other credentials, and {used}: give the topology "
+                "the credentials of its earlier runs in its conf, or another transactional id"
+            )
+        fix = f"; does this ZooKeeper know the schemes of {AUTH_SCHEME} and {SUPER_ACL}?" if self._auth else ""
+        return StateError(f"{at} in ZooKeeper {self.servers} can't be used: {type(problem).__name__} {problem}{fix}")
 
-        session = self._session()
-        if self._claim is None or session == self._claim:
-            return
-        if session is None:
-            raise ConnectionLoss
-        lost, self._claim = self._claim, None
-        try:
-            self.claim()
-        except BaseException:
-            self._claim = lost
-            raise
+
+def _first_failure(paths: Iterable[str], results: Iterable[Any]) -> tuple[str, Exception] | None:
+    """Which operation of a request failed, and how; the others of that request say no more than that one did."""
+    from kazoo.exceptions import RolledBackError, RuntimeInconsistency
+
+    for path, result in zip(paths, results, strict=False):
+        if isinstance(result, Exception) and not isinstance(result, RolledBackError | RuntimeInconsistency):
+            return path, result
+    return None
+
+
+def _parts(changes: Sequence[tuple[str, bytes | None]]) -> Iterator[Sequence[tuple[str, bytes | None]]]:
+    """The changes, in portions that one request can take; one portion at the least."""
+    part: list[tuple[str, bytes | None]] = []
+    size = 0
+    for path, data in changes:
+        more = len(path) + len(data or b"") + 200  # and what is around them
+        if part and (size + more > _MOST_BYTES or len(part) >= _MOST_OPERATIONS):
+            yield part
+            part, size = [], 0
+        part.append((path, data))
+        size += more
+    yield part
+
+
+def _parents(path: str) -> Iterator[str]:
+    """What is above a path, the topmost (the topology's own node, "") first."""
+    yield ""
+    names = path.split("/")
+    for depth in range(1, len(names)):
+        yield "/".join(names[:depth])
+
+
+def _earlier_owner(found: Any) -> Owner:
+    """The owner that an earlier version of this library noted."""
+    known = found if isinstance(found, dict) else {}
+    run = str(known.get("storm.id"))
+    return Owner(0, run, run, str(known.get("host")), [known.get("pid")], "?", [])
+
+
+def _auth(conf: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The scheme and the credentials, which no message may show."""
+    scheme, payload = conf.get(AUTH_SCHEME), conf.get(AUTH_PAYLOAD)
+    if scheme is None or scheme == "":
+        return None
+    if not isinstance(scheme, str):
+        raise ConfigError(f'{AUTH_SCHEME} is {scheme!r}; use a scheme of ZooKeeper\'s, "digest"')
+    if not isinstance(payload, str) or not payload:
+        raise ConfigError(f"{AUTH_SCHEME} is {scheme!r}, and there are no credentials: set {AUTH_PAYLOAD} as well")
+    if scheme == "digest" and ":" not in payload:
+        raise ConfigError(f'{AUTH_PAYLOAD} (not shown) has no ":"; with digest it is "user:password"')
+    return scheme, payload
+
+
+def _acls(conf: Mapping[str, Any]) -> list[Any]:
+    """Everything for the creator, and for the user of Storm's daemons where the conf names one (Utils.getWorkerACL)."""
+    from kazoo.security import ACL, CREATOR_ALL_ACL, Id, Permissions
+
+    found = list(CREATOR_ALL_ACL)
+    others = conf.get(SUPER_ACL)
+    if others is not None and others != "":
+        scheme, separator, id = others.partition(":") if isinstance(others, str) else ("", "", "")
+        if not separator:
+            raise ConfigError(f'{SUPER_ACL} is {others!r}; use "scheme:id", such as "sasl:storm"')
+        found.append(ACL(Permissions.ALL, Id(scheme, id)))
+    return found
 
 
 def _servers(conf: Mapping[str, Any]) -> str:
@@ -263,7 +515,3 @@ def _root(conf: Mapping[str, Any]) -> str:
     if not isinstance(root, str) or not root.startswith("/"):
         raise ConfigError(f'{ROOT} is {root!r}; use a path, "/transactional"')
     return root.rstrip("/")
-
-
-def _shown(owner: Mapping[str, Any] | None) -> str:
-    return ", ".join(f"{key} {value}" for key, value in (owner or {}).items())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -29,8 +31,10 @@ def conf(tmp_path):
 def opened(conf):
     states = []
 
-    def make(id="words"):
-        states.append(open_state({**conf, "topology.transactional.id": id}))
+    def make(id="words", claims=False):
+        states.append(open_state({**conf, "topology.transactional.id": id, "storm.id": "run-1"}))
+        if claims:
+            states[-1].claim()
         return states[-1]
 
     yield make
@@ -39,7 +43,7 @@ def opened(conf):
 
 
 def test_what_is_set_is_found_by_another_task_and_what_is_missing_is_none(opened):
-    state, another = opened(), opened()
+    state, another = opened(claims=True), opened()
     assert isinstance(state, SqliteTransactionalState)
     assert state.get_data("user/0/1") is None
     assert state.list("user") == []
@@ -55,7 +59,7 @@ def test_what_is_set_is_found_by_another_task_and_what_is_missing_is_none(opened
 
 
 def test_what_is_deleted_is_gone_and_what_belongs_together_is_written_together(opened):
-    state, another = opened(), opened()
+    state, another = opened(claims=True), opened()
     state.update({"user/0/1": 1, "user/0/2": 2, "user/1/2": {"to": 2}})
     state.delete("user/0/1")
     assert another.list("user/0") == ["2"]
@@ -64,7 +68,7 @@ def test_what_is_deleted_is_gone_and_what_belongs_together_is_written_together(o
 
 
 def test_the_last_of_each_is_that_of_the_highest_number(opened):
-    state = opened()
+    state = opened(claims=True)
     assert state.last_of_each("user") == {}
     state.update({"user/0/9": "nine", "user/0/10": "ten", "user/12/3": None, "userland/5/5": 5})
     expected = {"0": "ten", "12": None}
@@ -77,7 +81,7 @@ def test_the_last_of_each_is_that_of_the_highest_number(opened):
 
 
 def test_ids_are_apart_in_one_file(opened):
-    one, other = opened("one"), opened("one more")
+    one, other = opened("one", claims=True), opened("one more", claims=True)
     one.set_data("coordinator/currtx", 7)
     assert other.get_data("coordinator/currtx") is None
     assert other.list("coordinator") == []
@@ -87,6 +91,7 @@ KILLED = """
 import os, sys
 from multilang.transactional.stores.sqlite import PATH, SqliteTransactionalState
 state = SqliteTransactionalState({PATH: sys.argv[1]}, "words")
+state.claim()
 for txid in range(100):
     state.set_data("coordinator/currtx", txid)
     state.delete(f"coordinator/meta/{txid - 1}")
@@ -114,7 +119,8 @@ def test_a_second_topology_of_the_same_file_is_refused_and_one_that_is_started_a
     state = opened()
     state.claim()
     other = subprocess.run([sys.executable, "-c", CLAIMS, conf[sqlite.PATH]], cwd=ROOT, capture_output=True, text=True)
-    assert "is in use by another topology" in other.stderr
+    assert "InUseError: the file of transactions" in other.stderr
+    assert f"is in use by topology 'topology' (process {os.getpid()} on " in other.stderr
     opened().claim()  # the coordinator's task was started again in this process
 
 
@@ -122,7 +128,9 @@ def test_a_second_topology_in_the_same_process_is_refused_until_the_first_one_en
     conf = {sqlite.PATH: str(tmp_path / "transactions.sqlite"), "test.database": str(tmp_path / "counts.sqlite")}
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
         cluster.submit(topology).wait(timeout=60)
-        with pytest.raises(TaskStartError, match="is in use by another topology"):
+        with pytest.raises(
+            TaskStartError, match=r"is in use by topology 'words' \(process \d+ on .*, since 20.*end that one first"
+        ):
             cluster.submit(topology, name="second")
         cluster.kill("words")
         cluster.submit(topology, name="third").wait(timeout=60)
@@ -152,6 +160,22 @@ class DuckCoordinator:
 
     def close(self):
         pass
+
+
+def test_a_file_of_an_earlier_version_goes_on_with_the_epochs_that_its_starts_were(conf, opened):
+    path = Path(conf[sqlite.PATH])
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            "CREATE TABLE nodes (path TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID; "
+            "INSERT INTO nodes VALUES ('words/coordinator/starts', '7'), ('words/coordinator/currtx', '20'), "
+            "('a.b/coordinator/starts', '3'), ('words/user/0/19', '[1]'); "
+            f"PRAGMA application_id = {0x4D4C5458}; PRAGMA user_version = 1;"
+        )
+    words, other = opened("words"), opened("a.b")
+    assert (words.claim(), other.claim(), opened("new", claims=True).epoch) == (8, 4, 1)
+    assert (words.get_data("coordinator/currtx"), words.list("coordinator")) == (20, ["currtx"])
+    assert words.last_of_each("user") == {"0": [1]}
 
 
 def test_the_default_is_a_file_of_the_ids_own(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,10 +14,10 @@ import time
 import pytest
 
 from multilang.component.errors import ConfigError
-from multilang.state import StateError
+from multilang.state.errors import InUseError, StateError, StoreGoneError
 from multilang.transactional.stores import zookeeper as module
 from multilang.transactional.stores.zookeeper import ZooKeeperTransactionalState
-from tests.servers import ZooKeeperServer, free_port, wait_for
+from tests.servers import Wire, ZooKeeperServer, free_port, wait_for
 
 KILLS = 20 if os.environ.get("MULTILANG_SOAK") == "full" else 3
 
@@ -26,8 +27,11 @@ def opened(zookeeper, request):
     """Makes states, which are closed at the end; ``id`` is the test's."""
     states = []
 
-    def make(id=request.node.name, **conf):
-        states.append(ZooKeeperTransactionalState({**zookeeper.conf, "storm.id": "run-1", **conf}, id))
+    def make(id=request.node.name, claims=False, **conf):
+        own = {"storm.id": "run-1", "topology.name": "counts"}
+        states.append(ZooKeeperTransactionalState({**zookeeper.conf, **own, **conf}, id))
+        if claims:
+            states[-1].claim()
         return states[-1]
 
     yield make
@@ -47,17 +51,17 @@ def client(zookeeper):
 
 
 def test_values_are_nodes_in_the_places_where_storm_had_them(opened, client):
-    state = opened("global-count")
+    state = opened("global-count", claims=True)
     state.set_data("coordinator/currtx", 7)
     state.set_data("coordinator/meta/6", {"é": [1, None, "a"]})
     state.set_data("user/0/6", None)
     assert client.get("/transactional/global-count/coordinator/currtx")[0] == b"7"
     assert json.loads(client.get("/transactional/global-count/coordinator/meta/6")[0]) == {"é": [1, None, "a"]}
-    assert sorted(client.get_children("/transactional/global-count")) == ["coordinator", "user"]
+    assert sorted(client.get_children("/transactional/global-count")) == ["coordinator", "owner", "user"]
 
 
 def test_what_is_set_is_found_by_another_task_and_what_is_missing_is_none(opened):
-    state, another = opened(), opened()
+    state, another = opened(claims=True), opened()
     assert state.get_data("user/0/1") is None
     assert list(state.list("user")) == []
     state.delete("user/0/1")
@@ -73,9 +77,9 @@ def test_what_is_set_is_found_by_another_task_and_what_is_missing_is_none(opened
 
 
 def test_ids_and_roots_are_apart(opened, client):
-    opened("a/b c").set_data("x", 1)
-    opened("a").set_data("x", 2)
-    opened("a", **{"transactional.zookeeper.root": "/elsewhere/"}).set_data("x", 3)
+    opened("a/b c", claims=True).set_data("x", 1)
+    opened("a", claims=True).set_data("x", 2)
+    opened("a", claims=True, **{"transactional.zookeeper.root": "/elsewhere/"}).set_data("x", 3)
     assert client.get("/transactional/a%2Fb%20c/x")[0] == b"1"
     assert client.get("/transactional/a/x")[0] == b"2"
     assert client.get("/elsewhere/a/x")[0] == b"3"
@@ -127,7 +131,9 @@ def test_a_second_topology_of_the_same_id_is_refused(opened):
     opened("shared").claim()
     second = opened("shared", **{"storm.id": "run-2", "storm.zookeeper.session.timeout": 1000})
     start = time.monotonic()
-    with pytest.raises(StateError, match=r"in use by another topology \(storm.id run-1, host .*give .* another id"):
+    with pytest.raises(
+        StateError, match=r"in use by topology 'counts' \(process \d+ on .*, since 20.*give .* another id"
+    ):
         second.claim()
     assert time.monotonic() - start < 60
 
@@ -142,7 +148,7 @@ def test_a_coordinator_that_is_started_again_takes_over_from_what_is_left_of_it(
 CLAIMS = """
 import sys
 import ujson
-from multilang.state import StateError
+from multilang.state.errors import FencedError, StateError
 from multilang.transactional.stores.zookeeper import ZooKeeperTransactionalState
 
 state = ZooKeeperTransactionalState(ujson.loads(sys.argv[1]), sys.argv[2])
@@ -152,7 +158,7 @@ sys.stdin.readline()
 try:
     state.set_data("coordinator/currtx", 3)
 except StateError as problem:
-    print(problem, flush=True)
+    print("FencedError:" if isinstance(problem, FencedError) else "", problem, flush=True)
 state.close()
 """
 
@@ -179,7 +185,9 @@ def test_a_coordinator_that_slept_while_another_topology_took_over_changes_nothi
     state.claim()
     another.send_signal(signal.SIGCONT)
     said, _ = another.communicate("go\n", timeout=90)
-    assert "in use by another topology (storm.id run-1" in said
+    assert re.search(
+        r"FencedError: .* was taken over by topology 'counts' \(process \d+ .*\(epoch 2; this one has 1\)", said
+    )
     assert state.get_data("coordinator/currtx") is None
 
 
@@ -209,10 +217,193 @@ def test_a_setting_that_can_not_work_is_named(conf, message):
 
 def test_metadata_that_is_too_large_for_a_node_is_told(opened):
     with pytest.raises(StateError, match=r"user/0/1: 2000002 bytes are more than ZooKeeper takes"):
-        opened().set_data("user/0/1", "x" * 2_000_000)
+        opened(claims=True).set_data("user/0/1", "x" * 2_000_000)
 
 
 def test_a_java_topologys_state_is_told(opened, client):
     client.create("/transactional/of-java/coordinator/currtx", b"\x02\x07", makepath=True)
     with pytest.raises(StateError, match="is no JSON: a Java topology uses the same transactional id"):
         opened("of-java").get_data("coordinator/currtx")
+
+
+# ---- fencing, where ZooKeeper has its own ways ----
+
+
+@pytest.fixture
+def wire(zookeeper):
+    found = Wire(zookeeper.port)
+    yield found
+    found.close()
+
+
+MULTI = 14  # ZooKeeper's number of that request
+
+
+@pytest.mark.parametrize("what", ["new", "old", "deleted", "many"])
+def test_a_write_whose_answer_was_lost_is_done_once_and_no_error(opened, wire, what):
+    state = opened(claims=True, **{"transactional.zookeeper.port": wire.port})
+    state.update({"user/0/1": 1, "user/0/2": 2})
+    wire.lose_answer = MULTI
+    if what == "new":
+        state.update({"user/0/3": 3, "user/1/3": 3})
+    elif what == "old":
+        state.update({"user/0/2": "two"})
+    elif what == "deleted":
+        state.update({"user/0/3": 3}, ["user/0/1", "user/0/2"])
+    else:
+        state.update({f"user/{n}/1": n for n in range(300)}, ["user/0/2"])
+        wire.lose_answer = MULTI
+        state.update({}, [f"user/{n}/1" for n in range(299)])
+    assert wire.lost == 1 + (what == "many")
+    expected = {"new": {"0": 3, "1": 3}, "old": {"0": "two"}, "deleted": {"0": 3}, "many": {"299": 299}}[what]
+    assert opened().last_of_each("user") == expected
+    state.update({"user/0/4": 4})
+
+
+def test_a_claim_whose_answer_was_lost_is_a_claim(opened, wire):
+    wire.lose_answer = MULTI
+    state = opened(**{"transactional.zookeeper.port": wire.port})
+    epoch = state.claim()
+    assert wire.lost == 1
+    assert state.get_data("coordinator/starts") == epoch
+    state.set_data("coordinator/currtx", 1)
+    wire.lose_answer = MULTI
+    writer = opened(**{"transactional.zookeeper.port": wire.port})
+    writer.enter(epoch, "0")
+    assert wire.lost == 2
+    writer.set_data("user/0/1", 1)
+
+
+def test_a_coordinator_that_is_cut_off_is_replaced_and_writes_nothing_when_it_is_back(opened, wire):
+    state = opened(claims=True, **{"transactional.zookeeper.port": wire.port, "storm.zookeeper.session.timeout": 1000})
+    state.set_data("coordinator/currtx", 7)
+    wire.cut.set()
+    late: list = []
+
+    def write():
+        try:
+            state.set_data("coordinator/currtx", 8)
+        except StateError as problem:
+            late.append(problem)
+
+    thread = threading.Thread(target=write)
+    thread.start()  # it waits for the answer
+    other = opened(**{"storm.id": "run-2", "topology.name": "other", "storm.zookeeper.session.timeout": 1000})
+    other.claim()  # as soon as the session has ended
+    other.set_data("coordinator/currtx", 20)
+    wire.cut.clear()
+    thread.join()
+    assert [type(problem).__name__ for problem in late] == ["OutdatedError"]
+    assert "taken over by topology 'other'" in str(late[0])
+    assert other.get_data("coordinator/currtx") == 20
+
+
+def test_an_owner_whose_session_ended_is_known_again_as_soon_as_it_is_back(opened, wire, client, request):
+    """Though it has nothing to write."""
+    state = opened(claims=True, **{"transactional.zookeeper.port": wire.port, "storm.zookeeper.session.timeout": 1000})
+    owner = f"/transactional/{request.node.name}/owner"
+    wire.cut.set()
+    wait_for(lambda: client.exists(owner) is None, "its session ends")
+    wire.cut.clear()
+    wire.disconnect()
+    wait_for(lambda: client.exists(owner), "it is back")
+    with pytest.raises(InUseError, match="is in use by topology 'counts'"):
+        opened(**{"storm.id": "run-2"}).claim(waits=False)
+    state.set_data("coordinator/currtx", 1)
+
+
+def test_nodes_that_were_deleted_under_their_users_are_told(opened, client, request):
+    state, writer = opened(claims=True), opened()
+    state.set_data("coordinator/currtx", 7)
+    writer.enter(1, "0")
+    client.delete(f"/transactional/{request.node.name}", recursive=True)
+    for use in (lambda: state.set_data("coordinator/currtx", 8), lambda: writer.set_data("user/0/1", 1)):
+        with pytest.raises(StoreGoneError, match="was deleted while it was in use"):
+            use()
+    assert not client.exists(f"/transactional/{request.node.name}")
+
+
+def test_what_is_more_than_one_request_takes_is_written_in_several(opened):
+    state = opened(claims=True)
+    values = {f"user/{partition}/1": "x" * 300_000 for partition in range(9)}
+    state.update(values)
+    assert opened().last_of_each("user") == {str(partition): "x" * 300_000 for partition in range(9)}
+    state.update({f"user/0/{txid}": txid for txid in range(3000)})
+    state.update({}, [f"user/0/{txid}" for txid in range(2999)])
+    assert opened().list("user/0") == ["2999"]
+
+
+def test_one_value_that_is_too_large_keeps_all_of_its_step_back(opened):
+    state = opened(claims=True)
+    with pytest.raises(StateError, match=r"user/1/1: 1500002 bytes are more than ZooKeeper takes"):
+        state.update({"user/0/1": 1, "user/1/1": "x" * 1_500_000})
+    assert opened().list("user") == []
+
+
+# ---- access ----
+
+SECRET = "counts:pass-word"
+SECURED = {
+    "storm.zookeeper.topology.auth.scheme": "digest",
+    "storm.zookeeper.topology.auth.payload": SECRET,
+    "storm.zookeeper.superACL": "digest:storm:kd/FLe/Ys3qQ9SSKBUtYlEGSnrE=",
+}
+
+
+def test_nodes_belong_to_the_credentials_that_the_conf_has(opened, client, request):
+    from kazoo.security import make_digest_acl_credential
+
+    state = opened(claims=True, **SECURED)
+    state.update({"coordinator/currtx": 7, "user/0/1": 1})
+    writer = opened(**SECURED)
+    writer.enter(1, "0")
+    writer.set_data("user/1/1", 1)
+    client.add_auth("digest", SECRET)  # only so that it may read
+    root = f"/transactional/{request.node.name}"
+    mine = make_digest_acl_credential(*SECRET.split(":"))
+    for path in ("", "/owner", "/coordinator", "/coordinator/currtx", "/coordinator/starts", "/user/1/1", "/writers/0"):
+        acls, _ = client.get_acls(root + path)
+        assert {(each.id.scheme, each.id.id, each.perms) for each in acls} == {
+            ("digest", mine, 31),
+            ("digest", "storm:kd/FLe/Ys3qQ9SSKBUtYlEGSnrE=", 31),
+        }, path
+    assert {each.id.scheme for each in client.get_acls("/transactional")[0]} == {"world"}
+    assert opened(**SECURED).get_data("coordinator/currtx") == 7
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {},
+        {**SECURED, "storm.zookeeper.topology.auth.payload": "counts:another"},
+    ],
+    ids=["none", "others"],
+)
+def test_wrong_credentials_are_one_clear_error(opened, other):
+    opened("secured", claims=True, **SECURED).update({"coordinator/currtx": 7, "user/0/1": 1})
+    wrong = opened("secured", **other)
+    for use in (
+        wrong.claim,
+        lambda: wrong.get_data("coordinator/currtx"),
+        lambda: wrong.list("user/0"),
+        lambda: wrong.enter(1, "0"),
+    ):
+        with pytest.raises(StateError, match="belongs to who made it with other credentials") as caught:
+            use()
+        assert "pass-word" not in str(caught.value)
+        assert "another\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("conf", "message"),
+    [
+        ({"storm.zookeeper.topology.auth.scheme": 7}, r"auth.scheme is 7; use a scheme"),
+        ({"storm.zookeeper.topology.auth.scheme": "digest"}, r"set storm.zookeeper.topology.auth.payload as well"),
+        ({**SECURED, "storm.zookeeper.topology.auth.payload": "pass-word"}, r'\(not shown\) has no ":"'),
+        ({**SECURED, "storm.zookeeper.superACL": "storm"}, r"storm.zookeeper.superACL is 'storm'; use \"scheme:id\""),
+    ],
+)
+def test_credentials_that_can_not_work_are_named_and_not_shown(zookeeper, conf, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        ZooKeeperTransactionalState({**zookeeper.conf, **conf}, "x")
+    assert "pass-word" not in str(caught.value)
