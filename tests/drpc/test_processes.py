@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from multilang.component.find import load_module
-from multilang.drpc import DRPCClient, DRPCExecutionException, LocalDRPC
+from multilang.drpc import DRPCClient, DRPCConnectionError, DRPCExecutionException, LocalDRPC
+from multilang.local import LocalCluster
 from multilang.topology import load_topology
 from tests.cli.command import COMMAND, ROOT
-from tests.drpc import pipelines
+from tests.drpc import failing, pipelines
 from tests.drpc.pipelines import answer, drawn, pipeline, requests
 
 REACH = Path(ROOT) / "examples" / "reach.py"
@@ -102,26 +105,27 @@ def test_a_request_whose_spout_and_bolt_are_killed_fails_soon(tmp_path):
 @pytest.mark.soak
 def test_no_request_hangs_when_spouts_are_killed():
     rng = Random(5)
-    asked = requests(Random(6), 1000 if SOAK else 60, 1, 20)
+    asked = requests(Random(6), 2000 if SOAK else 200, 1, 20)
+    conf = {"topology.message.timeout.secs": 1000, "topology.max.spout.pending": 50}
     with LocalDRPC("process", timeout_secs=LIMIT) as drpc:
         drpc.server.orphan_secs = 1.0
-        run = drpc.submit(pipeline([(0, 1, "shuffle")]), conf={"topology.message.timeout.secs": 1000})
-        assert drpc.execute("pipe", asked[0]) == answer(asked[0])
-        for _ in range(20 if SOAK else 2):
-            futures = [drpc.start("pipe", text) for text in asked]
-            done = rng.randrange(len(asked) // 2)
-            run.wait(lambda _, n=done, of=futures: sum(each.done() for each in of) >= n, LIMIT)
-            (spout,) = [task.pid for task in run.tasks if task.component == "spout"]
-            os.kill(spout, signal.SIGKILL)
-            drpc.wait(futures)
-            for text, future in zip(asked, futures, strict=True):
-                problem = future.exception()
-                if problem is None:
-                    assert future.result() == answer(text)
-                else:
-                    assert problem.kind == "FAILED_REQUEST"
-                    assert "the spout that fetched the request is gone" in str(problem)
-            assert drpc.execute("pipe", asked[1]) == answer(asked[1])
+        run = drpc.submit(pipeline([(0, 1, "shuffle")]), conf=conf)
+        futures = [drpc.start("pipe", text) for text in asked]
+        for _ in range(25 if SOAK else 3):
+            enough = min(sum(each.done() for each in futures) + rng.randrange(10, 60), len(asked))
+            run.wait(lambda _, n=enough: sum(each.done() for each in futures) >= n, LIMIT)
+            for pid in [task.pid for task in run.tasks if task.component == "spout" and task.pid]:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        drpc.wait(futures)
+        for text, future in zip(asked, futures, strict=True):
+            problem = future.exception()
+            if problem is None:
+                assert future.result() == answer(text)
+            else:
+                assert problem.kind == "FAILED_REQUEST"
+                assert "the spout that fetched the request is gone" in str(problem)
+        assert drpc.execute("pipe", asked[1]) == answer(asked[1])
         assert len(drpc.requests) == 0
 
 
@@ -140,6 +144,36 @@ def test_a_bolt_killed_in_the_middle_of_a_request_is_an_error_within_the_timeout
         assert future.exception().kind == "FAILED_REQUEST"
         assert drpc.execute("stuck", "not now") == "not now"
         assert len(drpc.requests) == 0
+
+
+@contextmanager
+def serving(port=0, invocations_port=0):
+    """A DRPC server in a process of its own; that, and its two ports. It is killed at the end."""
+    ports = ["--port", str(port), "--invocations-port", str(invocations_port), "--no-http"]
+    with subprocess.Popen([COMMAND, "drpc", "serve", *ports], cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            yield server, *map(int, re.findall(r":(\d+)", server.stdout.readline()))
+        finally:
+            server.kill()
+
+
+def test_a_server_that_is_killed_is_told_to_its_clients_and_the_next_one_is_found():
+    with serving() as (server, port, invocations_port), LocalCluster("process") as cluster:
+        conf = {"drpc.servers": ["127.0.0.1"], "drpc.invocations.port": invocations_port}
+        run = cluster.submit(failing.alone, conf={**conf, "topology.message.timeout.secs": 1000})
+        with DRPCClient(port=port, timeout=LIMIT) as client:
+            assert client.execute("line", "before") == "before"
+            with pytest.raises(DRPCExecutionException, match=r"'line' failed in step 2 .* nothing by naught in finish"):
+                client.execute("line", "raise finish")
+            server.kill()
+            server.wait(LIMIT)
+            with pytest.raises(DRPCConnectionError):
+                client.execute("line", "meanwhile")
+            with serving(port, invocations_port):
+                assert client.execute("line", "after") == "after"
+                with pytest.raises(DRPCExecutionException, match="nothing by naught in basic"):
+                    client.execute("line", "raise basic")
+        assert sum(task.restarts for task in run.tasks) == 0
 
 
 def test_the_command_serves_a_topology_until_it_is_told_to_end():
