@@ -46,7 +46,7 @@ workers
 _OURS = """
 buffer.max.bytes direct.task.plain drpc.service input.files log.level metrics.interval.secs metrics.prometheus.host
 metrics.prometheus.port metrics.registered middleware parent process.timeout.secs source.group source.store state.alignment
-state.cache.keys state.trace transactional.sqlite.path transactional.store
+state.cache.keys state.trace transactional.sqlite.path transactional.store transactional.trace
 """
 KNOWN = frozenset([f"topology.{key}" for key in _STORMS.split()] + [f"multilang.{key}" for key in _OURS.split()])
 _NEAR = 0.85  # of two keys' letters are the same: any other key may be somebody's own

@@ -1,0 +1,35 @@
+"""A network that is cut between a coordinator and ZooKeeper, for longer than its session: it writes nothing when it is healed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.handover.conftest import SOAK
+from tests.handover.proxy import Proxy
+from tests.servers import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.handover.places import Place
+    from tests.servers import ZooKeeperServer
+
+
+@pytest.mark.parametrize("seed", range(5 if SOAK else 1))
+@pytest.mark.parametrize("what", ["transactional zookeeper", "opaque zookeeper"] if SOAK else ["opaque zookeeper"])
+def test_who_was_cut_off_from_zookeeper_writes_nothing_when_the_network_is_healed(
+    what: str, seed: int, place_of: Callable[..., Place], zookeeper: ZooKeeperServer
+) -> None:
+    place = place_of(what, size=3)
+    with Proxy(zookeeper.port) as proxy:
+        first = place.begin(**{"transactional.zookeeper.port": proxy.port})
+        wait_for(lambda: place.counts().total() > 100 * seed, "it has counted some")
+        proxy.cut()
+        place.begin().ends_well()
+        counts = place.counts()
+        place.check(counts)
+        proxy.heal()
+        place.fences(first)
+    assert place.counts() == counts
