@@ -61,6 +61,11 @@ def _nested_fault(value: Any, depth: int, strict: bool) -> str | None:
 
 def as_storm_reads(frame: bytes) -> dict[str, Any] | None:
     """A message whose long numbers without a fraction are integers, as after Storm's BigDecimal; None: it has none."""
+    import re
+
+    # Most large numbers have no exponent, or few digits before it.
+    if re.search(rb"[\d.]{12}[eE][+-]?\d", frame) is None:
+        return None
     import json
     from decimal import Decimal
 

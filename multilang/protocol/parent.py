@@ -61,6 +61,7 @@ class ParentConnection:
         self.command: str | None = None  # what the spout is busy with, until its sync
         self.task_ids_due = 0  # emits whose task ids were not sent yet
         self._set_up = False
+        self._deletes = False  # U+007F has come: looked for once in what is read, and only then in each message
         self._frames = FrameReader(max_buffer)
         self._out: list[str] = []
         self._sources: dict[tuple[str | None, str, int], str] = {}  # what messages say of where a tuple comes from
@@ -179,6 +180,8 @@ class ParentConnection:
         if not data:
             self._frames.close()
             return []
+        if b"\x7f" in data:
+            self._deletes = True
         events: list[Message] = []
         failure = None
         try:
@@ -211,7 +214,7 @@ class ParentConnection:
                 raise _not_json(frame, error) from None
         if type(message) is not dict:
             raise _broken("a message", f"is {type(message).__name__}, not an object", frame)
-        if b"\x7f" in frame and self.strict and b"\\" in frame and loses_delete(frame):
+        if self._deletes and self.strict and b"\x7f" in frame and b"\\" in frame and loses_delete(frame):
             raise _broken(
                 "a message", "has U+007F in a string with an escape, where Storm drops it; write \\u007f", frame
             )
