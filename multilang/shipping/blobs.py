@@ -13,12 +13,13 @@ from multilang.shipping.nimbus import chunks
 from multilang.shipping.thrift_types import types
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from multilang.shipping.nimbus import Nimbus
 
 _KEY = re.compile(r"[\w \t._-]+", re.ASCII)  # Storm's BlobStore.KEY_PATTERN
+_PUT = "multilang blob put {key} FILE puts one there, and multilang blob ls shows those there are"
 EVERYTHING = 7  # read 1, write 2, administrate 4: what `storm blobstore create --acl o::rwa` gives to everybody
 
 
@@ -58,6 +59,18 @@ def list_blobs(nimbus: Nimbus) -> list[str]:
             return sorted(keys)
         keys += page.keys
         session = page.session
+
+
+def check_map(nimbus: Nimbus, mapped: Iterable[str]) -> None:
+    """Raise RefusedError for the first key of a topology's blob map under which there is nothing."""
+    wanted = sorted(mapped)
+    there = set(list_blobs(nimbus)) if wanted else set()
+    for key in wanted:
+        if key not in there:
+            raise RefusedError(
+                "InvalidTopologyException",
+                f"topology.blobstore.map names the blob {key!r}, which {nimbus.address} does not have; {_PUT.format(key=key)}",
+            )
 
 
 def read_blob(nimbus: Nimbus, key: str) -> Iterator[bytes]:
@@ -102,7 +115,7 @@ def _found(key: str) -> Iterator[None]:
     except RefusedError as error:
         if error.kind != "KeyNotFoundException":
             raise
-        raise RefusedError(error.kind, f"there is no blob {key!r}; multilang blob ls shows those there are") from None
+        raise RefusedError(error.kind, f"there is no blob {key!r}; {_PUT.format(key=key)}") from None
 
 
 def _begin(nimbus: Nimbus, key: str, replication: int) -> tuple[bool, str]:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from multilang.shipping.errors import NimbusError, RefusedError, UnreachableError
 from multilang.shipping.storm_yaml import Address
 from multilang.shipping.thrift_types import types
+from multilang.topology.errors import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import BinaryIO
 
@@ -81,9 +82,19 @@ class Nimbus:
         workers: int | None = None,
         executors: dict[str, int] | None = None,
     ) -> None:
-        """Distribute a topology anew. ``workers``, ``executors`` (by component): new numbers; None: as they are."""
+        """Distribute a topology anew. ``workers``, ``executors`` (by component): new numbers; None: as they are.
+
+        Raises RefusedError for what Storm would ignore or not explain: more executors than tasks, and a topology that is being
+        rebalanced or killed.
+        """
+        check_rebalance(self.topology(name), executors or {})
         options = types().RebalanceOptions(wait_secs=wait, num_workers=workers, num_executors=executors or None)
-        self._call_for(name, "rebalance", options)
+        try:
+            self._call_for(name, "rebalance", options)
+        except RefusedError as error:
+            if error.kind == "TApplicationException":
+                check_rebalance(self.topology(name), {})  # somebody else's began meanwhile
+            raise
 
     def upload(self, data: bytes) -> str:
         """Give Nimbus a jar; what submitting calls its location."""
@@ -122,6 +133,39 @@ class Nimbus:
         if address != self.address:
             self.close()
             self.address, self._client = address, _connect(address, self._timeout)
+
+
+def check_rebalance(found: Any, executors: Mapping[str, int]) -> None:
+    """Raise RefusedError when a topology (Storm's TopologyInfo) can't be rebalanced so."""
+    name = found.name
+    if found.status in ("REBALANCING", "KILLED"):
+        doing, then = (
+            ("rebalanced", "its status is ACTIVE again") if found.status == "REBALANCING" else ("killed", "it is gone")
+        )
+        raise RefusedError(
+            "AlreadyAliveException",
+            f"topology {name!r} is being {doing}, and Storm does one thing after the other: wait until {then} "
+            f"(multilang status {name})",
+        )
+    tasks: dict[str, int] = {}
+    for each in found.executors or ():
+        info = each.executor_info
+        tasks[each.component_id] = tasks.get(each.component_id, 0) + info.task_end - info.task_start + 1
+    for component, wanted in executors.items():
+        if tasks and component not in tasks:
+            there = [id for id in tasks if not id.startswith("__")]
+            raise RefusedError(
+                "InvalidTopologyException",
+                f"topology {name!r} has no component {component!r}; {did_you_mean(component, there)}",
+            )
+        has = tasks.get(component, wanted)
+        if wanted > has:
+            raise RefusedError(
+                "InvalidTopologyException",
+                f"{component!r} of topology {name!r} has {has} task{'s' * (has != 1)}, and no executor is without one: ask for {has} "
+                f"at most. The number of tasks is settled when a topology is submitted, by tasks={wanted} in set_spout or "
+                "set_bolt",
+            )
 
 
 def chunks(file: BinaryIO) -> Iterator[bytes]:

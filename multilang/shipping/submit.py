@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from multilang.protocol.codec import dumps
+from multilang.shipping.blobs import check_map
 from multilang.shipping.conf import storm_conf
 from multilang.shipping.errors import RefusedError
 from multilang.shipping.thrift_topology import storm_topology
@@ -36,6 +37,9 @@ def submit(nimbus: Nimbus, shipment: Shipment, *, active: bool = True) -> None:
             f"a topology {topology.name!r} runs already on {nimbus.address}; kill it (multilang kill {topology.name}), "
             "or submit this one under another name (--name)",
         )
+    conf = storm_conf(topology)
+    mapped = conf.get("topology.blobstore.map")
+    check_map(nimbus, mapped if isinstance(mapped, dict) else ())  # Nimbus would say so only after the upload
     thrift = types()
     status = thrift.TopologyInitialStatus
     location = nimbus.upload(shipment.jar())
@@ -43,7 +47,7 @@ def submit(nimbus: Nimbus, shipment: Shipment, *, active: bool = True) -> None:
         "submitTopologyWithOpts",
         topology.name,
         location,
-        dumps(storm_conf(topology)),
+        dumps(conf),
         structure,
         thrift.SubmitOptions(initial_status=status.ACTIVE if active else status.INACTIVE),
     )

@@ -33,7 +33,7 @@ def test_a_file_is_put_listed_read_updated_and_deleted(storm: Cluster, tmp_path:
     assert "data.bin" not in multilang("blob", "ls", *at).stdout
     gone = multilang("blob", "rm", "data.bin", *at)
     assert gone.returncode == 2
-    assert "there is no blob 'data.bin'" in gone.stderr
+    assert "there is no blob 'data.bin'; multilang blob put data.bin FILE puts one there" in gone.stderr
 
 
 def test_what_cannot_be_is_refused_and_leaves_nothing(nimbus: Nimbus, tmp_path: Path) -> None:

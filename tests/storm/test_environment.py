@@ -62,6 +62,8 @@ def described(project: Path, folder: Path, name: str, *options: str) -> str:
 
 def give_to_flux(storm: Cluster, project: Path, folder: Path) -> None:
     flux = maven("org.apache.storm", "flux-core", plugin="2.10")  # its pom names a parent that is not on Maven Central
+    manual = (ROOT / "docs" / "shipping.md").read_text()
+    assert "maven-dependency-plugin:2.10:copy -Dartifact=org.apache.storm:flux-core:VERSION:jar" in manual
     (project / "from_blobs.yaml").write_text(described(project, folder, "from-flux"))
     arguments = ("--no-splash", "--no-detail", "--remote", "from_blobs.yaml")
     storm_jar(storm, project, flux, "org.apache.storm.flux.Flux", *arguments)

@@ -62,7 +62,21 @@ def test_a_topology_is_listed_silenced_rebalanced_and_killed(storm: Cluster, nim
     assert "broken" in multilang("status", "quiet", *at).stdout
     wrong = multilang("rebalance", "quiet", *at, "-e", "nobody=2")
     assert wrong.returncode == 2
-    assert "Invalid component nobody" in wrong.stderr
+    assert "topology 'quiet' has no component 'nobody'; write one of 'broken', 'one'" in wrong.stderr
+    wrong = multilang("rebalance", "quiet", *at, "-e", "broken=3")
+    assert wrong.returncode == 2
+    assert "'broken' of topology 'quiet' has 1 task, and no executor is without one: ask for 1 at most" in wrong.stderr
+    assert multilang("rebalance", "quiet", *at, "-e", "broken=1", "--wait", 600).returncode == 0
+    wrong = multilang("rebalance", "quiet", *at, "--wait", 0)
+    assert wrong.returncode == 2
+    assert "topology 'quiet' is being rebalanced" in wrong.stderr
+    nowhere = 'topology.blobstore.map={"nowhere.tgz": {}}'
+    wrong = multilang("submit", SHIPPED / "broken.py", *at, "--name", "blobless", "-c", nowhere)
+    assert wrong.returncode == 2
+    assert (
+        f"names the blob 'nowhere.tgz', which {storm.address} does not have; multilang blob put nowhere.tgz FILE"
+        in wrong.stderr
+    )
     wrong = multilang("kill", "quite", *at)
     assert wrong.returncode == 2
     assert f"no topology 'quite' runs on {storm.address}; running: 'quiet'" in wrong.stderr

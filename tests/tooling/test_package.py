@@ -18,6 +18,19 @@ def test_the_core_depends_on_ujson_alone() -> None:
     assert [re.split(r"[<>=~! ]", name)[0] for name in core] == ["ujson"]
 
 
+def test_the_extra_all_brings_every_other_one_that_is_for_users() -> None:
+    # Read from the file, since what is installed may be older.
+    extras = re.search(
+        r"^\[project.optional-dependencies\]\n(.*?)^\[", (ROOT / "pyproject.toml").read_text(), re.M | re.S
+    )
+    assert extras is not None
+    names = set(re.findall(r"^([\w-]+) = \[", extras[1], re.M))
+    everything = re.search(r'^all = \["storm-multilang\[([\w,-]+)\]"\]', extras[1], re.M)
+    assert everything is not None
+    assert set(everything[1].split(",")) == names - {"all", "test", "dev"}
+    assert len(names) > 8
+
+
 @pytest.mark.parametrize("package", ["multilang", "spark_bridge"])
 def test_the_packages_tell_type_checkers_that_they_have_types(package: str) -> None:
     assert resources.files(package).joinpath("py.typed").is_file()

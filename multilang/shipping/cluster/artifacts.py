@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -125,4 +126,10 @@ def fetch_jars(group: str, artifact: str, version: str, folder: Path) -> None:
             ) from None
     if shown.returncode:
         said = "\n".join((shown.stdout + shown.stderr).strip().splitlines()[:12])
-        raise ClusterError(f"Maven could not get the jars of {artifact} {version}:\n{said}")
+        missing = re.search(r"Could not find artifact (\S+)", said)
+        why = (
+            f": {missing[1]} is in none of its repositories; name another version, or in ~/.m2/settings.xml a mirror that has it"
+            if missing
+            else ""
+        )
+        raise ClusterError(f"Maven could not get the jars of {artifact} {version}{why}. It said:\n{said}")
