@@ -126,9 +126,9 @@ def fetch_jars(group: str, artifact: str, version: str, folder: Path) -> None:
             ) from None
     if shown.returncode:
         said = "\n".join((shown.stdout + shown.stderr).strip().splitlines()[:12])
-        missing = re.search(r"Could not find artifact (\S+)", said)
+        missing = re.search(r"Could not find artifact (\S+)|(\S+) was not found in ", said)
         why = (
-            f": {missing[1]} is in none of its repositories; name another version, or in ~/.m2/settings.xml a mirror that has it"
+            f": {missing[1] or missing[2]} is in none of its repositories; name another version, or in ~/.m2/settings.xml a mirror that has it"
             if missing
             else ""
         )
