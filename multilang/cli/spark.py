@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 FORMATS = ("json", "parquet", "csv")
 READERS = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
+_COMPRESSED = (".gz", ".bz2", ".deflate", ".lz4", ".snappy", ".zst")  # by which Spark unpacks what it reads
+_MAGIC = {b"PAR1": ".parquet", b"ORC": ".orc", b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
+_SNIFF = 8192  # bytes of a file that are looked at
 _NAMED = 10  # failed tuples that are shown
 _KINDS = 5  # of errors that are shown
 _LOOK = 120  # characters of progress
@@ -61,8 +64,8 @@ def _pairs(what: str) -> Any:
 
 
 @click.command(
-    epilog="A source is read by its suffix: .csv (with a header), .json (an object a line), .parquet and .orc as a DataFrame, "
-    "anything else as text, one tuple a line."
+    epilog="A source is read by its suffix: .csv (with a header), .json, .jsonl or .ndjson (an object a line), .parquet and .orc as "
+    "a DataFrame, anything else as text in UTF-8, one tuple a line; .gz and the like after it are unpacked."
 )
 @click.argument("topology")
 @click.option(
@@ -235,13 +238,13 @@ def _number(name: str, text: str) -> int:
 
 def _check_source(topology: Topology, name: str, file: str, stream: bool) -> None:
     spec = topology.components.get(name)
-    if "://" not in file and not Path(file).exists():
-        raise SparkFault(f"--source {name}={file}: there is no {file}")
+    if "://" not in file:
+        _check_file(f"--source {name}={file}", Path(file))
     if stream and Path(file).is_file():
         raise SparkFault(
             f"--source {name}={file}: is a file; with --stream name the folder that files come into, or a pattern, {file}*"
         )
-    if spec is not None and spec.kind == "spout" and Path(file).suffix not in READERS:
+    if spec is not None and spec.kind == "spout" and reader_of(file) is None:
         fields = next(iter(spec.streams.values())).fields if spec.streams else ()
         if len(fields) != 1:
             raise SparkFault(
@@ -250,9 +253,60 @@ def _check_source(topology: Topology, name: str, file: str, stream: bool) -> Non
             )
 
 
+def reader_of(file: str) -> str | None:
+    """Spark's name for the format that a file's suffix tells; None: text."""
+    path = Path(file)
+    return READERS.get(path.with_suffix("").suffix if path.suffix in _COMPRESSED else path.suffix)
+
+
+def _check_file(what: str, path: Path) -> None:
+    """Refuse what is not there, is a pipe, or is not what its name says."""
+    if not path.exists():
+        raise SparkFault(f"{what}: there is no {path}")
+    if not path.is_file() and not path.is_dir():
+        kind = "a pipe" if path.is_fifo() else "no file"
+        raise SparkFault(
+            f"{what}: is {kind}, which can be read once, by one process; Spark reads a source in processes of its own, and again for "
+            "what failed: write it into a file first, and name that"
+        )
+    reader = reader_of(str(path))
+    first = path if path.is_file() else next((each for each in sorted(path.iterdir()) if _is_data(each)), None)
+    if first is None or reader in ("parquet", "orc") or first.suffix in _COMPRESSED:
+        return
+    try:
+        with first.open("rb") as file:
+            head = file.read(_SNIFF)
+    except OSError as error:
+        raise SparkFault(f"{what}: {first} can't be read: {error.strerror}") from error
+    problem = _why_no_text(head)
+    if problem:
+        meant = next((suffix for magic, suffix in _MAGIC.items() if head.startswith(magic)), None)
+        fix = (
+            f"it begins as a file whose name ends in {meant}: rename it"
+            if meant
+            else "give text in UTF-8, or a file with columns whose name says so, such as .parquet"
+        )
+        raise SparkFault(f"{what}: {first.name} is no text ({problem}); {fix}")
+
+
+def _is_data(path: Path) -> bool:
+    return path.is_file() and not path.name.startswith(("_", "."))  # as Spark sees it
+
+
+def _why_no_text(head: bytes) -> str:
+    if b"\0" in head:
+        return f"byte 0 at offset {head.index(0)}"
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        if error.end < len(head) or error.reason != "unexpected end of data":
+            return f"byte {head[error.start]:#04x} at offset {error.start} is no UTF-8"
+    return ""
+
+
 def _source(spark: SparkSession, file: str) -> Any:
     place = file if "://" in file else _pattern(Path(file))
-    reader = READERS.get(Path(file).suffix)
+    reader = reader_of(file)
     if reader is None:
         return spark.sparkContext.textFile(place, spark.sparkContext.defaultParallelism)
     options = {"header": True, "inferSchema": True} if reader == "csv" else {}

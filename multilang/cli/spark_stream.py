@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from multilang.cli import exits
-from multilang.cli.spark import READERS, write_stream
+from multilang.cli.spark import reader_of, write_stream
 from multilang.cli.view import console
 from multilang.protocol.codec import dumps
 
@@ -82,7 +82,7 @@ def streaming(spark: SparkSession, topology: Topology, name: str, place: str) ->
 
     Columns of such files are those of the ones that are there at the start.
     """
-    reader = READERS.get(Path(place).suffix)
+    reader = reader_of(place)
     if reader is None:
         from spark_bridge.job.declared import as_declared
         from spark_bridge.job.sources import fields_of_rows

@@ -161,7 +161,7 @@ def columns_of(component: str, fields: Sequence[str], given: Any) -> tuple[DataF
     if missing:
         raise NotOnSparkError(
             f"the DataFrame for {component!r} has no column {missing[0]!r}; its stream's fields are "
-            f"{', '.join(fields)}, its columns {', '.join(given.columns)}: rename them with withColumnRenamed"
+            f"{', '.join(fields)}, its columns {', '.join(given.columns)}: rename them with withColumnRenamed, or in the file"
         )
     twice = [field for field in fields if given.columns.count(field) > 1]
     if twice:

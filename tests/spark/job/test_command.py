@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -88,6 +90,45 @@ def test_mistakes_are_named(text: Path, arguments: list[str], said: str) -> None
     assert shown.returncode == 2, shown.stderr
     assert said in shown.stderr
     assert "Traceback" not in shown.stderr
+
+
+def write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "said"),
+    [
+        ("fifo", os.mkfifo, "is a pipe, which can be read once"),
+        (
+            "words",
+            lambda path: write(path, b"\x7fELF\0\0"),
+            "words is no text (byte 0 at offset 4); give text in UTF-8",
+        ),
+        ("words.txt", lambda path: write(path, "Käse".encode("latin-1")), "byte 0xe4 at offset 1 is no UTF-8"),
+        ("rows", lambda path: write(path, b"PAR1\x15\0"), "it begins as a file whose name ends in .parquet: rename it"),
+        ("rows.csv", lambda path: write(path, b"\x1f\x8b\x08\0"), "whose name ends in .gz"),
+        ("rows.csv", os.mkdir, None),
+        ("words.gz", lambda path: write(path, gzip.compress(b"a b")), None),
+        ("words", lambda path: write(path, "a€".encode() * 5000), None),
+    ],
+)
+def test_a_source_that_is_not_what_its_name_says_is_told(tmp_path: Path, name: str, make, said: str | None) -> None:
+    make(tmp_path / name)
+    source = f"sentences={tmp_path / name}"
+    # Sources are looked at first: 69 says that then there was no Java.
+    shown = multilang("spark", "examples/word_count.py", "--source", source, PATH="/nowhere", JAVA_HOME="")
+    assert shown.returncode == (69 if said is None else 2), shown.stderr
+    assert said is None or (f"--source {source}: " in shown.stderr and said in shown.stderr)
+    assert "Traceback" not in shown.stderr
+
+
+def test_rows_may_be_compressed(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl.gz"
+    rows.write_bytes(gzip.compress(b"".join(b'{"sentence": "a b"}\n' for _ in range(5))))
+    shown = multilang("spark", "examples/word_count.py", "--source", f"sentences={rows}", "--master", "local[1]")
+    assert shown.returncode == 0, shown.stderr
+    assert "5 tuples acked" in shown.stdout
 
 
 def test_sources_are_looked_at_before_spark_is(text: Path) -> None:
