@@ -86,9 +86,9 @@ def woken(pid: int) -> None:
 def test_a_state_is_that_of_the_task_which_took_over(
     storm: Cluster,
     nimbus: Nimbus,
-    redis: RedisServer,
+    redis: RedisServer,  # noqa: F811
     tmp_path: Path,
-    step: tuple[str, str],  # noqa: F811
+    step: tuple[str, str],
 ) -> None:
     topology = Stopped(storm, tmp_path, step)
     shutil.copy(ROOT / "tests" / "state" / "topologies.py", topology.folder / "states.py")
