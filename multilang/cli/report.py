@@ -103,7 +103,8 @@ def summary(outcome: Outcome) -> Iterable[str]:
     is_reliable = any(figures[name] for name in ("acked", "failed", "pending")) or not emitted
     done, what = (acked, "acked") if is_reliable else (emitted, "emitted, none of them with an id to be acked by,")
     rate = f", {done / outcome.seconds:,.0f} per second" if outcome.seconds > 0 else ""
-    replayed, timed_out = figures["failed"] - figures["lost"], figures["timed_out"]
+    # A spout that died has lost tuples that never failed.
+    replayed, timed_out = max(figures["failed"] - figures["lost"], 0), figures["timed_out"]
     parts = ((timed_out, "timed out"), (replayed, "replayed"))
     told = ", ".join(f"{number:,} of them {how}" for number, how in parts if number)
     seconds = f"{outcome.seconds:.1f} s{' of virtual time' if outcome.mode == 'simulated' else ''}"
