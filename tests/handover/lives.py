@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 Signal = tuple[str, str, int, str]  # who, step, occurrence, the signal's name
-LIMIT = 150  # seconds for a life that goes well, on a busy machine
+LIMIT = 300  # seconds for a life that goes well, on a busy machine
 
 
 class Life:
