@@ -200,7 +200,10 @@ class Emitter:
             )
 
     def answer(self, targets: Sequence[int], need_task_ids: bool, on_task_ids: OnTaskIds | None) -> list[int] | None:
-        """What emit returns; a callback gets its ids once the current call into the component is over, as on the wire."""
+        """Return the task ids of an emit where they are asked for; ``targets``: of a direct one the task that it names.
+
+        A callback gets them once the current call into the component is over, as on the wire.
+        """
         if on_task_ids is not None:
             self.links.out.append((self.links.later(self.plan, on_task_ids), list(targets)))
         return list(targets) if need_task_ids else None
@@ -278,9 +281,9 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
                 )
         else:
             emitter.deliver(route, values, targets, None)
-        if on_task_ids is not None:
-            return emitter.answer(targets, need_task_ids, on_task_ids)
-        return [*targets] if need_task_ids else None
+        if need_task_ids or on_task_ids is not None:
+            return emitter.answer(targets if direct_task is None else (direct_task,), need_task_ids, on_task_ids)
+        return None
 
     return emit
 
@@ -419,7 +422,7 @@ def _spout_emit(emitter: Emitter, pending: Pending, acked: Callable[[Any], None]
                 emitter.deliver(route, values, targets, roots)
                 init(root, total, spout_task)
         if need_task_ids or on_task_ids is not None:
-            return emitter.answer(targets, need_task_ids, on_task_ids)
+            return emitter.answer(targets if direct_task is None else (direct_task,), need_task_ids, on_task_ids)
         return None
 
     return emit

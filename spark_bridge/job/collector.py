@@ -138,7 +138,7 @@ def _emit(  # noqa: C901  # one body, since each call from here costs a share of
         if targets or route.output is not None:  # type: ignore[union-attr]
             route.give(values, targets, root)  # type: ignore[union-attr]
         if need_task_ids or on_task_ids is not None:
-            return emitter.answer(targets, need_task_ids, on_task_ids)
+            return emitter.answer(targets if direct_task is None else (direct_task,), need_task_ids, on_task_ids)
         return None
 
     return emit

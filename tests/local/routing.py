@@ -44,14 +44,16 @@ def whole(what: str) -> str:
     return re.sub(r"task \d+", "task T", re.sub(r"component '\w+'", "component C", what))
 
 
-def say(component, n: int, **anchors) -> str:
+def say(component, n: int, **options) -> str:
     """Emit a case; what came of it."""
     stream, width, target = CASES[n]
     task = NOBODY if target == "nobody" else component.context.tasks(target)[0] if target else None
     try:
-        component.emit([n] * width, stream=stream, direct_task=task, **anchors)
+        ids = component.emit([n] * width, stream=stream, direct_task=task, **options)
     except LocalProtocolError as error:
         return str(error)
+    if ids is not None and (len(ids) != 1 or task not in (None, *ids)):
+        return f"answered with {ids}"
     return SENT
 
 
@@ -79,7 +81,7 @@ class Repeats(Bolt):
 
     def process(self, tup):
         n = tup["n"]
-        self.emit([n, say(self, n, anchors=[tup])], stream="said", anchors=[tup])
+        self.emit([n, say(self, n, anchors=[tup], need_task_ids=True)], stream="said", anchors=[tup])
         self.ack(tup)
 
 
