@@ -87,6 +87,11 @@ class SqliteFile:
         fix = ""
         if "unable to open" in text or "readonly" in text:
             fix = f"; it has to be a file that can be written, in a folder that can be written, or name another in {self.setting}"
+        elif "locked" in text:
+            fix = (
+                f": another process has been writing to it for {WAIT_SECS:g} s, and is stopped, perhaps: let it go on, or end it "
+                f"(fuser {path} names it)"
+            )
         return StateError(f"the {self.what} {path} can't be used: {text}{fix}")
 
     def place(self, path: str, name: str = "") -> SqlitePlace:

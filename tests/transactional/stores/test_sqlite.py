@@ -13,7 +13,7 @@ import pytest
 
 from multilang.component.errors import ConfigError
 from multilang.local import LocalCluster, TaskStartError
-from multilang.state import StateError
+from multilang.state import StateError, sqlite_file
 from multilang.transactional import Emitter, TransactionalSpout, TransactionalState, TransactionalTopologyBuilder
 from multilang.transactional.stores import open_state, sqlite
 from multilang.transactional.stores.sqlite import SqliteTransactionalState
@@ -176,6 +176,18 @@ def test_a_file_of_an_earlier_version_goes_on_with_the_epochs_that_its_starts_we
     assert (words.claim(), other.claim(), opened("new", claims=True).epoch) == (8, 4, 1)
     assert (words.get_data("coordinator/currtx"), words.list("coordinator")) == (20, ["currtx"])
     assert words.last_of_each("user") == {"0": [1]}
+
+
+def test_who_is_stopped_in_the_midst_of_a_write_is_waited_for_and_told(conf, opened, monkeypatch):
+    monkeypatch.setattr(sqlite_file, "WAIT_SECS", 0.3)
+    state = opened(claims=True)
+    with closing(sqlite3.connect(conf[sqlite.PATH], isolation_level=None)) as another:
+        another.execute("BEGIN IMMEDIATE")
+        with pytest.raises(
+            StateError, match=r"database is locked: another process has been writing.*let it go on, or end it"
+        ):
+            state.set_data("coordinator/currtx", 1)
+    state.set_data("coordinator/currtx", 1)
 
 
 def test_the_default_is_a_file_of_the_ids_own(tmp_path, monkeypatch):
