@@ -2,13 +2,16 @@
 
 Partitioned spouts are asked partition by partition. Task i of n has the partitions i, i + n, i + 2n ..., and what is
 known of each is stored in ``user/<partition>/<txid>``. A task reads that when the first batch of an epoch comes, and
-whenever it has read it, no earlier instance of the task can write there any more (TransactionalState.enter). Sources: Storm's PartitionedTransactionalSpoutExecutor and
-OpaquePartitionedTransactionalSpoutExecutor.
+whenever it has read it, no earlier instance of the task can write there any more (TransactionalState.enter). Sources:
+Storm's PartitionedTransactionalSpoutExecutor and OpaquePartitionedTransactionalSpoutExecutor.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from multilang.component.errors import ConfigError
+from multilang.state.errors import FencedError
 from multilang.transactional.api import (
     Coordinator,
     Emitter,
@@ -137,6 +140,11 @@ class _Partitions(dict[int, RotatingTransactionalState]):
         """Those of the task, of so many."""
         return range(self._first, partitions, self._step)
 
+    def close(self) -> None:
+        """Remove what is not needed any more, unless another one has the partitions and does it."""
+        with suppress(FencedError):
+            self.write()
+
     def cleanup_before(self, txid: int) -> None:
         for known in self.values():
             known.cleanup_before(txid)
@@ -153,7 +161,7 @@ class _PartitionedEmitter:
 
     def close(self) -> None:
         self._own.close()
-        self._partitions.write()
+        self._partitions.close()
 
     def emit_batch(self, attempt: TransactionAttempt, metadata: int, collector: BatchCollector) -> None:
         txid = attempt.txid
@@ -183,7 +191,7 @@ class _OpaqueEmitter:
 
     def close(self) -> None:
         self._own.close()
-        self._partitions.write()
+        self._partitions.close()
 
     def emit_batch(self, attempt: TransactionAttempt, metadata: Any, collector: BatchCollector) -> None:
         txid = attempt.txid

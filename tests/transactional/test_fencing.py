@@ -214,6 +214,20 @@ def test_an_older_instance_of_a_task_dies_of_its_next_write(conf):
     assert new.begin(second) == ["a2", "a3", "b2", "b3"]
 
 
+def test_a_task_that_was_replaced_ends_without_a_word(conf):
+    """There is one line already, the coordinator's."""
+    spout = MemoryTransactionalSpout(ROWS, ["n"], 2)
+    run, here = coordinator_of(spout, conf), Emitters(spout, conf)
+    for _ in range(3):
+        (batch,) = begun(run)
+        assert here.begin(batch)
+        run.ack(batch.values[0])
+        run.next()
+        run.ack(batch.values[0])
+    coordinator_of(spout, conf)
+    here.task.bolt.wrapped._emitter.close()
+
+
 @pytest.mark.parametrize("when", ["begin", "commit", "failure"])
 def test_a_coordinator_that_was_replaced_ends_in_the_embedded_cluster(conf, when):
     spout = MemoryTransactionalSpout(ROWS, ["n"], 2)
