@@ -354,10 +354,14 @@ class ActorTopology(LocalTopology):
                 lines.append(f"{spout.plan}: not exhausted, {said}")
         return lines
 
-    def _held_for_ticks(self) -> list[str]:
-        """Bolts that may do something yet, at their next tick, with tuples that they keep."""
-        return [
-            f"{bolt.plan}: {held} tuples neither acked nor failed"
-            for bolt in self.bolts.values()
-            if bolt.plan.settings.tick_secs and (held := bolt.held)
-        ]
+    def _waited_for(self) -> list[str]:
+        """What is waited for: spouts, and bolts that may do something yet, at their next tick, with tuples that they keep.
+
+        Where there is any, bolts without ticks that keep tuples are named as well: theirs may be those of the spouts.
+        """
+        lines = self._open_spouts()
+        ticked = [bolt for bolt in self.bolts.values() if bolt.plan.settings.tick_secs]
+        if not lines and not any(bolt.held for bolt in ticked):
+            return []
+        held = ((bolt, bolt.held) for bolt in self.bolts.values())
+        return [*lines, *(f"{bolt.plan}: {number} tuples neither acked nor failed" for bolt, number in held if number)]

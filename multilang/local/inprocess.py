@@ -130,7 +130,7 @@ class InProcessTopology(ActorTopology):
     @property
     def waiting_for(self) -> list[str]:
         self._check_running()
-        return [*self._open_spouts(), *self._held_for_ticks()]
+        return self._waited_for()
 
     # ---- the loop ----
 

@@ -175,7 +175,7 @@ class SimulatedTopology(ActorTopology):
     @property
     def waiting_for(self) -> list[str]:
         self._check_running()
-        lines = [*self._open_spouts(), *self._held_for_ticks()]
+        lines = self._waited_for()
         return [*lines, f"{self._under_way} messages under way"] if self._under_way else lines
 
     def _is_drained(self) -> bool:

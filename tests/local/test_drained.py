@@ -51,6 +51,19 @@ def test_without_timeouts_it_is_waited_for_and_named(mode):
             run.wait(timeout=1)
 
 
+def test_the_bolt_that_keeps_the_tuples_of_a_spout_is_named_beside_it(mode):
+    conf = {"topology.enable.message.timeouts": False, "test.numbers": 3}
+    with LocalCluster(mode, seed=1, conf=conf) as cluster:
+        run = cluster.submit(topologies.forgets_once)
+        run.wait(lambda run: run.counters["forgetsonce"].unfinished == 3, timeout=60)
+        with pytest.raises(NotDrainedError) as stuck:
+            run.wait(timeout=0.5)
+    assert stuck.value.waiting_for == [
+        "spout 'numbers' (task 3): 3 tuples neither acked nor failed",
+        "bolt 'forgetsonce' (task 2): 3 tuples neither acked nor failed",
+    ]
+
+
 def test_a_wait_for_something_else_says_that_nothing_is_left_to_be_done(mode):
     with LocalCluster(mode, seed=1) as cluster:
         run = cluster.submit(topologies.passing)
