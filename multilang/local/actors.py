@@ -357,11 +357,14 @@ class ActorTopology(LocalTopology):
     def _waited_for(self) -> list[str]:
         """What is waited for: spouts, and bolts that may do something yet, at their next tick, with tuples that they keep.
 
+        Where nothing times out, any bolt that keeps some, as with processes.
+
         Where there is any, bolts without ticks that keep tuples are named as well: theirs may be those of the spouts.
         """
         lines = self._open_spouts()
-        ticked = [bolt for bolt in self.bolts.values() if bolt.plan.settings.tick_secs]
-        if not lines and not any(bolt.held for bolt in ticked):
+        timeouts = self.plan.settings.message_timeouts
+        able = [bolt for bolt in self.bolts.values() if bolt.plan.settings.tick_secs or not timeouts]
+        if not lines and not any(bolt.held for bolt in able):
             return []
         held = ((bolt, bolt.held) for bolt in self.bolts.values())
         return [*lines, *(f"{bolt.plan}: {number} tuples neither acked nor failed" for bolt, number in held if number)]

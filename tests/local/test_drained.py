@@ -42,12 +42,13 @@ def test_a_tuple_that_a_bolt_with_ticks_forgot_is_not_waited_for_longer_than_it_
         assert run.counters["forgetsall"].unfinished >= 50  # and a tick, perhaps
 
 
-def test_without_timeouts_it_is_waited_for_and_named(mode):
+@pytest.mark.parametrize("topology", [topologies.forgets_all, topologies.forgets_plain], ids=lambda each: each.name)
+def test_without_timeouts_it_is_waited_for_and_named(mode, topology):
     conf = {"topology.enable.message.timeouts": False}
     with LocalCluster(mode, seed=1, conf=conf) as cluster:
-        run = cluster.submit(topologies.forgets_all)
-        run.wait(lambda run: run.counters["forgetsall"].unfinished >= 50, timeout=60)
-        with pytest.raises(NotDrainedError, match=r"bolt 'forgetsall' \(task 2\): 50 tuples neither acked nor failed"):
+        run = cluster.submit(topology)
+        run.wait(lambda run: any(each.unfinished >= 50 for each in run.counters.values()), timeout=60)
+        with pytest.raises(NotDrainedError, match=r"bolt 'forgets\w+' \(task 2\): 50 tuples neither acked nor failed"):
             run.wait(timeout=1)
 
 

@@ -604,6 +604,10 @@ class ForgetsAll(Bolt):
         pass
 
 
+class ForgetsPlain(ForgetsAll):
+    component_conf = {}
+
+
 class QuickBatches(Batches):
     component_conf = {"topology.tick.tuple.freq.secs": 0.1}
 
@@ -636,4 +640,5 @@ says_around = _says_around()
 says = _chain("says", Numbers, Says, QuickBatches)
 says_on = _chain("says-on", Numbers, Says, QuickBatches, Keeps)
 keeps = _chain("keeps", Unreliable, Keeps, QuickBatches)
+forgets_plain = _chain("forgets-plain", Unreliable, ForgetsPlain)
 forgets_all = _chain("forgets-all", Unreliable, ForgetsAll)
