@@ -1,8 +1,10 @@
-"""A spout over a partition source for exact alignment: its position is an offset per partition."""
+"""A spout over a partition source for exact alignment: its position is an offset per partition, and what was read up to there."""
 
 from __future__ import annotations
 
 from multilang.state.replayable import ReplayableSpout
+from spark_bridge.sources.errors import ChangedRowsError
+from spark_bridge.sources.identity import Comparison, Mark, described, extended
 from spark_bridge.spout import OverSource
 
 TYPE_CHECKING = False
@@ -16,20 +18,44 @@ _BLOCK = 4096  # rows that are asked for at once
 _ROWS = 16  # that are emitted at once
 
 
-def offsets_of(positions: Iterable[Mapping[str, int] | None]) -> dict[int, int]:
-    """Partition -> the offset of its next row, from the positions of a spout's tasks (None: at its beginning)."""
-    return {int(partition): offset for each in positions for partition, offset in (each or {}).items()}
+def marks_of(positions: Iterable[Mapping[str, Any] | None]) -> dict[int, Mark]:
+    """Return partition -> how far it was read, from the positions of a spout's tasks (None: at its beginning).
+
+    What older versions wrote, offsets alone, gives marks without checksums.
+    """
+    found: dict[int, Mark] = {}
+    for position in positions:
+        if position is None:
+            continue
+        source = position.get("source") or {}
+        totals = position.get("totals") or {}
+        for partition, offset in position.get("offsets", position).items():
+            found[int(partition)] = Mark(offset, totals.get(partition), source)
+    return found
 
 
-def positions_at(offsets: Mapping[int, int], tasks: int) -> list[dict[str, int]]:
-    """The position of each of a spout's tasks, where partition -> the offset of its next row."""
-    return [{str(each): at for each, at in offsets.items() if each % tasks == task} for task in range(tasks)]
+def positions_at(marks: Mapping[int, Mark], source: Mapping[str, Any], tasks: int) -> list[dict[str, Any]]:
+    """Return the position of each of a spout's tasks, where partition -> how far it was read of ``source``."""
+    return [
+        _position({each: mark for each, mark in marks.items() if each % tasks == task}, source, task, tasks)
+        for task in range(tasks)
+    ]
+
+
+def _position(marks: Mapping[int, Mark], source: Mapping[str, Any], task: int, tasks: int) -> dict[str, Any]:
+    return {
+        "offsets": {str(each): mark.watermark for each, mark in marks.items()},
+        "totals": {str(each): mark.total for each, mark in marks.items()},
+        "source": dict(source),
+        "task": [task, tasks],
+    }
 
 
 class ReplayablePartitionSpout(OverSource, ReplayableSpout):
     """Emits the rows of a source's partitions, one partition of a task after the other.
 
     For topologies with ``multilang.state.alignment: exact``, where positions are saved with the states: each row counts once.
+    A source that is not the one that was is refused before anything of it is emitted.
     Elsewhere take PartitionSpout, which remembers across restarts what was acked.
     """
 
@@ -39,10 +65,15 @@ class ReplayablePartitionSpout(OverSource, ReplayableSpout):
         super().initialize(conf, context)
         source = self._source = self._open(conf)
         self._check_fields(source)
-        self._mine = range(context.task_index, source.partitions, len(context.tasks(context.component)))
+        self._about = described(source)
+        self._task = [context.task_index, len(context.tasks(context.component))]
+        self._mine = range(context.task_index, source.partitions, self._task[1])
         self.seek({})
 
     def next_tuple(self) -> None:
+        if self._comparison is not None:
+            self._compare()
+            return
         for partition in self._mine:
             if partition in self._ended:
                 continue
@@ -56,23 +87,58 @@ class ReplayablePartitionSpout(OverSource, ReplayableSpout):
             self._ended.add(partition)
 
     def exhausted(self) -> bool:
-        return len(self._ended) == len(self._mine)
+        return self._comparison is None and len(self._ended) == len(self._mine)
 
-    def position(self) -> dict[str, int]:
-        """Partition -> the offset of its next row."""
-        return {str(partition): offset for partition, offset in self._offsets.items()}
+    def position(self) -> dict[str, Any]:
+        """Partition -> the offset of its next row, and by what the source is known again."""
+        while self._comparison is not None:  # what was not found to be the same source has no part in a checkpoint
+            self._compare()
+        for partition in self._offsets:
+            self._sum_up(partition)
+        marks = {each: Mark(*summed) for each, summed in self._summed.items()}
+        return _position(marks, self._about, *self._task)
 
-    def seek(self, position: dict[str, int]) -> None:
-        self._offsets = offsets_of([position])
+    def seek(self, position: dict[str, Any]) -> None:
+        then = position.get("task", self._task)
+        if then != self._task:
+            raise ChangedRowsError(
+                f"the position is that of task {then[0]} of {then[1]}, and this is task {self._task[0]} of {self._task[1]}, which "
+                "has other partitions: give the spout as many tasks as before"
+            )
+        marks = marks_of([position])
+        self._offsets = {partition: mark.watermark for partition, mark in marks.items()}
+        self._summed = dict.fromkeys(marks, (0, 0))
         self._ended: set[int] = set()
         self._block: tuple[int, int, Any] = (-1, 0, ())
+        self._comparison: Comparison | None = None
+        if marks:
+            self._comparison = Comparison(self._source, marks, "the topology whose state this is", "an empty state")
+            self._compare()
 
     def close(self) -> None:
         self._source.close()
 
+    def _compare(self) -> None:
+        """A piece at a time, so that the task answers meanwhile."""
+        comparison = self._comparison
+        assert comparison is not None
+        if not comparison.step():
+            self._comparison = None
+            self._summed = {each: (self._offsets[each], total) for each, total in comparison.totals.items()}
+
     def _rows_at(self, partition: int, offset: int) -> Any:
         where, first, rows = self._block
         if where != partition or not first <= offset < first + len(rows):
+            if where >= 0:
+                self._sum_up(where)
             rows, first = self._source.read(partition, offset, _BLOCK), offset
             self._block = (partition, first, rows)
         return rows[offset - first : offset - first + _ROWS]
+
+    def _sum_up(self, partition: int) -> None:
+        """Bring the checksum to where the partition is; the rows since the last time are in the block."""
+        at, total = self._summed.get(partition, (0, 0))
+        offset = self._offsets.get(partition, 0)
+        if at < offset:
+            _, first, rows = self._block
+            self._summed[partition] = (offset, extended(total, rows[at - first : offset - first]))

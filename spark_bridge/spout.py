@@ -11,19 +11,21 @@ from spark_bridge.sources.errors import SourceError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Any, ClassVar
 
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
     from multilang.component.streams import Stream
     from spark_bridge.sources.readahead import Piece, ReadAhead
+    from spark_bridge.sources.resume import Resume
     from spark_bridge.sources.source import PartitionSource
     from spark_bridge.sources.store import WatermarkStore
 
 SOURCE = "multilang.source"
 GROUP = "multilang.source.group"
 STORE = "multilang.source.store"
+_FIRST_LOOK_SECS = 2.0  # that a task's start waits to know whether the source is the one that was
 
 
 class OverSource:
@@ -121,27 +123,15 @@ class PartitionSpout(OverSource, Spout):
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
-        from spark_bridge.sources.readahead import ReadAhead
-
-        source = self._source = self._open(conf)
-        tasks = context.tasks(context.component)
-        mine = range(context.task_index, self._patiently(lambda: source.partitions), len(tasks))
-        self._check_fields(source)
-        pending = conf.get("topology.max.spout.pending")
-        self._most = min(self.max_pending, pending) if pending else self.max_pending
-        self._open_store(conf, context)
-        known = self._patiently(source.progress)
-        kept = self._store.load(self._key)  # type: ignore[union-attr]
-        # Up to there everything was acked, as far as either knows.
-        self._positions = {each: max(kept.get(each, 0), known.get(each, 0)) for each in mine}
-        self._saved = dict(kept)
-        self._ended: set[int] = set()
-        self._told: dict[int, tuple[int, bool]] = {}
-        self._reader: ReadAhead = ReadAhead(
-            source, list(self._positions.items()), self.patience_secs, lambda text: self.log(text, "warn")
-        )
+        try:
+            self._start(conf, context)
+        except BaseException:
+            self.close()  # of a task that could not be started nobody else does, and its group would stay in use
+            raise
 
     def next_tuple(self) -> None:
+        if not self._begun and not self._begin():
+            return
         if self._replayed():
             return
         piece = self._piece
@@ -151,6 +141,7 @@ class PartitionSpout(OverSource, Spout):
             if piece is None:
                 self._keep_now_and_then()
                 return
+            self._sums.read(piece.partition, piece.offset, piece.rows)
             if piece.last:
                 self._ended.add(piece.partition)
                 self._piece = None
@@ -209,9 +200,27 @@ class PartitionSpout(OverSource, Spout):
         self._failures: dict[str, int] = {}
         self._due: dict[str, float] = {}  # message id -> when to read it again
         self._asked = 0  # rows that are being read again
+        self._begun = False
         self._piece = None
         self._at = 0
         self._next_keep = monotonic() + self.save_secs
+
+    def _start(self, conf: dict[str, Any], context: Context) -> None:
+        from spark_bridge.sources.readahead import ReadAhead
+
+        source = self._source = self._open(conf)
+        tasks = context.tasks(context.component)
+        mine = range(context.task_index, self._patiently(lambda: source.partitions), len(tasks))
+        self._check_fields(source)
+        pending = conf.get("topology.max.spout.pending")
+        self._most = min(self.max_pending, pending) if pending else self.max_pending
+        self._resume = self._patiently(lambda: self._claimed(conf, context, mine))
+        self._ended: set[int] = set()
+        self._told: dict[int, tuple[int, bool]] = {}
+        self._reader: ReadAhead = ReadAhead(
+            source, self._resume, self.patience_secs, lambda text: self.log(text, "warn")
+        )
+        self._begin(_FIRST_LOOK_SECS)
 
     def _emit_from(self, piece: Piece) -> None:
         rows, at, partition = piece.rows, self._at, piece.partition
@@ -258,6 +267,9 @@ class PartitionSpout(OverSource, Spout):
 
     def _keep(self) -> None:
         """Keep how far each partition is acked: first in the store, then at the source."""
+        if not self._begun:
+            return
+        from spark_bridge.sources.identity import Mark
         from spark_bridge.sources.source import Progress
 
         marks = dict(self._positions)
@@ -266,26 +278,52 @@ class PartitionSpout(OverSource, Spout):
             partition, mark = int(text), int(offset)
             if mark < marks[partition]:
                 marks[partition] = mark
-        further = {each: mark for each, mark in marks.items() if mark > self._saved.get(each, 0)}
+        further = {}
+        for each, mark in marks.items():
+            if mark > self._saved[each]:
+                at, total = self._totals[each] = self._sums.at(each, mark)
+                if at > self._saved[each]:
+                    further[each] = Mark(at, total, self._resume.about)
+                    self._saved[each] = at
         if further:
-            self._store.save(self._key, further)  # type: ignore[union-attr]
-            self._saved.update(further)
+            self._store.save(self._key, further, self._resume.epoch)  # type: ignore[union-attr]
         news = []
         for each, mark in marks.items():
             done = each in self._ended and mark == self._positions[each]
             if self._told.get(each) != (mark, done) and (mark or done):
                 self._told[each] = (mark, done)
-                news.append(Progress(each, mark, done))
+                at, total = self._totals[each]
+                news.append(Progress(each, mark, done, total if at == mark else None))
         if news:
             self._reader.report(news)
 
-    def _open_store(self, conf: dict[str, Any], context: Context) -> None:
-        from spark_bridge.sources.store import SQLiteStore
+    def _claimed(self, conf: dict[str, Any], context: Context, mine: Collection[int]) -> Resume:
+        from multilang.state.settings import may_return, owner_of
+        from spark_bridge.sources.resume import Resume
+        from spark_bridge.sources.store import Reader, SQLiteStore
 
         if self._store is None:
             self._store = SQLiteStore(conf.get(STORE))
-        group = self._group or conf.get(GROUP) or f"{conf.get('storm.id')}"
-        self._key = f"{group}/{context.component}/{self._source.name}"
+        run, topology = owner_of(conf)
+        group = self._group or conf.get(GROUP)
+        reader = Reader(run, topology, bool(group), may_return(conf))
+        self._key = f"{group or run}/{context.component}"
+        return Resume(self._source, self._store, self._key, mine, reader, lambda text: self.log(text, "warn"))
+
+    def _begin(self, wait_secs: float = 0.0) -> bool:
+        """Whether it is known by now where to begin."""
+        if not self._reader.begun(wait_secs):
+            return False
+        from spark_bridge.sources.identity import Sums
+
+        self._positions = dict(self._resume.positions)
+        self._saved = {each: mark.watermark for each, mark in self._resume.marks.items()}
+        self._totals = {each: (at, self._resume.totals[each]) for each, at in self._positions.items()}
+        self._sums = Sums()
+        for each, offset in self._positions.items():
+            self._sums.begin(each, offset, self._resume.totals[each])
+        self._begun = True
+        return True
 
     def _patiently(self, ask: Any) -> Any:
         """An answer of the source, which may be started a little later than the spout."""

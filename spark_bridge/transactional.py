@@ -1,12 +1,12 @@
 """Transactional spouts over a partition source: what is in a batch is a range of offsets of each partition.
 
-A position is an offset and a checksum of the rows that were read up to it, so that a batch that is emitted again has the
-very same rows, or none.
+A position is an offset, the checksum of the rows before it, and by what the source is known again. So a batch that is emitted
+again has the very same rows, or none, and no batch comes behind other rows than those that were there.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from zlib import crc32
 
 from multilang.component.errors import ConfigError
@@ -19,6 +19,7 @@ from multilang.transactional.spouts.source import (
     TransactionalSourceSpout,
 )
 from spark_bridge.sources import errors
+from spark_bridge.sources.identity import Comparison, Mark, described, extended
 from spark_bridge.sources.source import Progress
 from spark_bridge.spout import OverSource
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _PIECE = 4096  # rows that are asked for at once
+_NOTED = 100  # places of a partition whose checksum is known: those of batches that may be emitted again
 
 
 class _Partitions(OverSource, SourceSpout):
@@ -85,37 +87,57 @@ class PartitionRows(Source):
         self._pieces: dict[int, tuple[int, Sequence[Row]]] = {}  # the last that was read of each partition
         self._ends: dict[int, int] = {}
         self._told: dict[int, tuple[int, bool]] = {}
+        self._totals: dict[
+            int, dict[int, int]
+        ] = {}  # by partition and offset, where it was found to be the one that was
+
+    @cached_property
+    def _about(self) -> dict[str, Any]:
+        return self._asked(lambda: described(self._source))
 
     def num_partitions(self) -> int:
         return self._asked(self._checked)
 
-    def first(self, partition: int) -> list[int]:
-        return [0, 0]
+    def first(self, partition: int) -> dict[str, Any]:
+        return {"at": 0, "total": 0}
 
-    def read(self, partition: int, position: list[int], most: int) -> tuple[list[Row], list[int]]:
-        rows = self._rows(partition, position[0], position[0] + most)
-        return rows, [position[0] + len(rows), _sum(rows)] if rows else position
+    def resume(self, positions: Mapping[int, Any]) -> None:
+        for partition, position in positions.items():
+            self._total(partition, position)
 
-    def read_again(self, partition: int, start: list[int], end: list[int]) -> list[Row]:
-        rows = self._rows(partition, start[0], end[0])
-        if len(rows) == end[0] - start[0] and _sum(rows) != end[1]:
+    def read(self, partition: int, position: Any, most: int) -> tuple[list[Row], Any]:
+        total = self._total(partition, position)
+        at = _offset(position)
+        rows = self._rows(partition, at, at + most)
+        if not rows:
+            return rows, position
+        at, total = at + len(rows), extended(total, rows)
+        self._note(partition, at, total)
+        return rows, {"at": at, "total": total, "source": self._about}
+
+    def read_again(self, partition: int, start: Any, end: Any) -> list[Row]:
+        first, last = _offset(start), _offset(end)
+        total = self._total(partition, start)
+        rows = self._rows(partition, first, last)
+        same = extended(total, rows) == end["total"] if isinstance(end, dict) else crc32(dumps(rows).encode()) == end[1]
+        if len(rows) == last - first and not same:
             raise SourceError(
-                f"rows {start[0]} to {end[0]} of partition {partition} of {self._asked(lambda: self._source.name)!r} are not "
+                f"rows {first} to {last} of partition {partition} of {self._asked(lambda: self._source.name)!r} are not "
                 "what they were when they were emitted: a source must give the same rows until they are committed. Give "
                 "random numbers a seed, sort what a shuffle left in any order, and publish anew under another URL"
             )
         return rows
 
-    def has_more(self, partition: int, position: list[int]) -> bool:
-        offset = position[0]
+    def has_more(self, partition: int, position: Any) -> bool:
+        offset = _offset(position)
         more = bool(self._asked(lambda: self._source.read(partition, offset, 1)))
         if not more:
             self._ends[partition] = offset
         return more
 
-    def committed(self, positions: Mapping[int, list[int]]) -> None:
+    def committed(self, positions: Mapping[int, Any]) -> None:
         """Tell the source, as PartitionSpout does what is acked."""
-        marks = {each: positions.get(each, (0,))[0] for each in range(self.num_partitions())}
+        marks = {each: _offset(positions.get(each, [0])) for each in range(self.num_partitions())}
         now = {each: (mark, self._ends.get(each) == mark) for each, mark in marks.items()}
         news = {each: known for each, known in now.items() if known != self._told.get(each, (0, False))}
         if news:
@@ -124,6 +146,28 @@ class PartitionRows(Source):
 
     def close(self) -> None:
         self._source.close()
+
+    def _total(self, partition: int, position: Any) -> int:
+        """The checksum at a position, once it is known that what is before it is what was there."""
+        at = _offset(position)
+        if not at:
+            return 0
+        known, about = (position["total"], position["source"]) if isinstance(position, dict) else (None, None)
+        noted = self._totals.get(partition, {}).get(at)
+        if noted is not None and known in (None, noted):
+            return noted
+        mark = {partition: Mark(at, known, about)}
+        found = self._asked(
+            lambda: Comparison(self._source, mark, "the transactions of this topology", "another id").finish()
+        )
+        self._note(partition, at, found[partition])
+        return found[partition]
+
+    def _note(self, partition: int, at: int, total: int) -> None:
+        noted = self._totals.setdefault(partition, {})
+        noted[at] = total
+        while len(noted) > _NOTED:
+            del noted[next(iter(noted))]
 
     def _checked(self) -> int:
         if list(self._source.fields) != self._fields:
@@ -150,9 +194,12 @@ class PartitionRows(Source):
         """What the source says; what is wrong with it in the words of transactions."""
         try:
             return call()
+        except errors.ChangedRowsError:
+            raise  # for good: to ask again would not help
         except errors.SourceError as problem:
             raise SourceError(str(problem)) from problem
 
 
-def _sum(rows: Sequence[Row]) -> int:
-    return crc32(dumps(rows).encode())
+def _offset(position: Any) -> int:
+    """Of a position; older versions wrote the offset and a checksum of the last batch alone."""
+    return position["at"] if isinstance(position, dict) else position[0]  # type: ignore[no-any-return]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError, UnrecoverableError
@@ -20,7 +21,7 @@ from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STRE
 from multilang.topology.shell import ShellComponent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from random import Random
     from typing import Any
 
@@ -217,6 +218,16 @@ class ActorTopology(LocalTopology):
     def actors(self) -> list[BoltActor | SpoutActor]:
         """All tasks, bolts first: where a spout starts, there is somebody to emit to."""
         return [*self.bolts.values(), *self.spouts.values()]
+
+    @contextmanager
+    def starting(self, actor: BoltActor | SpoutActor) -> Iterator[None]:
+        """When a task can't be started, those that were are told that it is over: they may hold what the next run needs."""
+        try:
+            yield
+        except BaseException:
+            actor.component = None
+            self.close()
+            raise
 
     def start(self, actor: BoltActor | SpoutActor) -> None:
         """Give a task a component of its own, and initialize it."""

@@ -51,7 +51,8 @@ class InProcessTopology(ActorTopology):
 
     def _open(self) -> None:
         for each in self.actors:
-            self.start(each)
+            with self.starting(each):
+                self.start(each)
         self._drain()
         self._start_timers()
 

@@ -95,7 +95,8 @@ class SimulatedTopology(ActorTopology):
 
     def _open(self) -> None:
         for actor in self.actors:
-            self.start(actor)
+            with self.starting(actor):
+                self.start(actor)
             self._send(actor.plan.id)
         self._start_timers()
         for spout in self.spouts.values():

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyspark.accumulators import AccumulatorParam
+
 from multilang.state.replayable import ReplayableSpout
 from multilang.state.settings import EXACT, alignment
 from multilang.topology.errors import did_you_mean
 from spark_bridge.job.declared import as_declared
-from spark_bridge.job.errors import NotOnSparkError
+from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.sources import check_sources, fields_of_rows
-from spark_bridge.replayable import ReplayablePartitionSpout, offsets_of, positions_at
-from spark_bridge.sources.errors import SourceError
+from spark_bridge.replayable import ReplayablePartitionSpout, marks_of, positions_at
+from spark_bridge.sources.errors import ChangedRowsError, SourceError
+from spark_bridge.sources.identity import Comparison, Mark, described, extended
 from spark_bridge.sources.source import PartitionSource
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ _BLOCK = 4096  # rows that are asked for at once
 
 
 class Cut:
-    """``sources``: as given, with an RDD for each PartitionSource; ``positions``: spout -> where its tasks go on."""
+    """``sources``: as given, with an RDD for each PartitionSource."""
 
     def __init__(
         self,
@@ -44,7 +47,8 @@ class Cut:
     ) -> None:
         self._declared = as_declared(topology)
         self._is_exact = alignment(topology.conf) == EXACT
-        self.positions: dict[str, Sequence[Any]] = dict(positions)
+        self._positions: dict[str, Sequence[Any]] = dict(positions)
+        self._ends: dict[str, _Ends] = {}
         if positions and after is None:
             raise NotOnSparkError("positions are saved with the states: name their place, save_state")
         for spout, each in positions.items():
@@ -53,6 +57,10 @@ class Cut:
         for key, given in sources.items():
             if isinstance(given, PartitionSource):
                 self.sources[key] = self._rows(key, given, spark, before, after)
+
+    def positions(self) -> dict[str, Sequence[Any]]:
+        """Spout -> where its tasks go on, once the job has read the sources."""
+        return {**self._positions, **{spout: ends.positions() for spout, ends in self._ends.items()}}
 
     def _check(self, spout: str, positions: Sequence[Any]) -> None:
         spec = self._declared.components.get(spout)
@@ -79,41 +87,99 @@ class Cut:
             raise NotOnSparkError(
                 f"the source of {spout!r} has the fields {', '.join(source.fields)}, and its stream {', '.join(fields)}"
             )
-        begins: dict[int, int] = {}
+        begins: dict[int, Mark] = {}
+        totals: dict[int, int] = {}
+        sums: _Ends | None = None
         ends = {partition: source.count(partition) for partition in range(source.partitions)}
         if self._is_exact and isinstance(spec.component, ReplayablePartitionSpout):
             if before is not None:
-                begins = offsets_of(before.positions(spout))
-            if spout in self.positions:
+                begins = marks_of(before.positions(spout))
+            if spout in self._positions:
                 raise NotOnSparkError(f"positions: spout {spout!r} goes on where its source ends; leave it out")
-            self.positions[spout] = positions_at(ends, spec.tasks)
+            self._check_begins(spout, begins, ends)
+            try:
+                totals = Comparison(
+                    source, begins, "the jobs and topologies whose state this is", "an empty state"
+                ).finish()
+            except ChangedRowsError as error:
+                raise NotOnSparkError(str(error)) from error
+            if after is not None:
+                sums = self._ends[spout] = _Ends(source, ends, spec.tasks, spark)
         elif after is not None:
             raise NotOnSparkError(
                 f"where the source of {spout!r} ends can't be saved with the states, so that the live topology would read it "
                 "from the beginning: make the spout a ReplayablePartitionSpout, with exact alignment; or give an RDD or a "
                 "DataFrame of what it does not read"
             )
-        for partition, begin in begins.items():
-            if begin > ends.get(partition, 0):
+        sc = spark.sparkContext
+        read = _reader(
+            source, {each: mark.watermark for each, mark in begins.items()}, ends, totals, sums and sums.found
+        )
+        return sc.parallelize(range(len(ends)), max(len(ends), 1)).mapPartitions(read)
+
+    def _check_begins(self, spout: str, begins: Mapping[int, Mark], ends: Mapping[int, int]) -> None:
+        for partition, mark in begins.items():
+            if mark.watermark > ends.get(partition, 0):
                 raise NotOnSparkError(
-                    f"the state has {begin} rows of partition {partition} of the source of {spout!r}, which ends at "
+                    f"the state has {mark.watermark} rows of partition {partition} of the source of {spout!r}, which ends at "
                     f"{ends.get(partition, 0)}: this is another source, or a cut before the state's"
                 )
-        sc = spark.sparkContext
-        return sc.parallelize(range(len(ends)), max(len(ends), 1)).mapPartitions(_reader(source, begins, ends))
 
 
-def _reader(source: PartitionSource, begins: Mapping[int, int], ends: Mapping[int, int]) -> Any:
+class _Ends:
+    """Where a source ends, and the checksums there, which the executors find as they read. ``found``: their accumulator."""
+
+    def __init__(self, source: PartitionSource, ends: Mapping[int, int], tasks: int, spark: SparkSession) -> None:
+        self._about = described(source)
+        self._source = source
+        self._ends = dict(ends)
+        self._tasks = tasks
+        self.found = spark.sparkContext.accumulator({}, _Totals())
+
+    def positions(self) -> list[dict[str, Any]]:
+        """Return the position of each task of the spout."""
+        totals = self.found.value
+        marks = {}
+        for each, end in self._ends.items():
+            if len(totals.get(each, {0})) != 1:
+                raise SparkJobError(
+                    f"partition {each} of {self._source.name!r} gave other rows the second time that it was read: a source must "
+                    "give the same rows each time; sort it, checkpoint() it, or publish() it"
+                )
+            (total,) = totals.get(each, {0})
+            marks[each] = Mark(end, total)
+        return positions_at(marks, self._about, self._tasks)
+
+
+class _Totals(AccumulatorParam[dict[int, set[int]]]):
+    """Partition -> the checksums that were found: one, however often Spark ran the task, unless its rows changed."""
+
+    def zero(self, value: dict[int, set[int]]) -> dict[int, set[int]]:
+        return {}
+
+    def addInPlace(self, value1: dict[int, set[int]], value2: dict[int, set[int]]) -> dict[int, set[int]]:  # noqa: N802
+        for partition, totals in value2.items():
+            value1.setdefault(partition, set()).update(totals)
+        return value1
+
+
+def _reader(
+    source: PartitionSource, begins: Mapping[int, int], ends: Mapping[int, int], totals: Mapping[int, int], found: Any
+) -> Any:
     def read(partitions: Iterable[int]) -> Iterator[Any]:
         for partition in partitions:
-            offset, end = begins.get(partition, 0), ends[partition]
+            offset, end, total = begins.get(partition, 0), ends[partition], totals.get(partition, 0)
             while offset < end:
                 rows = source.read(partition, offset, min(_BLOCK, end - offset))
                 if not rows:
                     raise SourceError(
                         f"partition {partition} of {source.name!r} ends at {offset}, and had {end} rows before"
                     )
+                if found is not None:
+                    total = extended(total, rows)
                 yield from map(tuple, rows)
                 offset += len(rows)
+            if found is not None:
+                found.add({partition: {total}})
 
     return read

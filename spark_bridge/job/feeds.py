@@ -59,7 +59,7 @@ class RowFeed:
         if self._undone is not None and self._undone != sums:
             raise SparkJobError(
                 f"the source of {self.component!r} has other rows than when they were read first, and what was undone may "
-                "be in a map: an RDD must give the same rows each time that it is computed; persist() it"
+                "be in a map: an RDD must give the same rows each time that it is computed: sort it, checkpoint() it, or publish() it"
             )
 
     def narrow(self, size: int) -> None:

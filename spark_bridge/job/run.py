@@ -115,7 +115,7 @@ def run_topology(
         if transactions is not None:
             transactions.commit()
         if after is not None:
-            changes = {**run.changes(), **begin.moved(cut.positions)}
+            changes = {**run.changes(), **begin.moved(cut.positions())}
             if after is before:
                 after.save(changes)
             else:

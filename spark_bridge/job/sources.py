@@ -94,7 +94,8 @@ class Reader:
     def _refuse(self, partition: int, what: str) -> None:
         raise SparkJobError(
             f"partition {partition} of the source of {self.name!r} has {what}: "
-            "an RDD must give the same rows each time that it is computed; persist() it"
+            "an RDD must give the same rows each time that it is computed. Give its random numbers a seed, sort what a shuffle left "
+            "in any order, checkpoint() it, or publish() it and read that"
         )
 
     def _block(self, partition: int, start: int, rows: Sequence[Any]) -> list[list[Any]]:

@@ -17,7 +17,7 @@ from spark_bridge.sources.values import converter, encoded
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, NoReturn
 
     from spark_bridge.sources.source import Row
     from spark_bridge.sources.values import Kind
@@ -123,8 +123,9 @@ def blocks_of(rows: Iterable[Any], partition: int, text_of: RowText, block_rows:
 class Chains:
     """What was seen of each partition before, by which rows that changed are noticed. 16 bytes a block."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, block_rows: int) -> None:
         self._source = source
+        self._block_rows = block_rows
         self._seen: dict[tuple[int, int], tuple[bytes, bool]] = {}
 
     def check(self, partition: int, block: Block) -> None:
@@ -132,20 +133,28 @@ class Chains:
         seen = self._seen
         before = seen.get((partition, block.index - 1)) if block.index else (START, False)
         if before is not None and before != (block.before, False):
-            self._refuse(partition, block.index - 1)
+            self._refuse(partition, 0, block.index)
         known = seen.setdefault((partition, block.index), (block.chain, block.last))
         if known != (block.chain, block.last):
-            self._refuse(partition, block.index)
+            self._refuse(partition, block.index if before is not None else 0, block.index + 1)
 
     def check_end(self, partition: int, last: Block) -> None:
         """The same, for a partition that turned out to end with ``last``."""
         self.check(partition, last)
         if (partition, last.index + 1) in self._seen:
-            self._refuse(partition, last.index + 1)
+            self._refuse(partition, last.index + 1, last.index + 2)
 
-    def _refuse(self, partition: int, index: int) -> None:
+    def newest(self) -> dict[int, int]:
+        """Partition -> the last block of it that was seen."""
+        found: dict[int, int] = {}
+        for partition, index in list(self._seen):
+            found[partition] = max(index, found.get(partition, 0))
+        return found
+
+    def _refuse(self, partition: int, start: int, end: int) -> NoReturn:
         raise ChangedRowsError(
-            f"partition {partition} of {self._source!r} gave other rows than before in block {index} or before it: the RDD "
-            "is not deterministic, so that a failed row could not be read again. Give its random numbers a seed, sort what "
-            "a shuffle left in any order, or checkpoint() it"
+            f"partition {partition} of {self._source!r} gave other rows than before between offsets "
+            f"{start * self._block_rows} and {end * self._block_rows}: the RDD is not deterministic, or not the one that it was, "
+            "so that a failed row could not be read again. Give its random numbers a seed, sort what a shuffle left in any "
+            "order, checkpoint() it, or publish() it and read that"
         )

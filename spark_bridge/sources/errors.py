@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from multilang.component.errors import UnrecoverableError
+
 
 class SourceError(Exception):
     """A source can't be used as asked; the text names it and the fix. Trying again would not help."""
@@ -11,8 +13,8 @@ class SourceUnavailable(SourceError):
     """The source does not answer for now: its driver is gone or busy, a file system is out of reach. Worth another try."""
 
 
-class ChangedRowsError(SourceError):
-    """The same offsets gave other rows than before: the RDD is not deterministic, or it is not the same RDD."""
+class ChangedRowsError(SourceError, UnrecoverableError):
+    """The same offsets gave other rows than before: the RDD is not deterministic, or it is not the same source."""
 
 
 class DamagedError(SourceError):

@@ -62,14 +62,14 @@ class RDDSource(BlockSource):
         if block_rows < 1:
             raise SourceError(f"block_rows={block_rows}: a block has at least one row")
         self._tag = f"rdd-{uuid.uuid4().hex}"
-        self._name = name or self._tag
+        self._name = name or f"an RDD of {rdd.getNumPartitions()} partitions"
         self._fields = named
         self._block_rows = block_rows
         self._blocks = rdd.mapPartitionsWithIndex(_Blocked(RowText(named, kinds), block_rows), True)
         self._partitions = rdd.getNumPartitions()
         self._persist = persist
         self._persisted = False
-        self._chains = Chains(self._name)
+        self._chains = Chains(self._name, block_rows)
         self._lock = Lock()
         self._readers: dict[int, _Reader] = {}
         self._ahead = ThreadPoolExecutor(_JOBS_AHEAD, "read-ahead")
@@ -81,6 +81,10 @@ class RDDSource(BlockSource):
     @property
     def name(self) -> str:
         return self._name
+
+    @property
+    def identity(self) -> str | None:
+        return self._tag  # other rows than it gave first are refused
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -215,6 +219,10 @@ class _View(BlockSource):
     @property
     def name(self) -> str:
         return self._source.name
+
+    @property
+    def identity(self) -> str | None:
+        return self._source.identity
 
     @property
     def fields(self) -> tuple[str, ...]:

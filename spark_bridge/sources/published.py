@@ -34,7 +34,15 @@ class PublishedSource(PartitionSource):
 
     @property
     def name(self) -> str:
+        return self.url
+
+    @property
+    def former_name(self) -> str:
         return self._about()["name"]  # type: ignore[no-any-return]
+
+    @property
+    def identity(self) -> str | None:
+        return f"published {self._about()['name']}"  # and each file is refused that is not what was written under it
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections import deque
 from threading import Condition, Thread
 from time import monotonic
 
+from multilang.component.errors import UnrecoverableError
 from spark_bridge.sources.errors import SourceError, SourceUnavailable
 from spark_bridge.sources.source import Progress
 
@@ -17,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from spark_bridge.sources.resume import Resume
     from spark_bridge.sources.source import PartitionSource, Row
 
 PIECE_ROWS = 8192  # a piece has at most so many rows; a source may give fewer
@@ -40,13 +42,22 @@ class Piece:
 
 
 class ReadAhead:
-    """``todo``: partitions with the offset to begin at, in order. Used by one thread, which is the spout's."""
+    """``todo``: partitions with the offset to begin at, in order; or what finds them. Used by one thread, which is the spout's."""
 
     def __init__(
-        self, source: PartitionSource, todo: Sequence[tuple[int, int]], patience_secs: float, log: Callable[[str], None]
+        self,
+        source: PartitionSource,
+        todo: list[tuple[int, int]] | Resume,
+        patience_secs: float,
+        log: Callable[[str], None],
     ) -> None:
         self._source = source
-        self._todo = deque(todo)
+        self._resume: Resume | None = None
+        self._todo: deque[tuple[int, int]] = deque()
+        if isinstance(todo, list):
+            self._todo.extend(todo)
+        else:
+            self._resume = todo
         self._patience_secs = patience_secs
         self._log = log
         self._pieces: deque[Piece] = deque()
@@ -55,7 +66,7 @@ class ReadAhead:
         self._again: deque[tuple[int, int, Row]] = deque()
         self._news: dict[int, Progress] = {}
         self._said: deque[str] = deque()
-        self._failure: SourceError | None = None
+        self._failure: Exception | None = None
         self._closed = False
         self._failing_since: float | None = None
         self._pause = _FIRST_PAUSE_SECS
@@ -66,6 +77,16 @@ class ReadAhead:
             self._thread.start()
 
     # ---- for the spout ----
+
+    def begun(self, wait_secs: float = 0.0) -> bool:
+        """Whether it is known where to begin; it is waited for that long. Raises what is against it."""
+        if self._thread is None:
+            while self._resume is not None:
+                self._begin()
+        with self._changed:
+            self._changed.wait_for(lambda: self._resume is None or self._failure is not None, wait_secs)
+        self._hear()
+        return self._resume is None
 
     def take(self) -> Piece | None:
         """The next rows, None when they are not there yet. Raises what the source can't be read for."""
@@ -101,7 +122,7 @@ class ReadAhead:
     def finished(self) -> bool:
         """Whether all partitions were read to their end and taken."""
         with self._changed:
-            return not self._todo and not self._pieces
+            return self._resume is None and not self._todo and not self._pieces
 
     def report(self, progress: Sequence[Progress]) -> None:
         """Tell the source, when there is time."""
@@ -148,17 +169,23 @@ class ReadAhead:
             except SourceUnavailable as error:
                 if not self._wait_out(error):
                     return
-            except SourceError as error:
-                self._failure = error
+            except (SourceError, UnrecoverableError) as error:
+                self._fail(error)
                 return
             except Exception as error:  # noqa: BLE001  # a source's own: the spout is to hear of it, not this thread
-                self._failure = SourceError(f"the source can't be read: {error!r}")
-                self._failure.__cause__ = error
+                failure = SourceError(f"the source can't be read: {error!r}")
+                failure.__cause__ = error
+                self._fail(failure)
                 return
             else:
                 if self._failing_since is not None:
                     self._said.append("the source answers again")
                 self._failing_since, self._pause = None, _FIRST_PAUSE_SECS
+
+    def _fail(self, error: Exception) -> None:
+        with self._changed:
+            self._failure = error
+            self._changed.notify_all()
 
     def _touch(self) -> None:
         """A source that has gone while nothing was wanted of it may have done so for good."""
@@ -169,6 +196,8 @@ class ReadAhead:
 
     def _job(self) -> Callable[[], None] | None:
         """What is to be done next, with the lock."""
+        if self._resume is not None:
+            return self._begin
         if self._wanted and len(self._again) < _MOST_AGAIN:
             return self._read_again
         if self._news:
@@ -184,13 +213,22 @@ class ReadAhead:
             self._failing_since = now
             self._said.append(f"{error}; trying again for {self._patience_secs:g} seconds")
         if now - self._failing_since > self._patience_secs:
-            self._failure = error
+            self._fail(error)
             return False
         with self._changed:
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._closed, self._pause)
             self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECS)
             return not self._closed
+
+    def _begin(self) -> None:
+        resume = self._resume
+        assert resume is not None
+        if not resume.step():
+            with self._changed:
+                self._todo.extend(resume.positions.items())
+                self._resume = None
+                self._changed.notify_all()
 
     def _read(self) -> None:
         partition, offset = self._todo[0]

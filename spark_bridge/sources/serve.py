@@ -226,7 +226,7 @@ class Served:
             return {"progress": list(self.watermarks.items())}, b""
         if operation == "describe":
             about = {"name": source.name, "fields": list(source.fields), "partitions": source.partitions}
-            return {**about, "block_rows": source.block_rows}, b""
+            return {**about, "block_rows": source.block_rows, "identity": source.identity}, b""
         raise ValueError(f"no operation {operation!r}")
 
     def _block(self, channel: Channel, partition: int, index: int) -> Block | None:

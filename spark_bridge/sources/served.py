@@ -5,10 +5,11 @@ from __future__ import annotations
 from spark_bridge.sources.blocks import Block, Chains, chain_of
 from spark_bridge.sources.blocksource import BlockSource
 from spark_bridge.sources.errors import ChangedRowsError, DamagedError, SourceError, SourceUnavailable
+from spark_bridge.sources.identity import Comparison, Mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from spark_bridge.sources.channel import Channel
@@ -35,11 +36,17 @@ class ServedSource(BlockSource):
         self._about: dict[str, Any] | None = None
         self._chains: Chains | None = None
         self._closing = False
-        self._reported: dict[int, list[Any]] = {}  # for a driver that was started anew, which knows nothing of it
+        self._driver: str | None = None  # the identity of what it serves
+        self._reported: dict[int, Progress] = {}  # for a driver that was started anew, which knows nothing of it
 
     @property
     def name(self) -> str:
         return self._described()["name"]  # type: ignore[no-any-return]
+
+    @property
+    def identity(self) -> str | None:
+        self._described()
+        return self._driver
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -69,9 +76,9 @@ class ServedSource(BlockSource):
         self._ask({"op": "soon", "partition": partition, "index": offset // self.block_rows})
 
     def report(self, progress: Sequence[Progress]) -> None:
-        news = {each.partition: [each.partition, each.watermark, each.done] for each in progress}
+        news = {each.partition: each for each in progress}
         self._reported.update(news)
-        self._ask({"op": "report", "progress": list(news.values())})
+        self._ask(_report(news.values()))
 
     def keep_in_touch(self) -> None:
         self._ask({"op": "describe"})
@@ -132,9 +139,13 @@ class ServedSource(BlockSource):
         channel = connect(self._host, self._port, secret(self._secret_variable))
         try:
             about, _ = self._exchange(channel, {"op": "describe"})
+            identity = about.pop("identity", None)
             self._check(about)
+            if self._driver not in (None, identity):
+                self._compare(channel)
+            self._driver = identity
             if self._reported:
-                self._exchange(channel, {"op": "report", "progress": list(self._reported.values())})
+                self._exchange(channel, _report(self._reported.values()))
         except SourceUnavailable as error:
             channel.release()
             raise SourceUnavailable(f"{self.url}: {error}") from None
@@ -147,14 +158,47 @@ class ServedSource(BlockSource):
         self._channel = channel
         return channel
 
+    def _compare(self, channel: Channel) -> None:
+        """See that a driver that was started anew has the rows that were read, before it is told that they are acked."""
+        assert self._chains is not None
+        assert self._about is not None
+        chains, self._channel = self._chains, channel
+        self._decoded.clear()
+        try:
+            newest = chains.newest()
+            for partition, index in newest.items():
+                if self.block(partition, index) is None:
+                    raise ChangedRowsError(
+                        f"partition {partition} of {self.url} ends before block {index} now, which was read before; serve the "
+                        "same RDD"
+                    )
+            # What is read from here on is not known to be what was read before.
+            self._chains = Chains(self._about["name"], self._about["block_rows"])
+            unseen = {each: told for each, told in self._reported.items() if each not in newest}
+            marks = {each: Mark(told.watermark, told.total) for each, told in unseen.items()}
+            Comparison(self, marks, "this topology", "another topology").finish()
+            for partition, told in unseen.items():
+                if told.done and self.read(partition, told.watermark, 1):
+                    raise ChangedRowsError(
+                        f"partition {partition} of {self.url} goes on now behind its end, which was at row {told.watermark}; "
+                        "serve the same RDD, or begin a new topology for what is new"
+                    )
+        finally:
+            self._channel, self._chains = None, chains
+            self._decoded.clear()
+
     def _check(self, about: dict[str, Any]) -> None:
         if self._about is None:
             self._about = about
-            self._chains = Chains(about["name"])
+            self._chains = Chains(about["name"], about["block_rows"])
         elif about != self._about:
             raise ChangedRowsError(
                 f"{self.url} serves {about} now and served {self._about} before; serve the same RDD under the same name="
             )
+
+
+def _report(progress: Iterable[Progress]) -> dict[str, Any]:
+    return {"op": "report", "progress": [[each.partition, each.watermark, each.done] for each in progress]}
 
 
 def _remade(url: str, secret_variable: str) -> ServedSource:

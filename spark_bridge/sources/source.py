@@ -15,14 +15,18 @@ _COUNTED = 8192  # rows at once
 
 
 class Progress:
-    """How far a partition is: all rows below ``watermark`` are acked; ``done``: and there are no more."""
+    """How far a partition is: all rows below ``watermark`` are acked; ``done``: and there are no more.
 
-    __slots__ = ("done", "partition", "watermark")
+    ``total``: the checksum of those rows, where it is known.
+    """
 
-    def __init__(self, partition: int, watermark: int, done: bool) -> None:
+    __slots__ = ("done", "partition", "total", "watermark")
+
+    def __init__(self, partition: int, watermark: int, done: bool, total: int | None = None) -> None:
         self.partition = partition
         self.watermark = watermark
         self.done = done
+        self.total = total
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Progress):
@@ -46,8 +50,18 @@ class PartitionSource:
 
     @property
     def name(self) -> str:
-        """What progress is kept under: two sources of one name hold the same rows."""
+        """What messages call it."""
         raise NotImplementedError
+
+    @property
+    def former_name(self) -> str:
+        """What older versions kept its progress under."""
+        return self.name
+
+    @property
+    def identity(self) -> str | None:
+        """A text that two sources share only if they give the same rows. None: their rows are compared to find out."""
+        return None
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -1,37 +1,105 @@
-"""Where a spout keeps how far it is, so that it goes on there after a restart."""
+"""Where a spout keeps how far it is, so that it goes on there after a restart.
+
+The law of ``multilang.state.owner`` holds here, too. Whoever reads partitions for a group claims them first; a claim raises
+their epoch, and what carries an older one is not written. So a process that was taken for dead, and wakes up, changes nothing.
+"""
 
 from __future__ import annotations
 
 import os
+from threading import Lock
 from time import time
 
+from multilang.protocol.codec import dumps, loads
+from multilang.state.errors import FencedError
+from multilang.state.owner import OwnedPlace, Owner, Ownership, claim
 from spark_bridge.sources.errors import SourceError
+from spark_bridge.sources.identity import Mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Mapping
+    from collections.abc import Callable, Collection, Mapping
 
-_FORGOTTEN_SECS = 90 * 24 * 3600.0  # a run that has told nothing for so long won't go on
+_FORGOTTEN_SECS = 90 * 24 * 3600.0  # a submission that has told nothing for so long won't go on
 _BUSY_SECS = 60.0  # that other tasks' writing is waited for
+_APPLICATION = 0x4D4C574D  # "MLWM"
+_LAYOUT = 2
+_SCHEMA = (
+    (
+        "CREATE TABLE marks (grouped TEXT NOT NULL, partition INTEGER NOT NULL, watermark INTEGER NOT NULL, total INTEGER, "
+        "source TEXT NOT NULL, epoch INTEGER NOT NULL, saved REAL NOT NULL, PRIMARY KEY (grouped, partition)) WITHOUT ROWID"
+    ),
+    (
+        "CREATE TABLE readers (grouped TEXT NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL, run TEXT NOT NULL, owner TEXT, "
+        "beats INTEGER NOT NULL, lasting INTEGER NOT NULL) WITHOUT ROWID"
+    ),
+)
+# Where layout 1 had its table. A process of the version that knew no epochs is refused what it would write there.
+_OLD = "CREATE VIEW watermarks AS SELECT grouped, partition, watermark, saved FROM marks"
+
+
+class Reader:
+    """Who reads a source for a group.
+
+    Attributes:
+        run: The topology's ``storm.id``: of one run, several tasks read at once; another one waits until they have ended.
+        topology: Its name, for messages.
+        lasting: Whether a later run may go on with this group, which is then kept for ever.
+        may_return: Whether a run that was taken over from may go on when its successor has ended.
+    """
+
+    __slots__ = ("lasting", "may_return", "run", "topology")
+
+    def __init__(self, run: str, topology: str, lasting: bool, may_return: bool = False) -> None:
+        self.may_return = may_return
+        self.run = run
+        self.topology = topology
+        self.lasting = lasting
 
 
 class WatermarkStore:
-    """The seam: watermarks by group and partition. A group is one run's reading of one source.
+    """The seam: marks by group and partition. A group is one reading of one source, which may be done by several runs in turn.
 
-    Used by one task's process, in one thread; other tasks of the spout keep other partitions in the same group.
+    Used by one task's process, in one thread at a time; other tasks of the spout have other partitions in the same group.
     """
 
-    def load(self, group: str) -> dict[int, int]:
-        """Partition -> how many of its rows are acked without a gap."""
+    def claim(
+        self,
+        group: str,
+        partitions: Collection[int],
+        reader: Reader,
+        formerly: str | None = None,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> int:
+        """Make this task the one that reads these partitions, and return the epoch of that: higher than any before.
+
+        Args:
+            group: Whose marks they are.
+            partitions: Of this task.
+            reader: The task's run.
+            formerly: What older versions called the group; what is kept there, and not here, is taken over.
+            warn: Told when the group is taken from a run that neither ended nor beats.
+
+        Raises:
+            InUseError: Another run reads for this group.
+        """
         raise NotImplementedError
 
-    def save(self, group: str, watermarks: Mapping[int, int]) -> None:
-        """Keep these, if they are further than what is kept: a process that was taken for dead does no harm."""
+    def load(self, group: str) -> dict[int, Mark]:
+        """Return what is kept of each partition, whoever reads it."""
+        raise NotImplementedError
+
+    def save(self, group: str, marks: Mapping[int, Mark], epoch: int) -> None:
+        """Keep these, all or none.
+
+        Raises:
+            FencedError: One of the partitions was claimed anew since ``epoch``.
+        """
         raise NotImplementedError
 
     def close(self) -> None:
-        """Free what it holds."""
+        """Free what it holds; what was claimed may be claimed by another run."""
 
 
 class SQLiteStore(WatermarkStore):
@@ -43,24 +111,71 @@ class SQLiteStore(WatermarkStore):
     def __init__(self, path: str | None = None) -> None:
         self.path = path
         self._connection: sqlite3.Connection | None = None
+        self._claims: dict[str, tuple[str, Ownership | None]] = {}
 
-    def load(self, group: str) -> dict[int, int]:
-        rows = self._open().execute("SELECT partition, watermark FROM watermarks WHERE grouped = ?", (group,))
-        return dict(rows.fetchall())
+    def claim(
+        self,
+        group: str,
+        partitions: Collection[int],
+        reader: Reader,
+        formerly: str | None = None,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> int:
+        connection = self._open()
+        ownership = None
+        if reader.lasting:  # nobody else has the name of a single submission
+            place = _Group(self.path, group)
+            try:
+                ownership = claim(place, reader.run, reader.topology, warn, reader.may_return)
+            except BaseException:
+                place.close()
+                raise
+        self._claims[group] = (reader.run, ownership)  # from here on it beats until it is released
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
+            self._check_run(connection, group, reader.run)
+            connection.execute(
+                "INSERT INTO readers VALUES (?, 1, ?, NULL, 0, ?) ON CONFLICT (grouped) DO UPDATE SET "
+                "epoch = epoch + ?, lasting = excluded.lasting",
+                (group, reader.run, reader.lasting, ownership is None),
+            )
+            (epoch,) = connection.execute("SELECT epoch FROM readers WHERE grouped = ?", (group,)).fetchone()
+            if formerly is not None:
+                connection.execute("UPDATE OR IGNORE marks SET grouped = ? WHERE grouped = ?", (group, formerly))
+            connection.executemany(
+                "INSERT INTO marks VALUES (?, ?, 0, 0, '{}', ?, ?) ON CONFLICT (grouped, partition) DO UPDATE SET "
+                "epoch = excluded.epoch, saved = excluded.saved",
+                [(group, partition, epoch, time()) for partition in partitions],
+            )
+        return int(epoch)
 
-    def save(self, group: str, watermarks: Mapping[int, int]) -> None:
+    def load(self, group: str) -> dict[int, Mark]:
+        rows = self._open().execute("SELECT partition, watermark, total, source FROM marks WHERE grouped = ?", (group,))
+        return {partition: Mark(watermark, total, loads(source)) for partition, watermark, total, source in rows}
+
+    def save(self, group: str, marks: Mapping[int, Mark], epoch: int) -> None:
         connection = self._open()
         now = time()
         with connection:
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(
-                "INSERT INTO watermarks (grouped, partition, watermark, saved) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (grouped, partition) DO UPDATE SET watermark = excluded.watermark, saved = excluded.saved "
-                "WHERE excluded.watermark > watermark",
-                [(group, partition, watermark, now) for partition, watermark in watermarks.items()],
-            )
+            self._check_run(connection, group, self._claims.get(group, ("", None))[0])
+            for partition, mark in marks.items():
+                done = connection.execute(
+                    "UPDATE marks SET watermark = ?, total = ?, source = ?, saved = ? "
+                    "WHERE grouped = ? AND partition = ? AND epoch = ?",
+                    (mark.watermark, mark.total, dumps(mark.source), now, group, partition, epoch),
+                )
+                if done.rowcount != 1:
+                    raise FencedError(
+                        f"partition {partition} of group {group!r} is read by another task by now: this one was stopped or "
+                        "cut off meanwhile, and what it has read since is not kept"
+                    )
 
     def close(self) -> None:
+        claims, self._claims = self._claims, {}
+        for _, ownership in claims.values():
+            if ownership is not None:
+                ownership.release()
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -68,26 +183,123 @@ class SQLiteStore(WatermarkStore):
     def __reduce__(self) -> tuple[type[SQLiteStore], tuple[str | None]]:
         return SQLiteStore, (self.path,)
 
+    def __deepcopy__(self, memo: object) -> SQLiteStore:
+        return SQLiteStore(self.path)
+
+    def _check_run(self, connection: sqlite3.Connection, group: str, run: str) -> None:
+        found = connection.execute("SELECT owner FROM readers WHERE grouped = ?", (group,)).fetchone()
+        if found is None or found[0] is None:
+            return
+        owner = Owner.from_text(found[0])
+        if owner.run != run and not owner.ended:
+            raise FencedError(
+                f"group {group!r} is read by {owner} by now: this run was stopped or cut off meanwhile, and what it has read since "
+                "is not kept"
+            )
+
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            import sqlite3
-
-            path = self.path if self.path is not None else _usual_path()
-            try:
-                connection = sqlite3.connect(path, timeout=_BUSY_SECS, isolation_level=None, check_same_thread=False)
-                with connection:
-                    connection.execute("BEGIN IMMEDIATE")
-                    connection.execute(
-                        "CREATE TABLE IF NOT EXISTS watermarks (grouped TEXT NOT NULL, partition INTEGER NOT NULL, "
-                        "watermark INTEGER NOT NULL, saved REAL NOT NULL, PRIMARY KEY (grouped, partition)) WITHOUT ROWID"
-                    )
-                    connection.execute("DELETE FROM watermarks WHERE saved < ?", (time() - _FORGOTTEN_SECS,))
-            except sqlite3.Error as error:
-                raise SourceError(
-                    f"{path} can't keep how far the spout is: {error}; name another file with SQLiteStore(path)"
-                ) from None
-            self._connection = connection
+            self._connection = _connected(self.path)
         return self._connection
+
+
+class _Group(OwnedPlace):
+    """A group's row in the file. The beats have a connection of their own."""
+
+    def __init__(self, path: str | None, group: str) -> None:
+        self._group = group
+        self._connection = _connected(path)
+        self._lock = Lock()
+
+    def owner(self) -> Owner | None:
+        epoch, text, _ = self._row()
+        if text is not None:
+            return Owner.from_text(text)
+        return Owner(epoch, "", "", "", [0], "", [], ended=True) if epoch else None
+
+    def beats(self) -> int:
+        return self._row()[2]
+
+    def replace(self, epoch: int, owner: Owner) -> bool:
+        with self._lock, self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("INSERT OR IGNORE INTO readers VALUES (?, 0, '', NULL, 0, 1)", (self._group,))
+            done = connection.execute(
+                "UPDATE readers SET epoch = ?, run = ?, owner = ? WHERE grouped = ? AND epoch = ?",
+                (owner.epoch, owner.run, owner.text(), self._group, epoch),
+            )
+            return done.rowcount == 1
+
+    def beat(self, epoch: int) -> bool:
+        with self._lock, self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            done = connection.execute(
+                "UPDATE readers SET beats = beats + 1 WHERE grouped = ? AND epoch = ?", (self._group, epoch)
+            )
+            return done.rowcount == 1
+
+    def describe(self) -> str:
+        return f"the group {self._group!r}"
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def _row(self) -> tuple[int, str | None, int]:
+        with self._lock:
+            found = self._connection.execute(
+                "SELECT epoch, owner, beats FROM readers WHERE grouped = ?", (self._group,)
+            ).fetchone()
+        return found or (0, None, 0)
+
+
+def _connected(path: str | None) -> sqlite3.Connection:
+    """A connection to the file, which is made, or brought to the present layout, where that is to be done."""
+    import sqlite3
+
+    path = path if path is not None else _usual_path()
+    try:
+        connection = sqlite3.connect(path, timeout=_BUSY_SECS, isolation_level=None, check_same_thread=False)
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
+            _lay_out(connection, path)
+            connection.execute(
+                "DELETE FROM marks WHERE grouped IN (SELECT grouped FROM readers WHERE NOT lasting) AND grouped NOT IN "
+                "(SELECT grouped FROM marks WHERE saved >= ?)",  # whole groups: a partition alone would be read again
+                (time() - _FORGOTTEN_SECS,),
+            )
+            connection.execute("DELETE FROM readers WHERE NOT lasting AND grouped NOT IN (SELECT grouped FROM marks)")
+    except sqlite3.Error as error:
+        raise SourceError(
+            f"{path} can't keep how far the spout is: {error}; name another file with SQLiteStore(path)"
+        ) from None
+    return connection
+
+
+def _lay_out(connection: sqlite3.Connection, path: str) -> None:
+    """See to it that the tables are there. What layout 1 kept is taken over as it is, without checksums."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    layout = connection.execute("PRAGMA user_version").fetchone()[0]
+    if (application, layout) == (_APPLICATION, _LAYOUT):
+        return
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if (application, layout) != (0, 0) or tables - {"watermarks"}:
+        what = (
+            f"layout {layout}, and this version knows {_LAYOUT}" if application == _APPLICATION else "another's tables"
+        )
+        raise SourceError(
+            f"{path} can't keep how far the spout is: it has {what}; name another file with SQLiteStore(path)"
+        )
+    for statement in _SCHEMA:
+        connection.execute(statement)
+    if tables:
+        connection.execute(
+            "INSERT INTO marks SELECT grouped, partition, watermark, NULL, '{}', 0, saved FROM watermarks"
+        )
+        connection.execute("DROP TABLE watermarks")
+    connection.execute(_OLD)
+    connection.execute(f"PRAGMA application_id = {_APPLICATION:d}")
+    connection.execute(f"PRAGMA user_version = {_LAYOUT:d}")
 
 
 def _usual_path() -> str:

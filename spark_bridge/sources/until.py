@@ -31,6 +31,14 @@ class Until(PartitionSource):
         return self._source.name
 
     @property
+    def former_name(self) -> str:
+        return self._source.former_name
+
+    @property
+    def identity(self) -> str | None:
+        return self._source.identity  # only shorter
+
+    @property
     def fields(self) -> tuple[str, ...]:
         return self._source.fields
 

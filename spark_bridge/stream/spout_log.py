@@ -52,6 +52,7 @@ class SpoutLog:
         try:
             self._connection = connection = FILE.open(self.path)
             with connection:
+                connection.execute("CREATE TABLE IF NOT EXISTS spout (described TEXT NOT NULL)")  # not in older logs
                 connection.execute(
                     "INSERT INTO ends SELECT ?, 0, 0 WHERE NOT EXISTS (SELECT * FROM ends)", (uuid4().hex,)
                 )
@@ -60,6 +61,21 @@ class SpoutLog:
         except BaseException:
             self._owned.release()
             raise
+
+    def belongs_to(self, spout: Mapping[str, Any]) -> None:
+        """Note what spout's log this is, or compare it with what was noted. SparkJobError when it is another one's."""
+        found = self._connection.execute("SELECT described FROM spout").fetchone()
+        if found is None:  # it is new, or of a version that did not note it
+            self._connection.execute("INSERT INTO spout VALUES (?)", (dumps(spout),))
+            return
+        before = loads(found[0])
+        for key, value in spout.items():
+            if before.get(key) != value:
+                raise SparkJobError(
+                    f"the spout log {self.path} is that of another spout: its {key} was {before.get(key)!r}, and is {value!r}. What "
+                    "the log has, and where that spout was, belong together: go on with the spout as it was, or begin a new log "
+                    "and a new checkpoint"
+                )
 
     @property
     def begin(self) -> Offset:

@@ -6,10 +6,12 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from multilang.component.find import find_object, split_target
+from multilang.component.wrapper import innermost
 from multilang.protocol.codec import loads
 from multilang.state.plain import plain
 from multilang.topology import ShellSpout, TopologyBuilder, load_topology
 from multilang.topology.errors import did_you_mean
+from multilang.topology.shell import ShellComponent
 from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:
@@ -64,6 +66,12 @@ class SpoutOptions:
                 f"spout {self.id!r} has no stream {self.stream!r}; say the option stream: {did_you_mean(self.stream, spec.streams)}"
             )
         self.fields = list(spec.streams[self.stream].fields)
+
+    def described(self) -> dict[str, Any]:
+        """By what a log is known to be this spout's. Its code, its conf, and where its program is may change."""
+        component = self.topology.components[self.id].component
+        kind = None if isinstance(component, ShellComponent) else type(innermost(component)).__name__
+        return {"id": self.id, "class": kind, "stream": self.stream, "fields": self.fields}
 
 
 def _topology(given: Mapping[str, str]) -> Topology:

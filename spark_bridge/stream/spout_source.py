@@ -141,6 +141,11 @@ class RunningSpout:
         self._declared = declared
         self.columns = columns
         self.log = SpoutLog(declared.log)
+        try:
+            self.log.belongs_to(declared.described())
+        except BaseException:
+            self.log.close()
+            raise
         self._feed: SpoutFeed | None = None
         threading.Thread(target=_end_with, args=(os.getppid(),), name="driver", daemon=True).start()
 

@@ -11,6 +11,7 @@ import tracemalloc
 import pytest
 
 from multilang.component import BasicBolt, Bolt, Spout
+from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.local import LocalCluster, LocalClusterError, TaskStartError
 from multilang.topology import TopologyBuilder
 from tests.local import topologies
@@ -211,6 +212,41 @@ def test_fail_fast_raises_what_would_end_a_task():
         with pytest.raises(LocalClusterError, match=r"bolt 'bolt0' \(task 2\) died: ZeroDivisionError") as raised:
             run.wait(timeout=10)
         assert isinstance(raised.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("mode", ["inprocess", "simulated"])
+def test_tasks_that_were_started_before_one_that_can_not_be_are_closed(mode):
+    closed = []
+
+    class Holds(Bolt):
+        def close(self):
+            closed.append(self.context.component)
+
+    class Broken(Spout):
+        output_fields = ["n"]
+
+        def initialize(self, conf, context):
+            raise ConfigError("no such table")
+
+        def close(self):
+            closed.append("broken")
+
+    with LocalCluster(mode) as cluster, pytest.raises(TaskStartError, match="no such table"):
+        cluster.submit(built(Broken, Holds))
+    assert closed == ["bolt0"]
+
+
+@pytest.mark.parametrize("mode", ["inprocess", "simulated"])
+def test_what_can_not_be_mended_by_another_start_ends_the_topology(mode):
+    class Fenced(topologies.Numbers):
+        def next_tuple(self):
+            raise UnrecoverableError("somebody else has it")
+
+    with LocalCluster(mode) as cluster:
+        run = cluster.submit(built(Fenced, Keeps))
+        with pytest.raises(LocalClusterError, match=r"topology 'here' ends: UnrecoverableError .*somebody else has it"):
+            run.wait(timeout=20)
+        assert run.counters["spout"].restarts == 0
 
 
 def test_a_component_that_can_not_be_initialized_is_tried_three_times():

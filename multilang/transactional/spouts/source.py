@@ -63,6 +63,13 @@ class Source(ABC):
     def first(self, partition: int) -> Position:
         """Where a partition begins."""
 
+    def resume(self, positions: Mapping[int, Position]) -> None:  # noqa: B027  # not every source can tell
+        """See that the source is the one that was, before anything else is read of it. Called by the coordinator, once.
+
+        ``positions``: behind what was read of each partition, those included that are not there any more. SourceError where that
+        can't be told now; any other exception ends the task.
+        """
+
     @abstractmethod
     def read(self, partition: int, position: Position, most: int) -> tuple[Rows, Position]:
         """Up to ``most`` rows that are there now, from ``position`` on, and the position behind them."""
@@ -135,6 +142,7 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
         self._state = open_state(conf)
         self._trusted = 0
         self._ask_at = float("-inf")
+        self._resumed = False
         self._told: set[str] = set()
 
     def is_ready(self) -> bool:
@@ -173,6 +181,13 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
 
     def _look(self, metadata: Mapping[int, Any]) -> bool | None:
         try:
+            if not self._resumed:
+                # What is not committed may be other rows the second time, where that is allowed.
+                fixed = (
+                    metadata if self._waits else last_metadata(self._state, (self._state.get_data(CURRENT) or 1) - 1)
+                )
+                self._source.resume({each: known["to"] for each, known in fixed.items() if known is not None})
+                self._resumed = True
             self._source.discover()
             partitions = self._source.num_partitions()
         except SourceError as problem:

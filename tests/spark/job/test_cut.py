@@ -47,15 +47,15 @@ def test_spark_and_the_live_topology_take_over_from_each_other_at_exact_cuts(spa
     whole = over(SOURCE)
     with run_topology(whole, {"sentences": SOURCE.until({0: 10, 1: 0, 2: 33})}, spark, save_state=durable) as result:
         assert result.acked == 43
-    assert state_of(durable) == counted(10, 0, 33)
+    assert state_of({**durable, "topology.name": "cut"}) == counted(10, 0, 33)
     live(SOURCE.until({0: 11, 1: 7, 2: 33}))
-    assert state_of(durable) == counted(11, 7, 33)
+    assert state_of({**durable, "topology.name": "cut"}) == counted(11, 7, 33)
     cut = SOURCE.until({0: 20, 1: 30, 2: 34})
     with run_topology(whole, {"sentences": cut}, spark, initial_state=durable, save_state=durable) as result:
         assert result.acked == 33
-    assert state_of(durable) == counted(20, 30, 34)
+    assert state_of({**durable, "topology.name": "cut"}) == counted(20, 30, 34)
     live(SOURCE)
-    assert state_of(durable) == counted(40, 40, 40) == words_of(120)
+    assert state_of({**durable, "topology.name": "cut"}) == counted(40, 40, 40) == words_of(120)
     with run_topology(whole, {"sentences": SOURCE}, spark, initial_state=durable, save_state=durable) as result:
         assert result.acked == 0
     with pytest.raises(
@@ -84,7 +84,25 @@ def test_a_spout_of_ones_own_goes_on_at_the_positions_that_are_said(spark: Spark
         pass
     with LocalCluster(mode="inprocess", conf={**durable, "test.sentences": 100}) as cluster:
         cluster.submit(exact).wait(timeout=120)
-    assert state_of(durable) == words_of(100)
+    assert state_of({**durable, "topology.name": exact.name}) == words_of(100)
+
+
+def test_a_source_that_is_not_the_one_that_was_counted_is_refused_on_either_side(spark: SparkSession, durable) -> None:
+    def live(parts) -> None:
+        with LocalCluster(mode="inprocess", conf=durable) as cluster:
+            cluster.submit(over(ListSource(parts, ["sentence"]))).wait(timeout=120)
+
+    with run_topology(over(SOURCE), {"sentences": SOURCE.until({0: 10, 1: 0, 2: 33})}, spark, save_state=durable):
+        pass
+    other = [["another", *PARTS[0]], PARTS[1], PARTS[2]]
+    with pytest.raises(Exception, match=r"partition 0 of the source 'list' has other rows: .*10 rows"):
+        live(other)
+    given = {"sentences": ListSource(other, ["sentence"])}
+    with pytest.raises(NotOnSparkError, match=r"partition 0 of the source 'list' has other rows: .*10 rows"):
+        run_topology(over(SOURCE), given, spark, initial_state=durable, save_state=durable)
+    assert state_of({**durable, "topology.name": "cut"}) == counted(10, 0, 33)
+    live([[*PARTS[0], "behind"], PARTS[1], PARTS[2]])
+    assert state_of({**durable, "topology.name": "cut"}) == counted(40, 40, 40) + words_of_list(["behind"])
 
 
 def test_cuts_that_would_not_be_exact_are_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_what_is_there_is_replaced_only_when_that_is_said(spark: SparkSession, t
     first.close()
     second = publish(spark.range(5, numPartitions=1), url, overwrite=True)
     assert all_rows(second, 0) == [[0], [1], [2], [3], [4]]
-    assert second.name != first.name
+    assert second.identity != first.identity
     assert len(list((tmp_path / "rows").iterdir())) == 3  # the old files are gone
     with pytest.raises(DamagedError, match="published anew"):
         first.read(0, 0, 1)

@@ -16,8 +16,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang import LocalCluster
-from spark_bridge import PartitionSpout, Progress, RDDSource, ServedSource, SourceError, SourceUnavailable, serve
+from spark_bridge import (
+    ChangedRowsError,
+    PartitionSpout,
+    Progress,
+    RDDSource,
+    ServedSource,
+    SourceError,
+    SourceUnavailable,
+    serve,
+)
 from spark_bridge.sources.channel import MAX_ANSWER, connect
+from spark_bridge.sources.identity import extended
 from tests.spark.sources.topologies import FailsFirst, TooMuch, through
 
 if TYPE_CHECKING:
@@ -265,3 +275,35 @@ def test_a_client_for_whom_no_file_descriptor_is_left_is_hung_up_on(
 def test_a_url_that_is_none_says_how_to_write_one() -> None:
     with pytest.raises(SourceError, match="write served://HOST:PORT"):
         ServedSource("served://nowhere")
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["blocks that were read", "what was reported alone"])
+def test_a_driver_that_is_started_anew_with_other_rows_is_told_of_no_acks(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, seen: bool
+) -> None:
+    monkeypatch.setenv("MULTILANG_SOURCE_SECRET", SECRET)
+    rows = list(range(100))
+    port = 0
+
+    def serving(now: list[int]) -> Served:
+        rdd = spark.sparkContext.parallelize(now, 1)
+        return serve(RDDSource(rdd, block_rows=10, name="numbers"), port=port)
+
+    with serving(rows) as first:
+        port = first.port
+        source = ServedSource(first.url)
+        while seen and source.read(0, first.acked, 10):
+            source.report([Progress(0, first.acked + 10, first.acked == 90)])
+        source.report([Progress(0, 100, True, extended(0, [[row] for row in rows]))])
+        assert first.done
+    with pytest.raises(SourceUnavailable):
+        source.progress()
+    for now in ([*rows[:98], 99, 98], rows[:99], rows[:90], [*rows, 100]):
+        with serving(now) as other, pytest.raises(ChangedRowsError, match="partition 0 of"):
+            source.progress()
+        assert not other.done
+        assert other.acked == 0
+    with serving(rows) as same:
+        source.progress()
+        assert same.acked == 100
+    source.close()

@@ -28,7 +28,9 @@ from spark_bridge import (
     SQLiteStore,
     WatermarkStore,
 )
+from spark_bridge.sources.identity import Mark, described, extended
 from spark_bridge.sources.readahead import ReadAhead
+from spark_bridge.sources.store import Reader
 from tests.spark.sources.topologies import Echo, FailsAlways, FailsFirst, TooMuch, through
 
 if TYPE_CHECKING:
@@ -41,19 +43,27 @@ if TYPE_CHECKING:
 class DictStore(WatermarkStore):
     """In memory, and remembers each save."""
 
-    def __init__(self, kept: dict[str, dict[int, int]] | None = None) -> None:
-        self.kept = {} if kept is None else kept
-        self.saves: list[dict[int, int]] = []
+    def __init__(self) -> None:
+        self.kept: dict[str, dict[int, Mark]] = {}
+        self.epochs: dict[tuple[str, int], int] = {}
 
     def __deepcopy__(self, memo: object) -> DictStore:
         return self
 
-    def load(self, group: str) -> dict[int, int]:
+    def claim(self, group: str, partitions: Any, reader: Any, formerly: Any = None, warn: Any = None) -> int:
+        epoch = max(self.epochs.values(), default=0) + 1
+        self.epochs.update({(group, each): epoch for each in partitions})
+        return epoch
+
+    def load(self, group: str) -> dict[int, Mark]:
         return dict(self.kept.get(group, {}))
 
-    def save(self, group: str, watermarks: Mapping[int, int]) -> None:
-        self.saves.append(dict(watermarks))
-        self.kept.setdefault(group, {}).update(watermarks)
+    def save(self, group: str, marks: Mapping[int, Mark], epoch: int) -> None:
+        assert all(self.epochs[group, each] == epoch for each in marks)
+        self.kept.setdefault(group, {}).update(marks)
+
+    def watermarks(self, group: str) -> dict[int, int]:
+        return {each: mark.watermark for each, mark in self.load(group).items()}
 
 
 class Moody(ListSource):
@@ -86,6 +96,10 @@ def run(topology: Any, mode: Any = "inprocess", capture: Any = ("echo",), timeou
 
 def echoed(running: Any) -> list[Any]:
     return [tup["row"][0] for tup in running.captured("echo")]
+
+
+def mark_of(source: PartitionSource, partition: int, watermark: int) -> Mark:
+    return Mark(watermark, extended(0, source.read(partition, 0, watermark)), described(source))
 
 
 def test_partitions_are_dealt_over_the_tasks() -> None:
@@ -126,16 +140,17 @@ def test_the_watermark_stops_at_the_first_row_that_is_not_acked() -> None:
     spout.save_secs = 0
     with LocalCluster(mode="inprocess") as cluster:
         running = cluster.submit(through(spout, FailsAlways), capture=["echo"])
-        running.wait(until=lambda run: store.kept.get("g/rows/list", {}).get(1) == 1, timeout=60)
+        running.wait(until=lambda run: store.watermarks("g/rows").get(1) == 1, timeout=60)
     assert sorted(echoed(running)) == list("abcdefghi")
-    assert store.kept == {"g/rows/list": {0: 2, 1: 1}}
+    assert store.watermarks("g/rows") == {0: 2, 1: 1}
 
 
 def test_a_later_run_of_the_same_group_goes_on_and_another_group_starts_anew(tmp_path: Path) -> None:
     source = ListSource([list(range(100)), list(range(100, 200))])
     path = str(tmp_path / "kept.sqlite")
     store = SQLiteStore(path)
-    store.save("nightly/rows/list", {0: 90, 1: 100})
+    epoch = store.claim("nightly/rows", [0, 1], Reader("a run", "a topology", lasting=True))
+    store.save("nightly/rows", {0: mark_of(source, 0, 90), 1: mark_of(source, 1, 100)}, epoch)
     store.close()
     one = run(through(PartitionSpout(source, store=SQLiteStore(path), group="nightly")))
     assert sorted(echoed(one)) == list(range(90, 100))
@@ -306,13 +321,15 @@ def test_a_list_whose_rows_have_another_length_is_refused() -> None:
         ListSource([[(1, 2), (3,)]], fields=["a", "b"])
 
 
-def test_a_store_keeps_the_furthest_and_is_made_anew_where_it_is_needed(tmp_path: Path) -> None:
+def test_a_store_keeps_marks_and_is_made_anew_where_it_is_needed(tmp_path: Path) -> None:
     store = SQLiteStore(str(tmp_path / "kept.sqlite"))
-    store.save("g", {0: 5, 1: 7})
-    store.save("g", {0: 3, 1: 9})
-    store.save("other", {0: 1})
+    reader = Reader("run", "topology", lasting=False)
+    epoch = store.claim("g", [0, 1], reader)
+    store.save("g", {0: Mark(5, 1), 1: Mark(7, 2)}, epoch)
+    store.save("g", {1: Mark(9, 3, {"name": "list"})}, epoch)
+    store.save("other", {0: Mark(1, 4)}, store.claim("other", [0], reader))
     again = pickle.loads(pickle.dumps(store))
-    assert again.load("g") == {0: 5, 1: 9}
+    assert again.load("g") == {0: Mark(5, 1), 1: Mark(9, 3, {"name": "list"})}
     assert again.load("nobody's") == {}
     store.close()
     again.close()
@@ -323,7 +340,7 @@ def test_a_store_keeps_the_furthest_and_is_made_anew_where_it_is_needed(tmp_path
 def test_the_usual_file_is_in_a_folder_of_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     store = SQLiteStore()
-    store.save("g", {0: 1})
+    store.load("g")
     store.close()
     [folder] = tmp_path.iterdir()
     assert folder.stat().st_mode & 0o777 == 0o700

@@ -9,6 +9,7 @@ from collections import Counter
 from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pytest
 from hypothesis import given
@@ -16,8 +17,10 @@ from hypothesis import strategies as st
 
 from multilang import LocalCluster
 from multilang.component.errors import ReportedFailedException
+from multilang.protocol.codec import dumps
 from multilang.transactional import OpaqueMap, SqliteBacking, TransactionalMap
 from spark_bridge import (
+    ChangedRowsError,
     ListSource,
     OpaqueTransactionalPartitionSpout,
     RDDSource,
@@ -101,6 +104,53 @@ def test_other_rows_than_were_emitted_are_refused() -> None:
     fewer = Reader(TransactionalPartitionSpout(ListSource([["a"]]), 2))
     with pytest.raises(ReportedFailedException, match=r"had 2 rows .* and has 1 now"):
         fewer.again(0, reader.last[0])
+
+
+def test_no_batch_comes_behind_other_rows_than_were_there() -> None:
+    parts = [["a", "b", "c", "d"], ["e"]]
+    for spout in (TransactionalPartitionSpout, OpaqueTransactionalPartitionSpout):
+        reader = Reader(spout(ListSource(parts), 2))
+        reader.new(0)
+        for now, said in (
+            ([["b", "a", "c", "d"], ["e"]], "partition 0 of the source 'list' has other rows"),
+            ([["new", "a", "b", "c", "d"], ["e"]], "partition 0 of the source 'list' has other rows"),
+            ([["a"], ["e"]], "partition 0 of the source 'list' ends at row 1"),
+        ):
+            other = Reader(spout(ListSource(now), 2))
+            other.last = dict(reader.last)
+            with pytest.raises(ChangedRowsError, match=said):
+                other.new(0)
+        more = Reader(spout(ListSource([[*parts[0], "more"], ["e"], ["x"]]), 5))
+        more.last = dict(reader.last)
+        assert more.new(0) == ["c", "d", "more"]
+
+
+def test_what_an_older_version_wrote_of_a_batch_is_taken_over() -> None:
+    then = {"from": [0, 0], "to": [2, crc32(dumps([["a"], ["b"]]).encode())], "rows": 2}
+    reader = Reader(TransactionalPartitionSpout(ListSource([["a", "b", "c"]]), 2))
+    reader.last = {0: then}
+    assert reader.again(0, then) == ["a", "b"]
+    assert reader.new(0) == ["c"]
+    with pytest.raises(ReportedFailedException, match="not what they were"):
+        Reader(TransactionalPartitionSpout(ListSource([["b", "a", "c"]]), 2)).again(0, then)
+
+
+@pytest.mark.parametrize("now", [[WORDS * 20, WORDS[::-1] * 20], [WORDS * 20]], ids=["other rows", "fewer partitions"])
+def test_a_topology_whose_source_was_replaced_ends_before_a_transaction_begins(now: Any, tmp_path: Path) -> None:
+    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    found = TransactionalMap(SqliteBacking(tmp_path / "counts.sqlite"))
+
+    def run(parts: Any) -> None:
+        with LocalCluster(mode="inprocess", conf=conf) as cluster:
+            cluster.submit(word_count(TransactionalPartitionSpout(ListSource(parts), 7), found)).wait(timeout=LIMIT)
+
+    run([WORDS * 20, WORDS * 20])
+    with pytest.raises(Exception, match=r"ChangedRowsError .*partition 1 of the source 'list'"):
+        run(now)
+    assert found.multi_get(WORDS) == dict.fromkeys(WORDS, 40)
+    run([WORDS * 20, WORDS * 21])
+    assert found.multi_get(WORDS) == dict.fromkeys(WORDS, 41)
+    found.close()
 
 
 def test_fields_are_those_of_the_source_and_others_are_refused_before_the_start(tmp_path: Path) -> None:

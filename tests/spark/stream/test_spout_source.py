@@ -414,6 +414,10 @@ def test_what_can_not_be_a_source_is_refused_by_name(spark: SparkSession, tmp_pa
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert f"the spout log {tmp_path}/log is in use" in done.stderr
     broken.stop()
+    with pytest.raises(
+        SparkJobError, match=r"the spout log .*/log is that of another spout: its id was 'Broken', and is 'Numbers'"
+    ):
+        reader(tmp_path, spout=f"{HERE}.Numbers").initialOffset()
     other = SpoutLog(str(tmp_path / "other"))
     with pytest.raises(SparkJobError, match=r"the checkpoint is not that of the spout log .*/other"):
         other.forget(one)

@@ -1,0 +1,87 @@
+"""What a spout does before it reads its first row: claim its partitions, and see that the source is the one that was."""
+
+from __future__ import annotations
+
+from spark_bridge.sources.errors import ChangedRowsError
+from spark_bridge.sources.identity import Comparison, Mark, carried_on, described
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from typing import Any
+
+    from spark_bridge.sources.source import PartitionSource
+    from spark_bridge.sources.store import Reader, WatermarkStore
+
+
+class Resume:
+    """Where a task goes on. It is found in steps, which may take as long as it takes to read what was read before.
+
+    Attributes:
+        positions: Partition -> the offset to begin at.
+        totals: Partition -> the checksum of the rows before.
+        marks: What is kept of this task's partitions.
+        about: What is kept of the source from now on.
+    """
+
+    def __init__(
+        self,
+        source: PartitionSource,
+        store: WatermarkStore,
+        group: str,
+        mine: Collection[int],
+        reader: Reader,
+        warn: Callable[[str], None],
+    ) -> None:
+        """Claim the partitions ``mine``. What older versions kept had the source's name in the group's."""
+        self.positions: dict[int, int] = {}
+        self.totals: dict[int, int] = {}
+        self._source = source
+        self._store = store
+        self._group = group
+        self._mine = mine
+        self.about: dict[str, Any] = described(source)
+        self.epoch = store.claim(group, mine, reader, f"{group}/{source.former_name}", warn)  # nothing is read before
+        kept = store.load(group)
+        self.marks = {each: kept.get(each, Mark(0)) for each in mine}
+        self._own = self._comparison(self.marks)
+        self._others: Comparison | None = None
+
+    def step(self) -> bool:
+        """Do a little of it; whether there is more to do. Raises ChangedRowsError when it is another source."""
+        if self._others is None:
+            if not self._own.step():
+                self._note()
+                # The other tasks' too, or rows that were read there before would be read here; most are noted by now.
+                kept = self._store.load(self._group)
+                self._others = self._comparison({each: mark for each, mark in kept.items() if each not in self.marks})
+            return True
+        if self._others.step():
+            return True
+        self._find()
+        return False
+
+    def _comparison(self, marks: dict[int, Mark]) -> Comparison:
+        return Comparison(self._source, marks, f"group {self._group!r}", "another group")
+
+    def _note(self) -> None:
+        """Who looks next need not read all of it."""
+        found = {
+            each: Mark(mark.watermark, self._own.totals[each], self.about)
+            for each, mark in self.marks.items()
+            if mark.watermark and mark.source != self.about
+        }
+        if found:
+            self._store.save(self._group, found, self.epoch)
+            self.marks.update(found)
+
+    def _find(self) -> None:
+        known = self._source.progress()
+        for each, mark in self.marks.items():
+            end = max(mark.watermark, known.get(each, 0))  # up to there all was acked, as far as either knows
+            at, total = carried_on(self._source, each, mark.watermark, self._own.totals[each], end)
+            if at < end:
+                raise ChangedRowsError(
+                    f"partition {each} of the source {self._source.name!r} has {at:,} rows, of which {end:,} were acked"
+                )
+            self.positions[each], self.totals[each] = at, total
