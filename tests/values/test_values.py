@@ -155,7 +155,7 @@ def test_what_logs_errors_and_metrics_say_arrives(wire: Wire) -> None:
 def test_a_conf_arrives(wire: Wire) -> None:
     """As Nimbus and the workers take it: parsed by the same json-smart."""
     rng = Random(SEED)
-    conf = {f"topology.{generated.text(rng)}": generated.value(rng) for _ in range(2000)}
+    conf = {f"test.{generated.text(rng)}": generated.value(rng) for _ in range(2000)}
     builder = TopologyBuilder()
     builder.set_spout("spout", ShellSpout(["true"]))
     whole = storm_conf(builder.build("conf", conf=conf))
