@@ -58,7 +58,9 @@ class Stopped:
 
     def ship(self, module: str, **conf: Any) -> None:
         """Submit the topology that ``module`` imports, with ``env`` set wherever it is."""
-        (self.folder / "on_storm.py").write_text(f"import os\n\nos.environ.update({self.env!r})\n{module}\n")
+        (self.folder / "on_storm.py").write_text(
+            f"import os\n\nimport steps  # shipped with it\n\nos.environ.update({self.env!r})\n{module}\n"
+        )
         give(self._storm, self.folder / "on_storm.py", "stopped", "--interpreter", sys.executable, **conf)
 
     def is_handed_over(self, finished: Callable[[], object]) -> int:
