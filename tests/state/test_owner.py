@@ -8,8 +8,11 @@ import sys
 import pytest
 import ujson
 
+from multilang.local.clock import VirtualClock
 from multilang.state import FencedError, InUseError, owner
+from multilang.state.exact_spout import ExactCheckpointSpout
 from multilang.state.providers import provider_of
+from multilang.state.spout import CheckpointSpout
 
 
 def provider(conf, run, parent="local"):
@@ -103,3 +106,26 @@ def test_what_is_released_by_one_that_was_taken_over_from_stays_the_others(durab
     with pytest.raises(InUseError):
         provider(durable, "third").claim()
     second.close()
+
+
+@pytest.mark.parametrize("alignment", ["at-least-once", "exact"])
+def test_on_storm_a_checkpoint_spout_that_is_refused_says_so_once_and_goes_on_when_the_place_is_free(
+    durable, alignment, run_spout
+):
+    kinds = {"exact": ExactCheckpointSpout, "at-least-once": CheckpointSpout}
+    other = provider(durable, "other")
+    other.claim()
+    clock = VirtualClock()
+    conf = {**durable, "storm.id": "on-storm", "multilang.parent": "storm", "multilang.state.alignment": alignment}
+    run = run_spout(kinds[alignment]([], alignment), 5, conf=conf, clock=clock)
+    for _ in range(3):
+        clock.sleep(11)
+        run.next(3)
+    assert [line for line in run.errors if "in use by topology 'stateful'" in line] == run.errors[:1] == run.errors
+    assert run.emitted == []
+    assert run.exhausted is False
+    other.close()
+    clock.sleep(11)
+    run.next(2)
+    assert [values[1] for values in run.values][:1] == [{"exact": "ROLLBACK", "at-least-once": "INITSTATE"}[alignment]]
+    run.close()
