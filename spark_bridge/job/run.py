@@ -454,7 +454,17 @@ class Run:
                     else:
                         acked += feed.total - sum(map(len, feed.lost.values()))
             counters[id] = Counters(
-                id, spec.kind, spec.tasks, emitted, transferred, executed, acked, failed, 0, lost, unfinished, errors
+                id,
+                spec.kind,
+                spec.tasks,
+                emitted=emitted,
+                transferred=transferred,
+                executed=executed,
+                acked=acked,
+                failed=failed,
+                lost=lost,
+                unfinished=unfinished,
+                errors=errors,
             )
         return counters
 
