@@ -11,7 +11,7 @@ import sys
 
 from spark_bridge.job import run_topology
 from spark_bridge.job.states import States
-from spark_bridge.replayable import offsets_of
+from spark_bridge.replayable import marks_of
 from spark_bridge.session import session
 from spark_bridge.stream import stream_topology
 from tests.storm.shipped.handover import SOURCE, topology
@@ -26,7 +26,7 @@ def main() -> None:
     }
     with session("local[2]", "handover", settings) as spark:
         states = States(topology, conf)
-        begins = offsets_of(states.positions("sentences"))
+        begins = {each: mark.watermark for each, mark in marks_of(states.positions("sentences")).items()}
         states.close()
         cut = {each: (begins.get(each, 0) + SOURCE.count(each)) // 2 for each in range(SOURCE.partitions)}
         rows = {"sentences": SOURCE.until(cut)}
