@@ -117,10 +117,10 @@ class SpoutActor:
         self.next_at = 0.0
         self.deaths = 0  # in a row
 
-    def emitted_nothing(self, now: float) -> None:
+    def emitted_nothing(self, now: float, virtual: bool = False) -> None:
         """It was asked in vain, and is left alone for a while."""
         self.idle += 1
-        self.next_at = now + self.plan.settings.spout_wait_secs(self.idle, self.runner.exhausted())
+        self.next_at = now + self.plan.settings.spout_wait_secs(self.idle, self.runner.exhausted(), virtual)
 
     @property
     def exhausted(self) -> bool:

@@ -34,6 +34,7 @@ _WAIT = "topology.sleep.spout.wait.strategy.time.ms"
 _SHORTEST_WAIT_SECS = 0.001
 _LONGEST_WAIT_SECS = 0.016
 _EXHAUSTED_WAIT_SECS = 0.05  # of a spout that says that nothing more will come
+_LONGEST_VIRTUAL_WAIT_SECS = 4.0  # where waiting takes no time, and each look does
 
 
 class Settings:
@@ -74,13 +75,15 @@ class Settings:
                 "or topology.enable.message.timeouts: false for none"
             )
 
-    def spout_wait_secs(self, idle: int, exhausted: bool | None) -> float:
+    def spout_wait_secs(self, idle: int, exhausted: bool | None, virtual: bool = False) -> float:
         """How long a spout is left alone after so many empty nexts in a row, unless it is told something before.
 
-        What the conf says; without it, longer each time, as Storm 2's progressive strategy does.
+        What the conf says; without it, longer each time, as Storm 2's progressive strategy does. ``virtual``: the clock is.
         """
         if self.wait_secs is not None:
             return self.wait_secs
+        if virtual:
+            return min(_SHORTEST_WAIT_SECS * 2.0 ** min(idle - 1, 12), _LONGEST_VIRTUAL_WAIT_SECS)
         if exhausted:
             return _EXHAUSTED_WAIT_SECS
         return min(_SHORTEST_WAIT_SECS * 2.0 ** min(idle - 1, 10), _LONGEST_WAIT_SECS)

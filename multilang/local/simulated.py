@@ -378,7 +378,7 @@ class SimulatedTopology(ActorTopology):
                 spout.next_at = 0.0
                 self._note("next", id, f"{spout.stats.emitted - before} emitted")
             else:
-                spout.emitted_nothing(self.virtual.now())
+                spout.emitted_nothing(self.virtual.now(), virtual=True)
         self._ask_soon(spout)
 
     # ---- timers ----
