@@ -64,7 +64,7 @@ def test_what_the_module_imports_of_this_package_goes_along_too(project: Project
 @pytest.mark.parametrize(
     ("imports", "brings", "without"),
     [
-        ("PartitionSpout", "spark_bridge/spout.py", "multilang/state/api.py"),
+        ("PartitionSpout", "spark_bridge/spout.py", "multilang/transactional/__init__.py"),
         ("ReplayablePartitionSpout", "spark_bridge/replayable.py", "spark_bridge/transactional.py"),
         ("ReplayablePartitionSpout", "multilang/state/api.py", "multilang/transactional/__init__.py"),
         ("TransactionalPartitionSpout", "multilang/transactional/__init__.py", "spark_bridge/job/__init__.py"),
