@@ -45,8 +45,9 @@ def test_a_driver_killed_at_steps_of_the_commit(
     spark_programs: None, lines: Lines, durable, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     steps = STEPS if SOAK else STEPS[:3]
-    if not SOAK and "redis" in request.node.name:
-        steps = steps[1:2]
+    if "redis" in request.node.name:
+        # A commit there is one step, with nothing between the script and its answer.
+        steps = [each for each in steps if not each.endswith("COMMIT sync")] if SOAK else steps[1:2]
     fill(lines, len(steps) + 1)
     for number, step in enumerate(steps):
         process = driver("killed_query", tmp_path, durable, CRASHES=f"{step}|1|{tmp_path / f'crash-{number}'}")
