@@ -112,7 +112,12 @@ class Owner:
 
 
 class OwnedPlace(ABC):
-    """How one kind of store keeps a place's owner. All methods may be called from any thread."""
+    """How one kind of store keeps a place's owner. All methods may be called from any thread.
+
+    ``elsewhere``: what else to do for who is refused, in the words of a message.
+    """
+
+    elsewhere = "name another place"
 
     @abstractmethod
     def owner(self) -> Owner | None:
@@ -220,7 +225,7 @@ def wait_until_free(place: OwnedPlace, run: str | None, warn: Callable[[str], No
             seen, seen_at = mark, now
         elif mark != seen:
             if now - began >= CLAIM_SECS:
-                raise InUseError(f"{place.describe()} is in use by {owner}; end that one first, or name another place")
+                raise InUseError(f"{place.describe()} is in use by {owner}; end that one first, or {place.elsewhere}")
             seen, seen_at = mark, now
         elif now - seen_at >= LEASE_SECS:
             warn(

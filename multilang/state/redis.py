@@ -21,7 +21,7 @@ import logging
 
 from multilang.component.errors import ConfigError
 from multilang.state.api import StateProvider
-from multilang.state.errors import FencedError, InUseError, StateError, StoreGoneError
+from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.owner import OwnedPlace, Owner, claim, wait_until_free
 from multilang.state.redis_client import connect, connect_cluster, explained, place
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
@@ -221,18 +221,13 @@ class RedisStateProvider(StateProvider):
         place = RedisPlace(self)
         try:
             wait_until_free(place, owner_of(self.conf)[0])
-        except InUseError as problem:
-            raise InUseError(f"{problem} in {CONFIG}, or another topology.name") from None
         finally:
             place.close()
 
     def claim(self) -> int:
         if self._owned is None:
             run, topology = owner_of(self.conf)
-            try:
-                self._owned = claim(RedisPlace(self), run, topology, log.warning, may_return(self.conf))
-            except InUseError as problem:
-                raise InUseError(f"{problem} in {CONFIG}, or another topology.name") from None
+            self._owned = claim(RedisPlace(self), run, topology, log.warning, may_return(self.conf))
             if not self.namespaces() and (older := self._older()):
                 raise StateError(
                     f"{self.describe()} holds a state that an older version stored under no topology's name ({', '.join(older)}). "
@@ -316,6 +311,8 @@ class RedisStateProvider(StateProvider):
 
 class RedisPlace(OwnedPlace):
     """The owner of a topology's states in Redis."""
+
+    elsewhere = f"{OwnedPlace.elsewhere} in {CONFIG}, or another topology.name"
 
     def __init__(self, provider: RedisStateProvider) -> None:
         self._provider = provider

@@ -12,7 +12,7 @@ from contextlib import suppress
 from time import monotonic, sleep
 from urllib.parse import quote
 
-from multilang.state.errors import FencedError, InUseError, StateError, StoreGoneError
+from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.owner import OwnedPlace, Owner, claim, wait_until_free
 
 TYPE_CHECKING = False
@@ -108,10 +108,7 @@ class SqliteFile:
         may_return: bool = True,
     ) -> Ownership:
         """Become the owner of the file, or of ``name`` in it; see ``multilang.state.owner.claim``."""
-        try:
-            return claim(self.place(path, name), run, topology, warn, may_return)
-        except InUseError as problem:
-            raise InUseError(f"{problem} in {self.setting}") from None
+        return claim(self.place(path, name), run, topology, warn, may_return)
 
     def check_free(self, path: str, run: str, name: str = "") -> None:
         """InUseError while another run's owner beats; nothing is claimed, and no file is made."""
@@ -120,8 +117,6 @@ class SqliteFile:
         place = self.place(path, name)
         try:
             wait_until_free(place, run)
-        except InUseError as problem:
-            raise InUseError(f"{problem} in {self.setting}") from None
         finally:
             place.close()
 
@@ -209,6 +204,7 @@ class SqlitePlace(OwnedPlace):
     """A file's owner is in its table ``owners``, by name. It beats in a file beside it, where no writer makes it wait."""
 
     def __init__(self, file: SqliteFile, path: str, name: str) -> None:
+        self.elsewhere = f"{self.elsewhere} in {file.setting}"
         self._file = file
         self._path = path
         self._name = name
