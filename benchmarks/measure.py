@@ -257,7 +257,14 @@ class Suite:
         say(f"{section}: {mode} {name}")
         ours = self.children["ours"]
         command = [ours.command[0], str(environment.HERE / script), mode, *map(str, (amount, *more))]
-        done = subprocess.run(command, env=ours.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run(
+            command,
+            env=ours.environment(),
+            cwd=ours.python_path,  # `python -m` looks there first, and the checkout that is measured may be another one
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
         said = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"right": False}
         if not said["right"]:
             self.problem(WrongAnswer(f"{section}, {mode} {name}: {said} {done.stderr.strip()[-1500:]}"))

@@ -65,7 +65,15 @@ def flush(port: int) -> None:
 
 
 def _run(ours: Child, command: list[str]) -> list[dict[str, Any]]:
-    done = subprocess.run(command, env=ours.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    # Not from here: `python -m` looks where it is started first, and the checkout that is measured may be another one.
+    done = subprocess.run(
+        command,
+        env=ours.environment(),
+        cwd=ours.python_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
         raise environment.Missing(f"state: {' '.join(command[1:])} failed: {done.stderr.strip()[-1500:]}")
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -37,6 +37,7 @@ def main() -> None:
         txid = 0
         for size in chosen.sizes:
             state = states[size] = made.new_state(f"count-{size}")
+            state.claim(1)
             for n in range(size):
                 state.put(f"key {n}", n)
             state.prepare_commit(txid)

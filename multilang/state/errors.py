@@ -18,7 +18,7 @@ class FencedError(StateError, UnrecoverableError):
 
 
 class StoreGoneError(StateError, UnrecoverableError):
-    """What was stored is no longer there, or something else is in its place."""
+    """What was stored is no longer there, is damaged, or something else is in its place."""
 
 
 class UnanchoredEmitError(Exception):

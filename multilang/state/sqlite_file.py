@@ -54,6 +54,7 @@ class SqliteFile:
     def open(self, path: str) -> sqlite3.Connection:
         """A connection to the file, which is made when there is none. StateError for what is no whole file of this kind."""
         self._make_folder(path)
+        self._check_names(path)
         try:
             # Nothing here is shared between threads; a topology in this process may be waited for by one or another.
             connection = sqlite3.connect(
@@ -159,6 +160,15 @@ class SqliteFile:
                 f"the {self.what} {path} can't be made: {problem}; name another in {self.setting}"
             ) from problem
 
+    def _check_names(self, path: str) -> None:
+        # Each name has a log of changes (-wal) and an owner's beats of its own, which the users of another don't see.
+        names = os.stat(path).st_nlink if os.path.isfile(path) else 1
+        if names > 1:
+            raise StateError(
+                f"the {self.what} {path} has {names} names (hard links), and who uses it by one doesn't see who uses it by "
+                "another: keep one name and make the others copies (cp), or symbolic links (ln -s)"
+            )
+
     def _check(self, connection: sqlite3.Connection, path: str) -> None:
         # Both numbers of one moment: another task may be making the file meanwhile.
         connection.execute("BEGIN")
@@ -193,8 +203,8 @@ class SqliteFile:
         if found != "ok":
             raise self._damaged(path, found)
 
-    def _damaged(self, path: str, how: str) -> StateError:
-        return StateError(
+    def _damaged(self, path: str, how: str) -> StoreGoneError:
+        return StoreGoneError(
             f"the {self.what} {path} is damaged ({' '.join(how.split())}): put back a copy of it, or move it away to start from "
             "nothing. It is not changed"
         )
@@ -208,7 +218,8 @@ class SqlitePlace(OwnedPlace):
         self._file = file
         self._path = path
         self._name = name
-        self._beats_path = f"{path}.{quote(name, safe='')}.owner" if name else f"{path}.owner"
+        real = os.path.realpath(path)  # the same beside every symbolic link to the file
+        self._beats_path = f"{real}.{quote(name, safe='')}.owner" if name else f"{real}.owner"
         self._connection: sqlite3.Connection | None = None
 
     def owner(self) -> Owner | None:

@@ -9,10 +9,18 @@ import pytest
 import ujson
 
 from multilang.local.clock import VirtualClock
-from multilang.state import FencedError, InUseError, owner
+from multilang.state import FencedError, InUseError, StateError, owner
 from multilang.state.exact_spout import ExactCheckpointSpout
 from multilang.state.providers import provider_of
 from multilang.state.spout import CheckpointSpout
+
+
+def in_file(path):
+    return {
+        "topology.name": "stateful",
+        "topology.state.provider": "sqlite",
+        "topology.state.provider.config": {"path": str(path)},
+    }
 
 
 def provider(conf, run, parent="local"):
@@ -55,6 +63,26 @@ def test_another_run_is_refused_by_name_while_the_owner_beats(durable):
     second.check_free()
     assert second.claim() == 2
     second.close()
+
+
+def test_another_run_is_refused_by_name_through_a_symbolic_link_to_the_file(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    path, link = tmp_path / "state.sqlite", tmp_path / "elsewhere" / "link.sqlite"
+    link.symlink_to(path)
+    first, second = provider(in_file(path), "first"), provider(in_file(link), "second")
+    first.claim()
+    with pytest.raises(InUseError, match=r"is in use by topology 'stateful' "):
+        second.claim()
+    first.close()
+
+
+def test_a_file_with_two_names_is_refused_since_their_users_would_not_see_each_other(tmp_path):
+    path, link = tmp_path / "state.sqlite", tmp_path / "link.sqlite"
+    provider(in_file(path), "first").claim()
+    link.hardlink_to(path)
+    for each in (path, link):
+        with pytest.raises(StateError, match=rf"{each} has 2 names \(hard links\), .*: keep one name"):
+            provider(in_file(each), "second").claim()
 
 
 def test_the_same_run_takes_over_at_once(durable):

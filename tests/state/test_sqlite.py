@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from multilang.local import LocalCluster, TaskStartError
+from multilang.local import LocalCluster, LocalClusterError, TaskStartError
 from multilang.state import SqliteStateProvider, StateError, StoreGoneError, sqlite_file
 from multilang.state.sqlite import SqliteStore
 from tests.state.conftest import opened
@@ -196,6 +196,25 @@ def test_a_file_that_is_deleted_or_replaced_is_noticed_at_the_next_commit(path, 
         state.prepare_commit(2)
     state.close()
     found.close()
+
+
+@pytest.mark.parametrize("left", [b"", b"not a database " * 5000])
+@pytest.mark.parametrize("mode", ["inprocess", "process"])
+def test_a_file_that_is_emptied_or_overwritten_ends_its_topology(mode, left, tmp_path):
+    path = tmp_path / "state.sqlite"
+    conf = {
+        "topology.state.provider": "sqlite",
+        "topology.state.provider.config": {"path": str(path)},
+        "topology.state.checkpoint.interval.ms": 50,
+        "topology.max.spout.pending": 100,
+        "test.sentences": 10**9,
+    }
+    with LocalCluster(mode, conf=conf) as cluster:
+        run = cluster.submit(topology)
+        run.wait(lambda run: run.counters["sentences"].acked > 100, timeout=60)
+        path.write_bytes(left)
+        with pytest.raises(LocalClusterError, match=r"state\.sqlite (is damaged|was deleted or replaced)"):
+            run.wait(lambda run: False, timeout=120)
 
 
 def test_a_value_that_sqlite_does_not_take_is_refused_where_it_is_put(path, monkeypatch):
