@@ -37,6 +37,10 @@ class Component:
     transformations: ClassVar[Sequence[str]] = ()
     """What a topology with this component becomes before it runs: functions by name, see topology.transform."""
 
+    requires: Mapping[str, str] = {}
+    """Packages that its tasks need: a module that is imported, and the line of pip's that brings it,
+    ``{"psycopg": "psycopg>=3"}``. They go into a topology's jar by themselves."""
+
     wrapped: Component | None = None
     """The component that this one stands around; None for all but wrappers."""
 

@@ -13,7 +13,7 @@ from multilang.component.settings import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from multilang.component.bolt import Bolt
@@ -103,14 +103,32 @@ def all_middleware(declared: Sequence[Middleware], conf: dict[str, Any]) -> list
     return [*(_load(name) for name in names(conf, "multilang.middleware", "dotted names")), *declared]
 
 
-def _load(name: str) -> Middleware:
+def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the conf names, as (setting, dotted name): for whoever ships it."""
+    return [("multilang.middleware", name) for name in names(conf, "multilang.middleware", "dotted names")]
+
+
+def check_named(conf: Mapping[str, Any]) -> None:
+    """Raise ConfigError for what the conf names and is not there, or is no Middleware; makes none."""
+    for _, name in named(conf):
+        found = _found(name)
+        kind = found if isinstance(found, type) else type(found)
+        if not issubclass(kind, Middleware):
+            raise ConfigError(f"multilang.middleware names {name!r}, which is no Middleware but {kind.__name__}")
+
+
+def _found(name: str) -> Any:
     from importlib import import_module
 
     module, _, attribute = name.rpartition(".")
     try:
-        found = getattr(import_module(module), attribute)
+        return getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"multilang.middleware names {name!r}, which can't be imported: {error}") from error
+
+
+def _load(name: str) -> Middleware:
+    found = _found(name)
     made = found() if isinstance(found, type) else found
     if not isinstance(made, Middleware):
         raise ConfigError(f"multilang.middleware names {name!r}, which is no Middleware but {type(made).__name__}")

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+REQUIRES = {"prometheus_client": "prometheus-client>=0.20"}
+
+
 def serve(registry: MetricsRegistry, port: int, host: str) -> None:
     """Serve ``registry`` on ``host``, at ``port`` (0: any free one, said in the log).
 

@@ -6,6 +6,7 @@ from multilang.component.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 _LOG_LEVELS = {"trace": 5, "debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40}
@@ -44,7 +45,7 @@ def log_level(conf: dict[str, Any]) -> int:
     return level
 
 
-def names(conf: dict[str, Any], key: str, what: str) -> list[str]:
+def names(conf: Mapping[str, Any], key: str, what: str) -> list[str]:
     """A list of names; none when the key is not set."""
     value = conf.get(key)
     if value is None:
@@ -62,7 +63,7 @@ def metrics_interval(conf: dict[str, Any]) -> float:
     return float(value)
 
 
-def prometheus(conf: dict[str, Any]) -> tuple[int, str] | None:
+def prometheus(conf: Mapping[str, Any]) -> tuple[int, str] | None:
     """Port (0: any free one) and host of the Prometheus endpoint; None where none is wanted."""
     port = conf.get("multilang.metrics.prometheus.port")
     host = conf.get("multilang.metrics.prometheus.host", "127.0.0.1")

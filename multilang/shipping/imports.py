@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from importlib.machinery import ModuleSpec
 
+    from multilang.shipping.named import Named
+
 OURS = {"multilang", "spark_bridge"}
 PROVIDED = {*OURS, "ujson"}  # what the jar has without being told
 _IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
@@ -45,13 +47,17 @@ class Found:
     multilang: set[str] = field(default_factory=set)
 
 
-def follow(start: str, file: Path, leave_out: Sequence[str] = ()) -> Found:
-    """Everything that the module ``start`` in ``file`` imports, directly or not. ``leave_out``: top-level names to skip.
+def follow(start: str, file: Path, leave_out: Sequence[str] = (), named: Sequence[Named] = ()) -> Found:
+    """Everything that the module ``start`` in ``file`` imports, directly or not, and what comes along by its name.
+
+    ``leave_out``: top-level names to skip.
 
     Raises ShippingError for a module that is not to be found, hides one of Python's, or is no source code.
     """
     follower = _Follower(set(leave_out), file.parents[start.count(".") + (file.name == "__init__.py" and "." in start)])
     follower.start(start, file)
+    for each in named:
+        follower.name(each)
     while follower.queue:
         follower.read(*follower.queue.pop())
     return follower.found
@@ -85,6 +91,20 @@ class _Follower:
         else:
             self._seen.add(name)
             self._take(name, file, file.name == "__init__.py", "the topology's module")
+
+    def name(self, named: Named) -> None:
+        """Something that a conf names."""
+        if not all(part.isidentifier() for part in (*named.module.split("."), named.attribute)):
+            raise ShippingError(f"{named.dotted!r}, {named.why}, is no name of code; write 'package.module.Name'")
+        if named.reader is not None:
+            self.found.multilang.add(named.reader)  # which reads it on a worker too
+        if named.module.partition(".")[0] in OURS:
+            self.found.multilang.update([named.module, named.dotted])
+        elif self._find(named.module, named.why, optional=False) and named.module not in self._seen:
+            raise ShippingError(
+                f"there is no module {named.module!r}, {named.why}, although there is a {named.module.rpartition('.')[0]!r}; "
+                "write 'package.module.Name'"
+            )
 
     def read(self, module: str, file: Path, package: bool) -> None:
         """One module's own imports."""

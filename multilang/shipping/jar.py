@@ -15,16 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import multilang
+from multilang.protocol.codec import dumps
 from multilang.shipping.commands import LAUNCHER, Commands, add_tree
 from multilang.shipping.contents import Contents, Item
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.imports import follow, imports_of, is_installed
+from multilang.shipping.named import confs, named_in
+from multilang.shipping.packages import add_packages, packages_of
 from multilang.shipping.shippable import check_shippable
 from multilang.shipping.wheels import Target, add_requirements, add_ujson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from multilang.shipping.named import Named
     from multilang.topology import Topology
 
 MANIFEST = "manifest.json"
@@ -49,6 +53,8 @@ class Shipment:
     commands: dict[str, tuple[str, str]]
     notes: list[str]
     leave_out: Sequence[str] = ()  # what the workers have themselves
+    named: Sequence[Named] = ()  # code that the conf names
+    modules: Sequence[str] = ()  # of packages that it needs
 
     def jar(self, others: Sequence[Path] = ()) -> bytes:
         """The jar. ``others``: jars whose classes go along, Flux's for one."""
@@ -79,11 +85,18 @@ class Shipment:
         """
         if not self.target.here:
             return False
-        left_out = json.dumps([list(self.leave_out), sys.path, [path for path in sys.path if is_installed(path)]])
+        readers = {each.reader for each in self.named if each.reader is not None}
+        asked = {
+            "left_out": list(self.leave_out),
+            "everywhere": sys.path,
+            "installed": [path for path in sys.path if is_installed(path)],
+            "modules": list(self.modules),
+            "readers": [[reader, conf] for reader in sorted(readers) for _, conf in confs(self.topology)],
+        }
         with tempfile.TemporaryDirectory() as folder:
             self.unpack(Path(folder))
             shown = subprocess.run(
-                [sys.executable, "-B", "-E", "-s", "-S", "-c", _CHECK, left_out],
+                [sys.executable, "-B", "-E", "-s", "-S", "-c", _CHECK, dumps(asked)],
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -101,19 +114,28 @@ class Shipment:
 _CHECK = """\
 import json, sys
 from importlib.machinery import PathFinder
-left_out, everywhere, installed = json.loads(sys.argv.pop())
+asked = json.loads(sys.argv.pop())
 sys.path.insert(0, "")
 class LeftOut:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        return PathFinder.find_spec(name, everywhere) if name in left_out else None
-if left_out:
+        return PathFinder.find_spec(name, asked["everywhere"]) if name in asked["left_out"] else None
+if asked["left_out"]:
     sys.meta_path.append(LeftOut)
-    sys.path += installed
+    sys.path += asked["installed"]
 import run_topology
 target = run_topology.check()["topology"]
 from multilang.topology import load_topology
 load_topology(target)
+from importlib import import_module
+for module in asked["modules"]:
+    import_module(module)
+from multilang.component.errors import ConfigError
+for reader, conf in asked["readers"]:
+    try:
+        import_module(reader).check_named(conf)
+    except ConfigError as problem:
+        sys.exit(str(problem))
 """
 
 
@@ -139,7 +161,10 @@ def pack(
     module, file, root, attr = _place(topology)
     contents = Contents()
     notes = [] if requirements is None else add_requirements(contents, requirements, target)
-    found = follow(module, file, leave_out)
+    named = named_in(topology)
+    found = follow(module, file, leave_out, named)
+    packages = packages_of(topology, found.multilang)
+    notes += add_packages(contents, packages, target, leave_out, requirements)
     for name, (path, why) in found.files.items():
         if path.suffix != ".py" and not target.here:
             raise ShippingError(
@@ -172,7 +197,8 @@ def pack(
     }
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     contents.add(Item(MANIFEST, text.encode(), "launcher", "says where the topology is and what the jar is for"))
-    return Shipment(topology, target, contents, commands.two, notes, leave_out)
+    modules = [package.module for package in packages if contents.has_module(package.top)]
+    return Shipment(topology, target, contents, commands.two, notes, leave_out, named, modules)
 
 
 def write(path: Path, data: bytes) -> None:

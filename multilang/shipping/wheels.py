@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LEAST = (3, 10)
 _OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}  # by the version of glibc, 2.N
 _PORTABLE = re.compile(r"(many|musl)linux|macosx")
+_PURE = re.compile(r"(?m)^Tag: \S+-none-any$")
 _MUTABLE = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}  # written by who installs, not part of the package
 
 
@@ -103,6 +104,73 @@ def add_installed_ujson(contents: Contents) -> bool:
         if _of_ujson(str(file)):
             contents.add_file(str(file), Path(str(file.locate())), "ujson", "reads and writes the protocol's JSON")
     return True
+
+
+def add_distribution(contents: Contents, name: str) -> list[str]:
+    """Add an installed package, with what it needs of what is installed; returns names with versions.
+
+    None of them where it is not here, or not as wheels have it: built on this machine, or linked to its sources.
+    """
+    found: dict[str, metadata.Distribution] = {}
+    queue = [name]
+    while queue:
+        each = _normal(queue.pop())
+        if each in found or (each != _normal(name) and not _is_installed(each)):
+            continue  # a marker says that it is not needed here: pip would have installed it
+        try:
+            installed = metadata.distribution(each)
+        except metadata.PackageNotFoundError:
+            return []
+        about = installed.read_text("WHEEL") or ""
+        if installed.files is None or not (_PURE.search(about) or _PORTABLE.search(about)) or _is_linked(installed):
+            return []
+        found[each] = installed
+        queue += [_name(line) for line in installed.requires or () if "extra" not in line.partition(";")[2]]
+    there = parts_of(contents)
+    notes = []
+    for installed in found.values():
+        part = f"wheel {_wheel_name(installed)}"
+        if part in there or installed.name == "ujson":
+            continue
+        for file in installed.files or ():
+            path = Path(str(file.locate()))
+            if ".." in file.parts or file.suffix == ".pyc" or (".dist-info" in file.parts[0] and file.name in _MUTABLE):
+                continue
+            contents.add_file(file.as_posix(), path, part, "as it is installed here")
+        notes.append(f"{installed.name} {installed.version}")
+    return notes
+
+
+def parts_of(contents: Contents) -> set[str]:
+    """The parts that have a file in there."""
+    return {item.part for item in contents}
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _name(line: str) -> str:
+    """The package that a line of requirements is about."""
+    match = re.match(r"\s*([A-Za-z0-9._-]+)", line)
+    return match[1] if match else line
+
+
+def _wheel_name(installed: metadata.Distribution) -> str:
+    """As a wheel's file name has it."""
+    return re.sub(r"[-_.]+", "_", installed.name)
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _is_linked(installed: metadata.Distribution) -> bool:
+    return '"editable": true' in (installed.read_text("direct_url.json") or "")
 
 
 def add_requirements(contents: Contents, requirements: Path, target: Target) -> list[str]:

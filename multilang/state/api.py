@@ -101,6 +101,9 @@ class StateProvider(ABC):
     task makes a provider of its own. Without ``namespaces`` and ``replace``, ``multilang state`` can't serve it.
     """
 
+    requires: Mapping[str, str] = {}
+    """Packages that it needs on workers; see Component's."""
+
     durable: bool = True
     """Whether a task that is started again finds what it saved."""
 

@@ -7,7 +7,9 @@ from importlib import import_module
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import loads
 from multilang.state.api import StateProvider
-from multilang.state.settings import CONFIG, PROVIDER
+from multilang.state.serializers import JsonSerializer, serializer
+from multilang.state.settings import CONFIG, PROVIDER, TRACE
+from multilang.state.steps import traced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,10 +28,16 @@ _OURS = {
     "sqlite": SQLITE,
     "redis": REDIS,
 }
+_SERIALIZERS = ("keySerializerClass", "valueSerializerClass")
 
 
 def provider_of(conf: Mapping[str, Any]) -> StateProvider:
     """The provider of ``topology.state.provider``; unless given, SQLite in the embedded cluster and memory on Storm."""
+    return provider_class(conf)(_config(conf), conf)
+
+
+def provider_class(conf: Mapping[str, Any]) -> type[StateProvider]:
+    """The class of the provider. Raises ConfigError for what is none."""
     name = conf.get(PROVIDER)
     if name is None:
         name = SQLITE if conf.get("multilang.parent") == "local" else MEMORY
@@ -38,7 +46,27 @@ def provider_of(conf: Mapping[str, Any]) -> StateProvider:
     found = _load(_OURS.get(name, name))
     if not isinstance(found, type) or not issubclass(found, StateProvider):
         raise ConfigError(f"{PROVIDER} {name!r} is no subclass of multilang.state.StateProvider")
-    return found(_config(conf), conf)
+    return found
+
+
+def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the conf names beside the library's own, as (setting, dotted name): for whoever ships it."""
+    config = _config(conf)
+    given = [
+        (PROVIDER, conf.get(PROVIDER)),
+        *((each, config.get(each)) for each in _SERIALIZERS),
+        (TRACE, conf.get(TRACE)),
+    ]
+    return [(setting, name) for setting, name in given if isinstance(name, str) and name not in _OURS]
+
+
+def check_named(conf: Mapping[str, Any]) -> None:
+    """Raise ConfigError for what the conf names and is not there, or is something else; opens nothing."""
+    provider_class(conf)
+    config = _config(conf)
+    for member in _SERIALIZERS:
+        serializer(config, member, JsonSerializer)
+    traced(conf, TRACE)
 
 
 def _config(conf: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from multilang.component.errors import ConfigError
 from multilang.state.api import StateProvider
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.owner import OwnedPlace, Owner, claim, wait_until_free
-from multilang.state.redis_client import connect, connect_cluster, explained, place
+from multilang.state.redis_client import REQUIRES, connect, connect_cluster, explained, place
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
 from multilang.state.settings import CONFIG, cached_keys, check_members, may_return, owner_of
 from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced
@@ -134,6 +134,8 @@ return redis.call('INCR', KEYS[2])
 
 class RedisStateProvider(StateProvider):
     """``topology.state.provider.config`` is that of Storm's page: ``{"jedisPoolConfig": {"host": ..., "port": ...}}``."""
+
+    requires: Mapping[str, str] = REQUIRES
 
     def __init__(self, config: Mapping[str, Any], conf: Mapping[str, Any]) -> None:
         super().__init__(config, conf)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 PATIENCE_SECS = 20.0  # for a Redis that is being started again
 _LONGEST_PAUSE_SECS = 0.5  # between two tries
+REQUIRES = {"redis": "redis>=5"}
 PASSWORD = "MULTILANG_REDIS_PASSWORD"  # the environment's, so that it need not be in a conf
 
 

@@ -22,7 +22,7 @@ class Steps:
     """
 
     def __init__(self, conf: Mapping[str, Any], namespace: str, setting: str = TRACE) -> None:
-        self._tell = _function(conf, setting)
+        self._tell = traced(conf, setting)
         self._namespace = namespace
         self._what = ""
         self._txid = -1
@@ -44,7 +44,8 @@ class Steps:
                 state.store.trace = self
 
 
-def _function(conf: Mapping[str, Any], setting: str) -> Callable[[str, str, int], None] | None:
+def traced(conf: Mapping[str, Any], setting: str) -> Callable[[str, str, int], None] | None:
+    """The function that the conf names to be told, if any. Raises ConfigError when there is none of that name."""
     name = conf.get(setting)
     if name is None:
         return None

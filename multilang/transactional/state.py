@@ -40,6 +40,9 @@ class TransactionalState(ABC):
         trace: Called with each step: "look" and "claim" and "claimed" of a claim, "write" and "written" of a write.
     """
 
+    requires: Mapping[str, str] = {}
+    """Packages that it needs on workers; see Component's."""
+
     trace: Callable[[str], None] = staticmethod(unheard)
 
     def __init__(self, conf: Mapping[str, Any], id: str) -> None:

@@ -13,7 +13,7 @@ from multilang.protocol import ParentConnection
 from multilang.protocol.messages import Ack, Emit, Log
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from multilang.topology import Topology
@@ -35,7 +35,12 @@ def unpack_jar(jar: bytes, folder: Path) -> Path:
 
 
 def run_bolt(
-    command: Sequence[str], cwd: Path, topology: Topology, component: str, values: list[Any]
+    command: Sequence[str],
+    cwd: Path,
+    topology: Topology,
+    component: str,
+    values: list[Any],
+    conf: Mapping[str, Any] | None = None,
 ) -> tuple[list[list[Any]], list[str]]:
     """Give one tuple to a task of ``component``; what it emitted, and what it logged. Fails if it is not acked."""
     assignment = topology.task_ids(ackers=1)
@@ -44,7 +49,7 @@ def run_bolt(
     parent = ParentConnection("bolt")
     pids = cwd / "pids"
     pids.mkdir(exist_ok=True)
-    parent.setup({"topology.name": topology.name}, str(pids), topology.context_for(task, assignment))
+    parent.setup({"topology.name": topology.name, **(conf or {})}, str(pids), topology.context_for(task, assignment))
     parent.tuple("1", source.component, source.stream, 99, values)
     process = subprocess.Popen(
         command, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=bare_environment()

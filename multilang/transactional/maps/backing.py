@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any, TypeAlias
 
     Row: TypeAlias = tuple[str, str | None, str]  # a key, the value it had when it was read, the value to be put
@@ -17,6 +17,9 @@ class Backing(ABC):
 
     A backing opens what it needs at its first use, so that it can be declared with the topology and used in its tasks.
     """
+
+    requires: Mapping[str, str] = {}
+    """Packages that it needs on workers; see Component's."""
 
     _opened: Any = None
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from multilang.state.redis_client import connect, explained, place
+from multilang.state.redis_client import REQUIRES, connect, explained, place
 from multilang.transactional.maps.backing import Backing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from multilang.transactional.maps.backing import Row
@@ -33,6 +33,8 @@ class RedisBacking(Backing):
 
     ``timeout``: milliseconds for an answer. A password is taken from the environment, ``MULTILANG_REDIS_PASSWORD``.
     """
+
+    requires: Mapping[str, str] = REQUIRES
 
     def __init__(
         self, name: str, host: str = "localhost", port: int = 6379, database: int = 0, timeout: int = 2000

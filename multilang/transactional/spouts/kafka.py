@@ -32,6 +32,8 @@ PARTS = ("key", "offset", "partition", "timestamp", "value")
 
 
 class _Kafka(SourceSpout):
+    requires: Mapping[str, str] = {"confluent_kafka": "confluent-kafka>=2.6"}
+
     def __init__(
         self,
         servers: str,

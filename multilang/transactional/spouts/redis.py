@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from multilang.component.errors import ConfigError
 from multilang.state.errors import StateError
-from multilang.state.redis_client import connect, explained, place
+from multilang.state.redis_client import REQUIRES, connect, explained, place
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,
     Source,
@@ -30,6 +30,8 @@ START_SECS = 3.0  # for a Redis that does not answer, before anything is started
 
 
 class _RedisStreams(SourceSpout):
+    requires: Mapping[str, str] = REQUIRES
+
     def __init__(
         self,
         streams: Sequence[str],

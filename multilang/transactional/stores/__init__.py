@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 
 from multilang.component.errors import ConfigError
-from multilang.transactional.names import ID, STORE
+from multilang.state.steps import traced
+from multilang.transactional.names import ID, STORE, TRACE
 from multilang.transactional.state import TransactionalState
 
 TYPE_CHECKING = False
@@ -21,15 +22,28 @@ _OURS = {
 
 def open_state(conf: Mapping[str, Any]) -> TransactionalState:
     """The state of the topology of ``conf``; unless it says where, in SQLite here or on Spark, and in ZooKeeper on Storm."""
-    return _kind(conf)(conf, _id(conf))
+    return store_class(conf)(conf, _id(conf))
 
 
 def check_state(conf: Mapping[str, Any]) -> None:
     """Raise ConfigError or StateError when it can't be opened now."""
-    _kind(conf).check(conf, _id(conf))
+    store_class(conf).check(conf, _id(conf))
 
 
-def _kind(conf: Mapping[str, Any]) -> type[TransactionalState]:
+def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the conf names beside the library's own, as (setting, dotted name): for whoever ships it."""
+    given = [(STORE, conf.get(STORE)), (TRACE, conf.get(TRACE))]
+    return [(setting, name) for setting, name in given if isinstance(name, str) and name not in _OURS]
+
+
+def check_named(conf: Mapping[str, Any]) -> None:
+    """Raise ConfigError for what the conf names and is not there, or is something else; opens nothing."""
+    store_class(conf)
+    traced(conf, TRACE)
+
+
+def store_class(conf: Mapping[str, Any]) -> type[TransactionalState]:
+    """The class of the store. Raises ConfigError for what is none."""
     name = conf.get(STORE)
     if name is None:
         name = "sqlite" if conf.get("multilang.parent") in ("local", "spark") else "zookeeper"

@@ -64,6 +64,8 @@ class ZooKeeperTransactionalState(TransactionalState):
     that is started again and goes on with what is stored.
     """
 
+    requires: Mapping[str, str] = {"kazoo.client": "kazoo>=2.10"}
+
     def __init__(self, conf: Mapping[str, Any], id: str, patience: float | None = None) -> None:
         super().__init__(conf, id)
         self._patience = PATIENCE_SECS if patience is None else patience

@@ -1,0 +1,196 @@
+"""Packages that a topology needs on workers besides Python: found from what it uses, and added to what is shipped.
+
+A class says what it needs as ``requires``: a module that is imported, and the line of pip's that brings it.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from inspect import isroutine
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from multilang.component import prometheus, settings
+from multilang.component.errors import ConfigError
+from multilang.shipping.errors import ShippingError
+from multilang.shipping.imports import OURS
+from multilang.shipping.named import confs
+from multilang.shipping.wheels import add_distribution, add_wheel, download, parts_of
+from multilang.state.names import SPOUT
+from multilang.state.providers import provider_class
+from multilang.topology import ShellComponent
+from multilang.transactional.names import ID
+from multilang.transactional.stores import store_class
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from multilang.shipping.contents import Contents
+    from multilang.shipping.wheels import Target
+    from multilang.topology import Topology
+
+_DEEP = 8  # so far behind a component something is still looked for
+_NO_PARTS = (type(None), str, bytes, int, float, type, ModuleType, property, classmethod, staticmethod)
+_MANY = 10_000  # items of a list or dict of data, which no component holds its parts in
+
+
+@dataclass(frozen=True)
+class Package:
+    """``module``: what is imported of it; ``line``: pip's, ``kazoo>=2.10``; ``why``: what needs it."""
+
+    module: str
+    line: str
+    why: str
+
+    @property
+    def top(self) -> str:
+        """The top-level module."""
+        return self.module.partition(".")[0]
+
+    @property
+    def distribution(self) -> str:
+        """Its name for pip."""
+        match = re.match(r"[A-Za-z0-9._-]+", self.line)
+        return match[0] if match else self.line
+
+
+def packages_of(topology: Topology, asked: set[str]) -> list[Package]:
+    """What the tasks of ``topology`` need. ``asked``: dotted names of ours that its modules import.
+
+    Raises ConfigError for a conf that can't be read, ShippingError for a ``requires`` that is wrong.
+    """
+    found: dict[str, Package] = {}
+    for thing, why in [*_things(topology), *_imported(asked)]:
+        for module, line in _requires(thing, why).items():
+            found.setdefault(module, Package(module, line, why))
+    for whose, conf in confs(topology):
+        if settings.prometheus(conf) is not None:
+            for module, line in prometheus.REQUIRES.items():
+                found.setdefault(module, Package(module, line, f"multilang.metrics.prometheus.port in {whose}"))
+    return [found[module] for module in sorted(found)]
+
+
+def add_packages(
+    contents: Contents,
+    packages: Sequence[Package],
+    target: Target,
+    leave_out: Sequence[str],
+    requirements: Path | None = None,
+) -> list[str]:
+    """Add those that are not there yet: as they are installed here if that is what workers can run, or else as pip has them.
+
+    Returns what was added, with versions. Raises ShippingError with the line to write where neither works.
+    """
+    notes = []
+    for each in packages:
+        if each.top in leave_out or contents.has_module(each.top):
+            continue
+        added = add_distribution(contents, each.distribution) if target.here and "[" not in each.line else []
+        notes += [f"{name}, as installed here, for {each.why}" for name in added]
+        if not added:
+            notes += _downloaded(contents, each, target, requirements)
+    return notes
+
+
+def _downloaded(contents: Contents, package: Package, target: Target, requirements: Path | None) -> list[str]:
+    notes = []
+    # Together with the file's, so that what both need is the same.
+    lines = [package.line, *(["-r", str(requirements)] if requirements is not None else [])]
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            wheels = download(lines, target, Path(folder))
+        except ShippingError as problem:
+            raise ShippingError(
+                f"workers need the package {package.distribution} for {package.why}, and it can't be added by itself; put the "
+                f"line {package.line} into a file for --requirements, or, if the workers have it, say --leave-out "
+                f"{package.top}: {problem}"
+            ) from None
+        for wheel in wheels:
+            name, version = wheel.name.split("-")[:2]
+            part = f"wheel {name}"
+            if name not in ("storm_multilang", "ujson") and part not in parts_of(contents):
+                add_wheel(contents, wheel, part)
+                notes.append(f"{name} {version}, for {package.why}")
+    return notes
+
+
+def _things(topology: Topology) -> Iterator[tuple[Any, str]]:
+    """What may have a ``requires``: what the components are made of, and where they keep state and transactions."""
+    for spec in topology.components.values():
+        if isinstance(spec.component, ShellComponent):
+            continue
+        who = f"{spec.kind} {spec.id!r}"
+        for part in _parts(spec.component):
+            yield part, f"{type(part).__name__} of {who}"
+        conf = {**topology.conf, **spec.conf}
+        if spec.id == SPOUT:
+            yield _class(provider_class, conf), f"the state of topology {topology.name!r}"
+        if ID in conf:
+            yield _class(store_class, conf), f"the transactions of topology {topology.name!r}"
+
+
+def _class(kind: Any, conf: Mapping[str, Any]) -> Any:
+    """A class that the conf names, if it can be had here: where not, what follows names tells that."""
+    try:
+        return kind(conf)
+    except ConfigError:
+        return None
+
+
+def _parts(component: Any) -> Iterator[Any]:
+    """The component, what it holds, and what its class holds; each once."""
+    seen: set[int] = set()
+    queue = [(component, 0)]
+    while queue:
+        thing, depth = queue.pop()
+        if isinstance(thing, _NO_PARTS) or isroutine(thing) or id(thing) in seen or depth > _DEEP:
+            continue
+        seen.add(id(thing))
+        inner: list[Any] = []
+        if isinstance(thing, dict):
+            inner = list(thing.values()) if len(thing) < _MANY else []
+        elif isinstance(thing, list | tuple | set | frozenset):
+            inner = list(thing) if len(thing) < _MANY else []
+        elif hasattr(thing, "__dict__"):
+            yield thing
+            held = [vars(thing), *map(vars, type(thing).__mro__)]
+            inner = [value for each in held for name, value in each.items() if not name.startswith("__")]
+        queue += [(each, depth + 1) for each in inner]
+
+
+def _imported(asked: set[str]) -> Iterator[tuple[Any, str]]:
+    """The classes of ours that the topology's modules import, which a component may make one of later."""
+    for name in sorted(asked):
+        module, _, attribute = name.rpartition(".")
+        if not module.startswith("multilang."):
+            continue
+        try:
+            found = getattr(import_module(module), attribute, None)
+        except ImportError:
+            continue
+        if isinstance(found, type):
+            yield found, f"{attribute}, which the topology imports"
+
+
+def _requires(thing: Any, why: str) -> Mapping[str, str]:
+    kind = thing if isinstance(thing, type) else type(thing)
+    if not hasattr(kind, "requires"):
+        return {}
+    found = getattr(thing, "requires", None)
+    if isinstance(found, Mapping) and all(
+        isinstance(module, str) and isinstance(line, str) and re.match(r"[A-Za-z0-9]", line)
+        for module, line in found.items()
+    ):
+        return found
+    if any(each.__module__.partition(".")[0] in OURS for each in kind.__mro__):
+        raise ShippingError(
+            f"requires of {why} is {found!r}; write the module that is imported and pip's line for it, "
+            '{"psycopg": "psycopg>=3"}'
+        )
+    return {}  # somebody else's attribute
