@@ -52,7 +52,7 @@ def list_states(topology: str, conf: dict[str, Any], as_json: bool) -> int:
         rows = [
             {"namespace": name, "keys": stored.size(name), "committed": txids[0], "prepared": txids[1]}
             for name in stored.namespaces()
-            for txids in [stored.provider.txids(name)]
+            for txids in [stored.txids(name)]
         ]
         where = stored.provider.describe()
     if as_json:

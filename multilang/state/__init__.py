@@ -9,13 +9,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.state.api import KeyValueState, State, StateProvider
     from multilang.state.bolt import StatefulBasicBolt, StatefulBolt
-    from multilang.state.errors import FencedError, InUseError, StateError, StoreGoneError, UnanchoredEmitError
+    from multilang.state.errors import (
+        FencedError,
+        InUseError,
+        StateError,
+        StoreGoneError,
+        UnanchoredEmitError,
+        WrongProviderError,
+    )
     from multilang.state.memory import MemoryStateProvider
+    from multilang.state.owner import OwnedPlace, Owner
     from multilang.state.redis import RedisStateProvider
     from multilang.state.replayable import ReplayableSpout
     from multilang.state.serializers import Serializer
     from multilang.state.settings import state_file
     from multilang.state.sqlite import SqliteStateProvider
+    from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced
 
 _HOME_OF = {
     "FencedError": "errors",
@@ -23,6 +32,8 @@ _HOME_OF = {
     "KeyValueState": "api",
     "MemoryStateProvider": "memory",
     "RedisStateProvider": "redis",
+    "OwnedPlace": "owner",
+    "Owner": "owner",
     "ReplayableSpout": "replayable",
     "Serializer": "serializers",
     "SqliteStateProvider": "sqlite",
@@ -31,8 +42,14 @@ _HOME_OF = {
     "StateProvider": "api",
     "StatefulBasicBolt": "bolt",
     "StatefulBolt": "bolt",
+    "Store": "stored",
     "StoreGoneError": "errors",
+    "StoredState": "stored",
     "UnanchoredEmitError": "errors",
+    "WrongProviderError": "errors",
+    "check_commit": "stored",
+    "check_prepare": "stored",
+    "fenced": "stored",
     "state_file": "settings",
 }
 
@@ -41,6 +58,8 @@ __all__ = [
     "InUseError",
     "KeyValueState",
     "MemoryStateProvider",
+    "OwnedPlace",
+    "Owner",
     "RedisStateProvider",
     "ReplayableSpout",
     "Serializer",
@@ -50,8 +69,14 @@ __all__ = [
     "StateProvider",
     "StatefulBasicBolt",
     "StatefulBolt",
+    "Store",
     "StoreGoneError",
+    "StoredState",
     "UnanchoredEmitError",
+    "WrongProviderError",
+    "check_commit",
+    "check_prepare",
+    "fenced",
     "state_file",
 ]
 

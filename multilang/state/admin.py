@@ -7,6 +7,16 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from multilang.state.api import KeyValueState
+from multilang.state.checked import (
+    check_provider,
+    epoch_of,
+    items_of,
+    names_of,
+    position_of,
+    state_of,
+    tasks_of,
+    txids_of,
+)
 from multilang.state.errors import StateError
 from multilang.state.names import (
     COMMITTED,
@@ -44,6 +54,7 @@ class StoredStates:
         self.provider = provider_of(self.conf)
         if not self.provider.durable:
             raise StateError(f"nothing is stored in {self.provider.describe()}; name another topology.state.provider")
+        check_provider(self.provider, COORDINATOR)
         self.provider.check()
 
     def close(self) -> None:
@@ -52,12 +63,19 @@ class StoredStates:
 
     def namespaces(self) -> list[str]:
         """Those of tasks."""
-        return [name for name in self.provider.namespaces() if name != COORDINATOR and split_namespace(name)]
+        return [name for name in names_of(self.provider) if name != COORDINATOR and split_namespace(name)]
 
     def position(self) -> tuple[int | None, str]:
         """The last transaction, and how far it came."""
-        txid, state = self._coordinator().get(STATE_KEY) or (None, COMMITTED)
-        return txid, state
+        coordinator = self._coordinator()
+        try:
+            return position_of(self.provider, coordinator) or (None, COMMITTED)
+        finally:
+            coordinator.close()
+
+    def txids(self, name: str) -> tuple[int | None, int | None]:
+        """The transactions of a namespace that were committed and prepared last."""
+        return txids_of(self.provider, name)
 
     def size(self, name: str) -> int:
         """How many keys a namespace has."""
@@ -81,7 +99,7 @@ class StoredStates:
 
     def claim(self) -> int:
         """Become the owner of what is stored; the epoch. InUseError while a topology, a job or another command is."""
-        return self.provider.claim()
+        return epoch_of(self.provider)
 
     def settle(self) -> None:
         """Bring all tasks to one state, as the start of the topology would: commit what was prepared, or roll it back."""
@@ -98,7 +116,7 @@ class StoredStates:
             try:
                 if how == COMMITTING:
                     state.commit(txid)
-                elif how != COMMITTED or self.provider.txids(name)[0] != self.provider.txids(name)[1]:
+                elif how != COMMITTED or self.txids(name)[0] != self.txids(name)[1]:
                     state.rollback()
             finally:
                 state.close()
@@ -208,7 +226,11 @@ class StoredStates:
         return moved
 
     def _tasks(self) -> dict[str, int]:
-        return dict(self._coordinator().get(TASKS_KEY) or {})
+        coordinator = self._coordinator()
+        try:
+            return dict(tasks_of(self.provider, coordinator))
+        finally:
+            coordinator.close()
 
     def _of(self, component: str) -> list[str]:
         return [name for name in self.namespaces() if (split_namespace(name) or ("", 0))[0] == component]
@@ -217,14 +239,11 @@ class StoredStates:
         return self._open(COORDINATOR)
 
     def _open(self, name: str) -> KeyValueState[Any, Any]:
-        state = self.provider.new_state(name)
-        if not isinstance(state, KeyValueState):
-            raise StateError(f"the state {name!r} of {self.provider.describe()} is no KeyValueState")
-        return state
+        return state_of(self.provider, name, KeyValueState)  # type: ignore[no-any-return]
 
     def _content(self, name: str) -> dict[Any, Any]:
         state = self._open(name)
         try:
-            return dict(state.items())
+            return dict(items_of(self.provider, name, state))
         finally:
             state.close()

@@ -5,11 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from multilang.state.errors import StateError
+from multilang.state.names import SPOUT, TASKS_KEY, namespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any, Generic, TypeVar
+
+    from multilang.state.owner import OwnedPlace, Ownership
+    from multilang.state.stored import Store, StoredState
 
     K = TypeVar("K")
     V = TypeVar("V")
@@ -70,6 +74,7 @@ class State(ABC):
 class KeyValueState(State, _Typed["K", "V"]):
     """A mapping. Keys are strings, integers, or tuples of these; values are what JSON has, but None.
 
+    None is no value: it is what ``get`` returns for a key that is not there, so ``put`` refuses it, and ``delete`` removes a key.
     A value that is changed in place (a list, a dict) is saved when it is put again.
     """
 
@@ -79,7 +84,10 @@ class KeyValueState(State, _Typed["K", "V"]):
 
     @abstractmethod
     def put(self, key: K, value: V) -> None:
-        """Set the value of ``key``. TypeError or ValueError for what can't be saved."""
+        """Set the value of ``key``. TypeError or ValueError for what can't be saved, such as None.
+
+        Nobody else sees it, and nothing of it is stored, before ``prepare_commit``.
+        """
 
     @abstractmethod
     def delete(self, key: K) -> V | None:
@@ -97,8 +105,12 @@ class KeyValueState(State, _Typed["K", "V"]):
 class StateProvider(ABC):
     """Makes states. ``topology.state.provider`` names a subclass: ``"shop.state.MyProvider"``.
 
-    ``config``: the object in ``topology.state.provider.config``; ``conf``: the whole conf, with ``topology.name``. Each
-    task makes a provider of its own. Without ``namespaces`` and ``replace``, ``multilang state`` can't serve it.
+    Each task makes a provider of its own; who only looks (``multilang state ls``) makes one, too. docs/state-providers.md says of
+    each method what it must guarantee.
+
+    Attributes:
+        config: The object in ``topology.state.provider.config``.
+        conf: The whole conf, with ``topology.name``.
     """
 
     requires: Mapping[str, str] = {}
@@ -106,6 +118,11 @@ class StateProvider(ABC):
 
     durable: bool = True
     """Whether a task that is started again finds what it saved."""
+
+    local: bool = False
+    """Whether only this machine gets at what is stored, as with files, so that no executor of a Spark cluster does."""
+
+    _owned: Ownership | None = None
 
     def __init__(self, config: Mapping[str, Any], conf: Mapping[str, Any]) -> None:
         self.config = dict(config)
@@ -118,37 +135,69 @@ class StateProvider(ABC):
         Nothing is read before the state is claimed or, by somebody who only looks, first asked.
         """
 
+    def stored(self, namespace: str, store: Store) -> StoredState:
+        """Return the mapping in front of a store, with the serializers of the config and the cache of the conf."""
+        from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
+        from multilang.state.settings import cached_keys
+        from multilang.state.stored import StoredState
+
+        keys = serializer(self.config, "keySerializerClass", JsonKeySerializer)
+        values = serializer(self.config, "valueSerializerClass", JsonSerializer)
+        return StoredState(namespace, store, keys, values, cached_keys(self.conf))
+
+    def place(self) -> OwnedPlace | None:
+        """Return where the owner of what is stored is written down. None: this provider can't tell of owners."""
+        return None
+
     def namespaces(self) -> list[str]:
-        """The namespaces that hold anything."""
-        raise StateError(f"{type(self).__name__} can't list what it stores")
+        """The namespaces that hold anything; unless overridden, those of all tasks that the topology was last started with."""
+        state: Any = self.new_state(namespace(SPOUT, 0))
+        try:
+            tasks = state.get(TASKS_KEY) or {}
+        finally:
+            state.close()
+        return [namespace(component, index) for component, count in tasks.items() for index in range(count)]
 
     def replace(self, states: Mapping[str, Mapping[Any, Any]]) -> None:
         """Give these namespaces these committed contents (none: remove it), all of them or, after a crash, none.
 
         After ``claim``: FencedError when somebody else has claimed what is stored since.
         """
-        raise StateError(f"{type(self).__name__} can't replace what it stores")
+        raise StateError(f"{type(self).__name__} can't replace what it stores: define replace(self, states)")
 
     def adopt(self) -> int:
         """Give this topology's name to what an older version stored under none; the number of namespaces."""
         return 0
 
     def txids(self, namespace: str) -> tuple[int | None, int | None]:
-        """The transactions that were committed and prepared last."""
+        """The transactions that were committed and prepared last; (None, None) when that is not known."""
         return None, None
 
     def claim(self) -> int:
         """Become the owner of what is stored, and return the owner's epoch, which is larger than all before it.
 
-        0: this provider can't tell of owners, and nothing protects what it stores from a second topology.
+        Unless overridden, the owner of ``place``. 0: this provider can't tell of owners, and nothing protects what it stores from
+        a second topology.
 
         Raises:
             InUseError: Another run's owner is there.
         """
-        return 0
+        if self._owned is None:
+            place = self.place()
+            if place is None:
+                return 0
+            from multilang.state.owner import claim_for
 
-    def check_free(self) -> None:  # noqa: B027  # not every provider can tell
+            self._owned = claim_for(self.conf, place)
+        return self._owned.epoch
+
+    def check_free(self) -> None:
         """Called once where a topology is about to start: InUseError when another run's owner is there. Claims nothing."""
+        place = self.place()
+        if place is not None:
+            from multilang.state.owner import check_free_for
+
+            check_free_for(self.conf, place)
 
     def check(self) -> None:  # noqa: B027  # not every provider can tell
         """Called once where a topology is about to start, or a command: StateError when nothing can be stored now."""
@@ -157,5 +206,13 @@ class StateProvider(ABC):
         """Where it stores, for people."""
         return type(self).__name__
 
-    def close(self) -> None:  # noqa: B027  # a provider may have nothing to close
-        """The task ends."""
+    @property
+    def epoch(self) -> int:
+        """The epoch under which this provider has claimed ``place``; 0 when it has not."""
+        return 0 if self._owned is None else self._owned.epoch
+
+    def close(self) -> None:
+        """The task ends: what was claimed is let go. Call ``super().close()`` in your own."""
+        if self._owned is not None:
+            self._owned.release()
+            self._owned = None

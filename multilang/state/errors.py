@@ -21,5 +21,9 @@ class StoreGoneError(StateError, UnrecoverableError):
     """What was stored is no longer there, is damaged, or something else is in its place."""
 
 
+class WrongProviderError(StateError, UnrecoverableError):
+    """A provider of states, or a state that it made, is not as multilang.state.StateProvider and State say."""
+
+
 class UnanchoredEmitError(Exception):
     """A bolt of a stateful topology emitted a tuple that is anchored to nothing, without saying so (``anchors=[]``)."""

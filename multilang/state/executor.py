@@ -6,6 +6,7 @@ Storm's StatefulBoltExecutor.
 from __future__ import annotations
 
 from multilang.component.runner import start_bolt
+from multilang.state.checked import state_of
 from multilang.state.checkpointed import Checkpointed
 from multilang.state.names import COMMIT, INITSTATE, PREPARE, ROLLBACK
 from multilang.state.providers import provider_of
@@ -29,7 +30,7 @@ class StatefulBoltExecutor(Checkpointed):
 
     def prepare(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
         self._provider = provider_of(conf)
-        self.state: State = self._provider.new_state(self.namespace)
+        self.state: State = state_of(self._provider, self.namespace)
         self.steps.watch(self.state)
         self._acked: list[Any] = []
         self._prepared: list[Any] = []

@@ -16,6 +16,7 @@ the place over. A process that was killed or stopped does not beat.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -24,10 +25,11 @@ from time import monotonic, sleep, strftime
 
 from multilang.protocol.codec import dumps, loads
 from multilang.state.errors import FencedError, InUseError
+from multilang.state.settings import may_return, owner_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 BEAT_SECS = 1.0
@@ -36,6 +38,8 @@ CLAIM_SECS = 5.0  # that an owner which beats has to go away: it may be about to
 _POLL_SECS = 0.05
 _EARLIER = 50  # runs that are remembered
 _SLOW_SECS = 1.0  # a look that takes longer says nothing of the time before it
+
+log = logging.getLogger(__name__)
 
 
 class Owner:
@@ -234,6 +238,20 @@ def wait_until_free(place: OwnedPlace, run: str | None, warn: Callable[[str], No
             )
             return owner
         sleep(_POLL_SECS)
+
+
+def claim_for(conf: Mapping[str, Any], place: OwnedPlace) -> Ownership:
+    """Claim ``place`` for the run that ``conf`` is that of; see ``claim``."""
+    run, topology = owner_of(conf)
+    return claim(place, run, topology, log.warning, may_return(conf))
+
+
+def check_free_for(conf: Mapping[str, Any], place: OwnedPlace) -> None:
+    """Raise InUseError when another run than that of ``conf`` uses ``place``."""
+    try:
+        wait_until_free(place, owner_of(conf)[0])
+    finally:
+        place.close()
 
 
 def _number_space() -> list[str]:

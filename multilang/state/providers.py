@@ -7,6 +7,7 @@ from importlib import import_module
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import loads
 from multilang.state.api import StateProvider
+from multilang.state.errors import StateError
 from multilang.state.serializers import JsonSerializer, serializer
 from multilang.state.settings import CONFIG, PROVIDER, TRACE
 from multilang.state.steps import traced
@@ -20,7 +21,7 @@ MEMORY = "multilang.state.memory.MemoryStateProvider"
 SQLITE = "multilang.state.sqlite.SqliteStateProvider"
 REDIS = "multilang.state.redis.RedisStateProvider"
 
-# Storm's own names, as its documentation has them, and short ones.
+# Storm's own names of its classes, and short ones.
 _OURS = {
     "org.apache.storm.state.InMemoryKeyValueStateProvider": MEMORY,
     "org.apache.storm.redis.state.RedisKeyValueStateProvider": REDIS,
@@ -33,7 +34,7 @@ _SERIALIZERS = ("keySerializerClass", "valueSerializerClass")
 
 def provider_of(conf: Mapping[str, Any]) -> StateProvider:
     """The provider of ``topology.state.provider``; unless given, SQLite in the embedded cluster and memory on Storm."""
-    return provider_class(conf)(_config(conf), conf)
+    return provider_from(provider_class(conf), conf)
 
 
 def provider_class(conf: Mapping[str, Any]) -> type[StateProvider]:
@@ -47,6 +48,23 @@ def provider_class(conf: Mapping[str, Any]) -> type[StateProvider]:
     if not isinstance(found, type) or not issubclass(found, StateProvider):
         raise ConfigError(f"{PROVIDER} {name!r} is no subclass of multilang.state.StateProvider")
     return found
+
+
+def provider_from(kind: type[StateProvider], conf: Mapping[str, Any]) -> StateProvider:
+    """A provider of that class, with what ``topology.state.provider.config`` has for it."""
+    config = _config(conf)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    try:
+        made = kind(config, conf)
+    except (ConfigError, StateError):
+        raise
+    except Exception as problem:  # of somebody's own
+        raise ConfigError(f"{PROVIDER} {name!r} can't be made: {type(problem).__name__}: {problem}") from problem
+    if not isinstance(made.__dict__.get("config"), dict) or not isinstance(made.__dict__.get("conf"), dict):
+        raise ConfigError(
+            f"{PROVIDER} {name!r} has no config or conf of its own: call super().__init__(config, conf) first in its __init__"
+        )
+    return made
 
 
 def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:

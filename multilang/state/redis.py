@@ -17,15 +17,13 @@ Needs the extra ``redis``.
 
 from __future__ import annotations
 
-import logging
-
 from multilang.component.errors import ConfigError
 from multilang.state.api import StateProvider
 from multilang.state.errors import FencedError, StateError, StoreGoneError
-from multilang.state.owner import OwnedPlace, Owner, claim, wait_until_free
+from multilang.state.owner import OwnedPlace, Owner, claim_for
 from multilang.state.redis_client import REQUIRES, connect, connect_cluster, explained, place
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
-from multilang.state.settings import CONFIG, cached_keys, check_members, may_return, owner_of
+from multilang.state.settings import CONFIG, cached_keys, check_members
 from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced
 
 TYPE_CHECKING = False
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from multilang.state.owner import Ownership
 
 START_SECS = 3.0  # that it is waited for before anything is started
 LARGEST = 512 * 1024 * 1024  # bytes of a value, unless the server says otherwise (proto-max-bulk-len)
@@ -41,8 +38,6 @@ _AT_ONCE = 1000  # fields in one command
 _POOL = ("host", "port", "timeout", "database", "password")
 _CLUSTER = ("nodes", "timeout", "maxRedirections", "password")
 _COORDINATOR = "$checkpointspout-0"
-
-log = logging.getLogger(__name__)
 
 # KEYS of the scripts of a namespace: data, prepare, txid. Each returns {what came of it, ...}.
 _CLAIM = """\
@@ -148,7 +143,6 @@ class RedisStateProvider(StateProvider):
         self._name = topology.replace("%", "%25").replace(":", "%3A")  # so that it ends at the first colon
         self._found: Any = None
         self._largest: int | None = None
-        self._owned: Ownership | None = None
 
     @property
     def client(self) -> Any:
@@ -219,17 +213,12 @@ class RedisStateProvider(StateProvider):
         finally:
             client.close()
 
-    def check_free(self) -> None:
-        place = RedisPlace(self)
-        try:
-            wait_until_free(place, owner_of(self.conf)[0])
-        finally:
-            place.close()
+    def place(self) -> RedisPlace:
+        return RedisPlace(self)
 
     def claim(self) -> int:
         if self._owned is None:
-            run, topology = owner_of(self.conf)
-            self._owned = claim(RedisPlace(self), run, topology, log.warning, may_return(self.conf))
+            self._owned = claim_for(self.conf, self.place())
             if not self.namespaces() and (older := self._older()):
                 raise StateError(
                     f"{self.describe()} holds a state that an older version stored under no topology's name ({', '.join(older)}). "
@@ -244,9 +233,7 @@ class RedisStateProvider(StateProvider):
         return place(self._pool or {})
 
     def close(self) -> None:
-        if self._owned is not None:
-            self._owned.release()
-            self._owned = None
+        super().close()
         if self._found is not None:
             self._found.close()
             self._found = None

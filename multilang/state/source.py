@@ -8,6 +8,8 @@ from __future__ import annotations
 from multilang.component.collector import SpoutCollector
 from multilang.component.errors import ConfigError
 from multilang.component.runner import start_spout
+from multilang.state.api import KeyValueState
+from multilang.state.checked import state_of
 from multilang.state.exact import Fresh
 from multilang.state.names import COMMIT, INITSTATE, MORE, PREPARE, ROLLBACK, TURN
 from multilang.state.providers import provider_of
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from multilang.component.collector import BoltCollector
     from multilang.component.context import Context
     from multilang.protocol.messages import Tuple
-    from multilang.state.api import KeyValueState
 
 POSITION = "position"
 
@@ -31,7 +32,7 @@ class SourceExecutor(Fresh):
     def prepare(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
         self.keep_declared()
         self._provider = provider_of(conf)
-        self._state: KeyValueState[str, Any] = self._provider.new_state(self.namespace)  # type: ignore[assignment]
+        self._state: KeyValueState[str, Any] = state_of(self._provider, self.namespace, KeyValueState)
         self.steps.watch(self._state)
         self._parts = (conf, context)
         self._turns = SourceCollector(collector, self._emit)

@@ -11,6 +11,8 @@ from multilang.component.errors import ConfigError
 from multilang.component.repeats import Repeats
 from multilang.component.spout import Spout
 from multilang.state import settings
+from multilang.state.api import KeyValueState
+from multilang.state.checked import check_kept, check_provider, epoch_of, position_of, state_of, tasks_of
 from multilang.state.errors import InUseError
 from multilang.state.names import (
     COMMIT,
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.context import Context
-    from multilang.state.api import KeyValueState
 
 _IN_USE_PAUSE_SECS = 10.0
 _ACTIONS = {PREPARING: PREPARE, COMMITTING: COMMIT}
@@ -59,6 +60,7 @@ class CheckpointSpout(Spout):
         self._check(conf)
         Steps(conf, SPOUT)
         provider = provider_of(conf)
+        check_provider(provider, namespace(SPOUT, 0))
         provider.check()
         provider.check_free()
 
@@ -67,7 +69,9 @@ class CheckpointSpout(Spout):
         self._interval = settings.interval_secs(conf)
         name = namespace(SPOUT, context.task_index)
         self._provider = provider_of(conf)
-        self._state: KeyValueState[str, Any] = self._provider.new_state(name)  # type: ignore[assignment]
+        check_provider(self._provider, name)
+        self._name = name
+        self._state: KeyValueState[str, Any] = state_of(self._provider, name, KeyValueState)
         self._steps = Steps(conf, name)
         self._steps.watch(self._state)
         self.txid, self.state = -1, COMMITTED
@@ -92,7 +96,7 @@ class CheckpointSpout(Spout):
 
     def begin(self) -> None:
         """Claim what is stored, and then read it."""
-        self.epoch = self._provider.claim()
+        self.epoch = epoch_of(self._provider)
         if not self._provider.durable:
             # What is in memory is forgotten with this task, while others live on and know of its epoch, which they tell
             # by failing what is older: see ``fail``.
@@ -104,7 +108,8 @@ class CheckpointSpout(Spout):
         if tasks != self._state.get(TASKS_KEY):
             self._state.put(TASKS_KEY, tasks)
             self._state.commit()
-        self.txid, self.state = self._state.get(STATE_KEY) or [-1, COMMITTED]
+        check_kept(self._provider, self._name, self._state, TASKS_KEY, tasks)
+        self.txid, self.state = position_of(self._provider, self._state) or (-1, COMMITTED)
 
     def is_owner(self) -> bool:
         """Whether what is stored was claimed; it is tried again now and then while another topology has it."""
@@ -217,7 +222,7 @@ class CheckpointSpout(Spout):
     def _check_tasks(self, context: Context) -> dict[str, int]:
         """Refuse state that was divided among another number of tasks; how many there are, for whoever comes next."""
         now = {component: len(context.tasks(component)) for component in self.stateful}
-        stored: dict[str, int] = self._state.get(TASKS_KEY) or {}
+        stored = tasks_of(self._provider, self._state)
         for component, tasks in now.items():
             before = stored.get(component, tasks)
             if before != tasks:

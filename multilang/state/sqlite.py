@@ -6,7 +6,6 @@ or the new one.
 
 from __future__ import annotations
 
-import logging
 import os
 import sqlite3
 
@@ -14,7 +13,7 @@ from multilang.component.errors import ConfigError
 from multilang.state.api import StateProvider, unheard
 from multilang.state.errors import StateError
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
-from multilang.state.settings import CONFIG, cached_keys, check_members, may_return, owner_of, state_file
+from multilang.state.settings import CONFIG, cached_keys, check_members, owner_of, state_file
 from multilang.state.sqlite_file import SqliteFile
 from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from multilang.state.owner import Ownership
+    from multilang.state.sqlite_file import SqlitePlace
 
 _BATCH = 10_000  # rows read at once
 
@@ -44,14 +43,14 @@ ALTER TABLE txids ADD COLUMN claim INTEGER NOT NULL DEFAULT 0;
 FILE = SqliteFile("state file", 0x4D4C5354, 2, _SCHEMA, CONFIG, _UPGRADES)  # "MLST"
 LARGEST = 1_000_000_000 - 1000  # SQLite's own limit for a row, less a key and what is around it
 
-log = logging.getLogger(__name__)
-
 
 class SqliteStateProvider(StateProvider):
     """``topology.state.provider.config``: ``{"path": "/var/lib/shop/state.sqlite"}``.
 
     Without a path it is the topology's own file in ``$MULTILANG_STATE_HOME``, or else in the user's folder for state.
     """
+
+    local = True
 
     def __init__(self, config: Mapping[str, Any], conf: Mapping[str, Any]) -> None:
         super().__init__(config, conf)
@@ -62,7 +61,6 @@ class SqliteStateProvider(StateProvider):
         elif not isinstance(path, str) or not path or "\0" in path:
             raise ConfigError(f"{CONFIG}: path is {path!r}; name a file")
         self.path = os.path.abspath(os.path.expanduser(path))
-        self._owned: Ownership | None = None
         self._keys = serializer(self.config, "keySerializerClass", JsonKeySerializer)
         self._values = serializer(self.config, "valueSerializerClass", JsonSerializer)
 
@@ -92,10 +90,9 @@ class SqliteStateProvider(StateProvider):
 
     def replace(self, states: Mapping[str, Mapping[Any, Any]]) -> None:
         connection = FILE.open(self.path)
-        epoch = 0 if self._owned is None else self._owned.epoch
         try:
             connection.execute("BEGIN IMMEDIATE")
-            FILE.check_owner(connection, self.path, epoch)
+            FILE.check_owner(connection, self.path, self.epoch)
             for namespace, content in states.items():
                 for statement in (
                     "DELETE FROM data WHERE namespace = ?1",
@@ -116,19 +113,11 @@ class SqliteStateProvider(StateProvider):
         if os.path.exists(self.path):
             FILE.open(self.path).close()
 
-    def claim(self) -> int:
-        if self._owned is None:
-            run, topology = owner_of(self.conf)
-            self._owned = FILE.claim(self.path, run, topology, "", log.warning, may_return(self.conf))
-        return self._owned.epoch
+    def place(self) -> SqlitePlace:
+        return FILE.place(self.path)
 
     def check_free(self) -> None:
         FILE.check_free(self.path, owner_of(self.conf)[0])
-
-    def close(self) -> None:
-        if self._owned is not None:
-            self._owned.release()
-            self._owned = None
 
     def describe(self) -> str:
         return f"SQLite file {self.path}"

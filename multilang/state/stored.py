@@ -116,8 +116,14 @@ class StoredState(KeyValueState["Any", "Any"]):
     """
 
     def __init__(
-        self, namespace: str, store: Store, keys: Serializer, values: Serializer, cached: float = CACHED_KEYS
+        self,
+        namespace: str,
+        store: Store,
+        keys: Serializer | None = None,
+        values: Serializer | None = None,
+        cached: float = CACHED_KEYS,
     ) -> None:
+        keys, values = keys or JsonKeySerializer(), values or JsonSerializer()
         self.namespace = namespace
         self.store = store
         self._keys = keys

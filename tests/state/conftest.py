@@ -20,7 +20,7 @@ def conf(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, object]:
     return conf_of(request.param, request, tmp_path)
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", "redis", "files"])
 def durable(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, object]:
     """The same, of those that survive a task."""
     return conf_of(request.param, request, tmp_path)
@@ -35,6 +35,12 @@ def conf_of(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> dict[s
             **base,
             "topology.state.provider": "sqlite",
             "topology.state.provider.config": {"path": str(tmp_path / "state.sqlite")},
+        }
+    if kind == "files":
+        return {
+            **base,
+            "topology.state.provider": "tests.state.files_provider.FilesProvider",
+            "topology.state.provider.config": {"path": str(tmp_path / "files")},
         }
     server: RedisServer = request.getfixturevalue("redis")
     return {**base, **server.conf}

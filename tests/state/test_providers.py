@@ -440,13 +440,26 @@ def test_serializers_of_ones_own_are_used(durable):
     found.close()
 
 
+def test_the_classes_of_keys_and_values_that_storm_has_are_ignored(conf):
+    config = conf.get("topology.state.provider.config") or {}
+    config = loads(config) if isinstance(config, str) else config
+    classes = {"keyClass": "java.lang.String", "valueClass": "org.example.NoSuchClass"}
+    found = provider_of({**conf, "topology.state.provider.config": {**config, **classes}})
+    state = opened(found, "count-0")
+    state.put(("a", 1), {"any": ["value", 1, None]})
+    state.commit()
+    state.rollback()
+    assert state.get(("a", 1)) == {"any": ["value", 1, None]}
+    state.close()
+    found.close()
+
+
 def test_a_provider_of_ones_own_is_found_by_its_name():
     conf = {"topology.state.provider": f"{__name__}.Own", "topology.state.provider.config": '{"where": "there"}'}
     found = provider_of(conf)
     assert isinstance(found, Own)
     assert found.new_state("count-0").config == {"where": "there"}
-    with pytest.raises(StateError, match="Own can't list"):
-        found.namespaces()
+    assert found.namespaces() == []
     with pytest.raises(StateError, match="Own can't replace"):
         found.replace({})
 

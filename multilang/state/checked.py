@@ -1,0 +1,216 @@
+"""What is asked of a provider that is none of the library's own, before anything is stored by it.
+
+Without that, what it lacks shows where it is missed: at the first checkpoint, in another task, after a crash.
+"""
+
+from __future__ import annotations
+
+from multilang.state.api import KeyValueState, State, StateProvider
+from multilang.state.errors import WrongProviderError
+from multilang.state.names import COMMITTED, COMMITTING, PREPARING, STATE_KEY, TASKS_KEY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
+
+    Calls: TypeAlias = Mapping[str, Sequence[Sequence[Any]]]
+
+# How each method is called, somewhere.
+_PROVIDER: Calls = {
+    "new_state": (("count-0",),),
+    "namespaces": ((),),
+    "txids": (("count-0",),),
+    "replace": (({},),),
+    "claim": ((),),
+    "check_free": ((),),
+    "check": ((),),
+    "describe": ((),),
+    "close": ((),),
+}
+_STATE: Calls = {
+    "claim": ((1,),),
+    "prepare_commit": ((0,),),
+    "commit": ((0,), ()),
+    "rollback": ((),),
+    "close": ((),),
+}
+_KEY_VALUE: Calls = {
+    "get": (("key",), ("key", None)),
+    "put": (("key", 1),),
+    "delete": (("key",),),
+    "items": ((),),
+}
+
+
+def is_own(provider: StateProvider) -> bool:
+    """Return whether somebody else than this library wrote the provider."""
+    return type(provider).__module__.partition(".")[0] != "multilang"
+
+
+def check_provider(provider: StateProvider, name: str) -> None:
+    """Look at a provider's methods, and at those of the state ``name`` that it makes; nothing is written.
+
+    Raises:
+        WrongProviderError: One lacks something, or can't be called as it will be.
+    """
+    if not is_own(provider):
+        return
+    _check_calls(provider, StateProvider, _PROVIDER)
+    state = state_of(provider, name, KeyValueState)
+    try:
+        _check_calls(state, State, _STATE)
+        _check_calls(state, KeyValueState, _KEY_VALUE)
+    finally:
+        state.close()
+
+
+def state_of(provider: StateProvider, name: str, kind: type[Any] = State) -> Any:
+    """Return the state of a namespace, which is of that ``kind``."""
+    state = provider.new_state(name)
+    if not isinstance(state, kind):
+        raise WrongProviderError(
+            f"{_name(provider)}.new_state({name!r}) returned {_shown(state)}; return a multilang.state.{kind.__name__}"
+        )
+    return state
+
+
+def epoch_of(provider: StateProvider) -> int:
+    """Claim what is stored, and return the epoch."""
+    epoch: Any = provider.claim()
+    if type(epoch) is not int or epoch < 0:
+        raise WrongProviderError(
+            f"{_name(provider)}.claim() returned {_shown(epoch)}; return the owner's epoch, a whole number that is larger than all "
+            "before it, or 0 if the provider can't tell of owners"
+        )
+    return epoch
+
+
+def check_kept(
+    provider: StateProvider, name: str, state: KeyValueState[str, Any], key: str, value: Mapping[str, Any]
+) -> None:
+    """Look whether the state ``name``, and if the provider is durable another one of it, has the ``value`` that was committed."""
+    if not is_own(provider):
+        return
+    found = state.get(key)
+    if found != value:
+        raise WrongProviderError(
+            f"{_name(provider)}: the state of {name!r} gives {_shown(found)} for {key!r}, where {value!r} was put and committed; "
+            "get(key, default) returns the value, an object as a dict and a list as a list"
+        )
+    if not provider.durable:
+        return
+    other = state_of(provider, name, KeyValueState)
+    try:
+        found = other.get(key)
+    finally:
+        other.close()
+    if found != value:
+        raise WrongProviderError(
+            f"{_name(provider)} says that it is durable, and a second state of {name!r} gives {_shown(found)} for {key!r}, where "
+            f"{value!r} was committed: commit() stores it before it returns, or else write `durable = False` in the class"
+        )
+
+
+def tasks_of(provider: StateProvider, coordinator: KeyValueState[str, Any]) -> dict[str, int]:
+    """Return how many tasks each component had when that was stored last."""
+    found = coordinator.get(TASKS_KEY)
+    if found is None:
+        return {}
+    if not isinstance(found, dict) or not all(type(count) is int for count in found.values()):
+        raise _changed(provider, TASKS_KEY, found, "an object of components with their number of tasks")
+    return found
+
+
+def position_of(provider: StateProvider, coordinator: KeyValueState[str, Any]) -> tuple[int, str] | None:
+    """Return the last transaction, and how far it came; None before the first one."""
+    found = coordinator.get(STATE_KEY)
+    if found is None:
+        return None
+    if (
+        not isinstance(found, list | tuple)
+        or len(found) != 2
+        or type(found[0]) is not int
+        or found[1] not in (PREPARING, COMMITTING, COMMITTED)
+    ):
+        raise _changed(provider, STATE_KEY, found, "[transaction, 'PREPARING', 'COMMITTING' or 'COMMITTED']")
+    return found[0], found[1]
+
+
+def items_of(provider: StateProvider, name: str, state: KeyValueState[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """Give all that a state holds."""
+    item: Any
+    for item in state.items():
+        if not isinstance(item, tuple) or len(item) != 2:
+            raise WrongProviderError(
+                f"{_name(provider)}: items() of the state {name!r} gives {_shown(item)}; it gives (key, value), one by one"
+            )
+        yield item
+
+
+def names_of(provider: StateProvider) -> list[str]:
+    """Return the namespaces that hold anything."""
+    names: Any = provider.namespaces()
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise WrongProviderError(f"{_name(provider)}.namespaces() returned {_shown(names)}; return a list of texts")
+    return names
+
+
+def txids_of(provider: StateProvider, name: str) -> tuple[int | None, int | None]:
+    """Return the transactions of a namespace that were committed and prepared last."""
+    found: Any = provider.txids(name)
+    if (
+        not isinstance(found, tuple | list)
+        or len(found) != 2
+        or not all(type(each) in (int, type(None)) for each in found)
+    ):
+        raise WrongProviderError(
+            f"{_name(provider)}.txids({name!r}) returned {_shown(found)}; return the transactions that were committed and prepared "
+            "last, (None, None) if that is not known"
+        )
+    return found[0], found[1]
+
+
+def _check_calls(thing: object, base: type, calls: Calls) -> None:
+    import inspect  # a task of a provider of the library has no use for it
+
+    for name, wanted in calls.items():
+        method = getattr(thing, name)
+        where = f"{type(thing).__module__}.{type(thing).__qualname__}.{name}"
+        if not callable(method):
+            raise WrongProviderError(
+                f"{where} is {_shown(method)}; define a method, as multilang.state.{base.__name__} has it"
+            )
+        if inspect.iscoroutinefunction(method):
+            raise WrongProviderError(
+                f"{where} is a coroutine function, which nobody here awaits; write `def`, without `async`"
+            )
+        try:
+            signature = inspect.signature(method)
+        except (TypeError, ValueError):  # made in C
+            continue
+        for arguments in wanted:
+            try:
+                signature.bind(*arguments)
+            except TypeError as problem:
+                call = f"{name}({', '.join(map(repr, arguments))})"
+                raise WrongProviderError(
+                    f"{where}{signature} is called as {call}, which it does not take ({problem}); define it as "
+                    f"multilang.state.{base.__name__} has it, {name}{inspect.signature(getattr(base, name))}"
+                ) from None
+
+
+def _changed(provider: StateProvider, key: str, found: object, was: str) -> WrongProviderError:
+    return WrongProviderError(
+        f"{provider.describe()}: the checkpoint spout's state has {_shown(found)} for {key!r}, where {was} was put: a state gives "
+        "back what JSON makes of a value, lists as lists and objects as dicts"
+    )
+
+
+def _name(provider: StateProvider) -> str:
+    return f"{type(provider).__module__}.{type(provider).__qualname__}"
+
+
+def _shown(value: object) -> str:
+    text = ascii(value)
+    return f"{text[:80]}{'…' if len(text) > 80 else ''} ({type(value).__name__})"
