@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
+    from multilang.state import StateProvider
     from multilang.topology.model import Topology
 
 cloudpickle: Any = _cloudpickle
@@ -29,14 +30,14 @@ _USERS = Lock()
 
 
 @contextmanager
-def by_value(topology: Topology) -> Iterator[None]:
-    """Meanwhile what the topology is made of is pickled whole, unless it is an installed package.
+def by_value(topology: Topology, provider: type[StateProvider] | None = None) -> Iterator[None]:
+    """Meanwhile what the topology is made of, its state provider included, is pickled whole, unless it is an installed package.
 
-    Raises NotOnSparkError, with the component's id, when one can't be pickled.
+    Raises NotOnSparkError, with the component's id or the provider's name, when one can't be pickled.
     """
     taken: list[ModuleType] = []
     try:
-        taken.extend(module for module in _modules(topology) if _take(module))
+        taken.extend(module for module in _modules(topology, provider) if _take(module))
         for spec in topology.components.values():
             try:
                 cloudpickle.dumps(spec)
@@ -45,6 +46,13 @@ def by_value(topology: Topology) -> Iterator[None]:
                     f"{spec.kind} {spec.id!r} can't be sent to Spark's executors ({error}): make in initialize() what "
                     "can't be pickled, such as connections, files and locks"
                 ) from error
+        try:
+            cloudpickle.dumps(provider)
+        except Exception as error:
+            raise NotOnSparkError(
+                f"the state provider {provider} can't be sent to Spark's executors ({error}): make in its methods what can't be "
+                "pickled, such as connections and locks, not in its module"
+            ) from error
         yield
     finally:
         for module in taken:
@@ -69,9 +77,10 @@ def _let_go(module: ModuleType) -> None:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def _modules(topology: Topology) -> Iterator[ModuleType]:
-    """The modules of the topology and its components that are not installed, and those in the same folders."""
+def _modules(topology: Topology, provider: type[StateProvider] | None) -> Iterator[ModuleType]:
+    """The modules of the topology, its components and its state provider that are not installed, and those in the same folders."""
     named: set[Any] = {topology.module}
+    named.update(each.__module__ for each in getattr(provider, "__mro__", ()))
     for spec in topology.components.values():
         named.update(each.__module__ for each in type(innermost(spec.component)).__mro__)
         named.update(type(input_.grouping.custom).__module__ for input_ in spec.inputs if input_.grouping.custom)

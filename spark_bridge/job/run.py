@@ -51,6 +51,12 @@ MAX_NAMED = 1000  # failed tuples whose values are fetched
 MAX_ERRORS = 100  # kinds of them; the oldest are dropped; the counters count them all
 _IDLE_SECS = 0.02  # while a spout waits for its replays to be due
 
+# What a stateful bolt can't do here: when it is called elsewhere, what to do instead.
+_LATE_HOOKS = (
+    ("pre_commit", "committed", "pre_prepare"),
+    ("pre_rollback", "rolled back", "init_state, which a new bolt is given after each rollback"),
+)
+
 
 def run_topology(
     topology: Topology,
@@ -226,11 +232,14 @@ class Run:
                 f"the state is in the {states.describe()}, which executors on other machines can't read: use a Redis"
             )
         for id, spec in self._topology.bolts.items():
-            if isinstance(spec.component, Stateful) and type(spec.component).pre_commit is not Stateful.pre_commit:
-                raise NotOnSparkError(
-                    f"bolt {id!r} does something in pre_commit, and on Spark it is not there any more when its state is "
-                    "committed: do it in pre_prepare, or run the topology on the embedded cluster or on Storm"
-                )
+            if not isinstance(spec.component, Stateful):
+                continue
+            for hook, when, instead in _LATE_HOOKS:
+                if getattr(type(spec.component), hook) is not getattr(Stateful, hook):
+                    raise NotOnSparkError(
+                        f"bolt {id!r} does something in {hook}, and on Spark it is not there any more when its state is {when}: do it "
+                        f"in {instead}, or run the topology on the embedded cluster or on Storm"
+                    )
 
     def _check_spouts(self, sourced: set[str]) -> None:
         spouts = self._topology.spouts
@@ -257,7 +266,7 @@ class Run:
     def run(self) -> JobResult:
         """All rounds."""
         start = time.perf_counter()
-        with by_value(self._topology):
+        with by_value(self._topology, None if self._saving is None else self._saving.kind):
             feeds: list[RowFeed | EmittedFeed] = []
             try:
                 feeds.extend(self._feeds())  # one by one: those that were made are closed when the next can't be

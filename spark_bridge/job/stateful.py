@@ -10,14 +10,18 @@ import pickle
 from typing import TYPE_CHECKING, NamedTuple
 
 from multilang.component.report import describe
+from multilang.state.api import KeyValueState
+from multilang.state.checked import state_of, txids_of
 from multilang.state.names import namespace
-from multilang.state.providers import provider_of
-from multilang.state.stored import StoredState
+from multilang.state.providers import provider_from
+from multilang.state.serializers import Serializer
+from multilang.state.settings import cached_keys
+from multilang.state.stored import Store, StoredState
 from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.tasks import BoltTask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from multilang.local.links import Links
@@ -28,10 +32,15 @@ if TYPE_CHECKING:
 
 
 class Saving(NamedTuple):
-    """``txid``: of what is being processed; ``committed``: namespace -> the transaction that it begins with."""
+    """Of what is being processed, what its tasks are told.
+
+    ``txid``: its transaction; ``committed``: namespace -> the transaction that it begins with; ``kind``: of the provider, which an
+    executor need not be able to import.
+    """
 
     txid: int
     committed: Mapping[str, int | None]
+    kind: type[StateProvider]
 
 
 def split(payload: bytes) -> tuple[bytes, Rows]:
@@ -46,14 +55,79 @@ def joined(attributes: bytes, rows: Rows) -> bytes:
 
 
 def open_state(provider: StateProvider, name: str) -> StoredState:
-    """The state of a namespace; SparkJobError for one that can't tell what changed in it."""
-    state = provider.new_state(name)
-    if not isinstance(state, StoredState):
-        raise SparkJobError(
-            f"the state {name!r} of {provider.describe()} is a {type(state).__name__}: on Spark what changed in a state is "
-            "saved by the driver, which takes a provider that makes multilang.state.stored.StoredState"
-        )
-    return state
+    """The state of a namespace, which can tell what changed in it."""
+    state: Any = state_of(provider, name, KeyValueState)
+    if isinstance(state, StoredState):
+        return state
+    pickled = _Pickled()
+    return StoredState(name, _Behind(provider, name, state), pickled, pickled, cached_keys(provider.conf))
+
+
+class _Pickled(Serializer):
+    """Between the tasks of a job and its driver, as Spark's own shuffle does it."""
+
+    def encode(self, value: Any) -> bytes:
+        return pickle.dumps(value, 5)
+
+    def decode(self, data: bytes) -> Any:
+        return pickle.loads(data)  # noqa: S301
+
+
+class _Behind(Store):
+    """Somebody's own key-value state as a store. A task only reads it; the driver puts into it what tasks have changed."""
+
+    def __init__(self, provider: StateProvider, name: str, state: KeyValueState[Any, Any]) -> None:
+        self._provider = provider
+        self._name = name
+        self._state = state
+
+    def claim(self, epoch: int) -> None:
+        self._state.claim(epoch)
+
+    def txids(self) -> tuple[int | None, int | None]:
+        return txids_of(self._provider, self._name)
+
+    def count(self) -> int:
+        return self.largest  # nobody knows, and it has its own ways to keep keys in memory
+
+    def load(self, key: bytes) -> bytes | None:
+        value = self._state.get(pickle.loads(key))  # noqa: S301
+        return None if value is None else pickle.dumps(value, 5)
+
+    def scan(self) -> Iterator[tuple[bytes, bytes]]:
+        for key, value in self._state.items():
+            yield pickle.dumps(key, 5), pickle.dumps(value, 5)
+
+    def prepare(self, txid: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        self._put(rows)
+        self.trace("write")
+        self._state.prepare_commit(txid)
+        self.trace("synced")
+
+    def commit(self, txid: int) -> None:
+        self.trace("write")
+        self._state.commit(txid)
+        self.trace("synced")
+
+    def write(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        self._put(rows)
+        self.trace("write")
+        self._state.commit()
+        self.trace("synced")
+
+    def rollback(self) -> None:
+        self._state.rollback()
+
+    def close(self) -> None:
+        self._state.close()
+
+    def _put(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        for raw, data in rows:
+            key = pickle.loads(raw)  # noqa: S301
+            if data is None:
+                self._state.delete(key)
+            else:
+                self._state.put(key, pickle.loads(data))  # noqa: S301
 
 
 class StatefulTask(BoltTask):
@@ -69,7 +143,7 @@ class StatefulTask(BoltTask):
         """As BoltTask.start; ``state`` has what changed in earlier rounds, too."""
         attributes, rows = (None, ()) if state is None else split(state)
         name = namespace(self.plan.component, self.plan.context.task_index)
-        self._provider = provider_of(self.plan.conf)
+        self._provider = provider_from(self._saving.kind, self.plan.conf)
         self.saved = open_state(self._provider, name)
         before, (now, prepared) = self._saving.committed.get(name), self.saved.store.txids()
         if now != before:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from multilang.state.admin import COORDINATOR, StoredStates
+from multilang.state.api import StateProvider
 from multilang.state.bolt import Stateful
 from multilang.state.errors import StateError
+from multilang.state.memory import MemoryStateProvider
 from multilang.state.names import COMMITTED, COMMITTING, PREPARING, SPOUT, STATE_KEY, TASKS_KEY, namespace
 from multilang.state.providers import MEMORY, SQLITE, provider_of
 from multilang.state.settings import CONFIG, PROVIDER
@@ -26,7 +28,6 @@ from spark_bridge.job.stateful import Saving, open_state
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from multilang.state import StateProvider
     from multilang.state.stored import StoredState
     from multilang.topology.model import Topology
     from spark_bridge.job.stateful import Rows
@@ -92,7 +93,7 @@ class _Begun:
 class NoStates(_Begun):
     """A topology's bolts begin with empty states. ``after``: where they are put when the job ends, in the form that it has there."""
 
-    saving = Saving(0, {})
+    saving = Saving(0, {}, MemoryStateProvider)
 
     def __init__(self, after: States | None = None) -> None:
         config = {} if after is None else after.provider.config
@@ -140,7 +141,7 @@ class States(_Begun):
     @property
     def is_local(self) -> bool:
         """Whether nobody on another machine gets at it."""
-        return isinstance(self.provider, SqliteStateProvider)
+        return self.provider.local
 
     @property
     def txid(self) -> int:
@@ -150,7 +151,9 @@ class States(_Begun):
     @property
     def saving(self) -> Saving:
         """What tasks are told of the next transaction."""
-        return Saving(self.txid + 1, {name: self._state(name).store.txids()[0] for name in self._names})
+        return Saving(
+            self.txid + 1, {name: self._state(name).store.txids()[0] for name in self._names}, type(self.provider)
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -317,12 +320,24 @@ def initial_and_saved(
         if before is not None:
             before.close()
         raise
-    if after is not None and not after.is_empty:
-        where = after.describe()
+    if after is not None and (why := _why_not_filled(after)):
         for states in (before, after):
             if states is not None:
                 states.close()
-        raise StateError(
-            f"save_state: {where} holds state already; name an empty place, or, to go on from it, give initial_state too"
-        )
+        raise StateError(f"save_state: {why}")
     return before, after
+
+
+def _why_not_filled(place: States) -> str | None:
+    """Why a job's state can't be put there, all at once."""
+    if not place.is_empty:
+        return (
+            f"{place.describe()} holds state already; name an empty place, or, to go on from it, give initial_state too"
+        )
+    kind = type(place.provider)
+    if kind.replace is StateProvider.replace:
+        return (
+            f"{place.describe()} can't take the whole state at once: {kind.__module__}.{kind.__qualname__} has no replace(states); "
+            "define it, or begin with the place, which may be empty: initial_state and save_state, both of them"
+        )
+    return None
