@@ -11,12 +11,13 @@ from multilang.topology.check import check, check_conf, check_id
 from multilang.topology.errors import TopologyError
 from multilang.topology.groupings import CustomGrouping, Grouping
 from multilang.topology.model import TASKS, ComponentSpec, Input, Topology, describe, is_count
-from multilang.topology.shell import ShellBolt, ShellSpout
+from multilang.topology.shell import ShellBolt, ShellComponent, ShellSpout
 from multilang.topology.transform import transformed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from types import FrameType
     from typing import Any, Literal
 
 DEFAULT = "default"
@@ -137,9 +138,12 @@ class TopologyBuilder:
     Components are instances, or classes that need no arguments, or commands in any language (ShellSpout, ShellBolt).
     ``parallelism`` is the number of executors; ``tasks``, as many unless given, the number of tasks they run.
     ``conf`` is the component's own. All methods raise TopologyError, with what to write instead.
+
+    Files that commands name are found in the folder of the module that calls ``build``, unless ``folder`` names another.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str | None = None) -> None:
+        self._folder = folder
         self._specs: dict[str, ComponentSpec] = {}
 
     def set_spout(
@@ -175,6 +179,8 @@ class TopologyBuilder:
         copies = {id: spec.copy() for id, spec in self._specs.items()}
         topology = Topology(_name(caller) if name is None else name, conf or {}, copies, module=module)
         check(topology)
+        if any(isinstance(spec.component, ShellComponent) for spec in copies.values()):
+            _find_files(topology, self._folder, sys._getframe(1))
         return transformed(topology)
 
     def _add(
@@ -217,6 +223,22 @@ class TopologyBuilder:
         )
         self._specs[id] = spec
         return spec
+
+
+def _find_files(topology: Topology, folder: str | None, caller: FrameType) -> None:
+    """Tell shell components where their files are, and miss those that are not there.
+
+    A topology may be built by a function of another module than its own: that is known when it is loaded.
+    """
+    from multilang.component import find
+    from multilang.topology.commands import check_commands
+    from multilang.topology.home import Home, homes_on_stack
+
+    homes = homes_on_stack(caller) if folder is None else [Home(folder)]
+    for spec in topology.components.values():
+        spec.home = homes[0]
+    if not find.is_finding:  # what a task's process imports was checked before it was submitted
+        check_commands(topology, others=homes[1:], final=False)
 
 
 def _check_kind(id: str, kind: str, component: Any) -> None:

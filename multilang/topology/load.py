@@ -36,7 +36,17 @@ def load_topology(where: str) -> Topology:
             f"{where} is {value!r}, not a Topology; name a Topology, or a function without arguments that returns one"
         )
     value.origin = f"{place}:{attr}"
+    _settle_home(value, place)
     return value
+
+
+def _settle_home(topology: Topology, place: str) -> None:
+    if any(spec.command is not None for spec in topology.components.values()):
+        from multilang.topology.home import home_of_place
+
+        home = home_of_place(place)
+        for spec in topology.components.values():
+            spec.home = home
 
 
 def load_object(where: str) -> Any:

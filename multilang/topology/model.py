@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from multilang.component.base import Component
     from multilang.component.streams import Stream
     from multilang.topology.groupings import Grouping
+    from multilang.topology.home import Home
 
 ACKER = "__acker"
 TASKS = "topology.tasks"
@@ -48,7 +49,8 @@ class ComponentSpec:
     tasks in one process takes ``new()`` for each; ``factory``: its class, when the builder was given that.
     ``parallelism``: executors (threads of a Storm worker), at most
     ``tasks``, the number of tasks. ``conf``: its own, which runners lay over the topology's. ``streams``: what it emits,
-    by name. ``inputs``: what a bolt subscribes to, in the order declared.
+    by name. ``inputs``: what a bolt subscribes to, in the order declared. ``home``: the folder in which the files are found
+    that a command in another language names.
     """
 
     __slots__ = (
@@ -56,6 +58,7 @@ class ComponentSpec:
         "component",
         "conf",
         "factory",
+        "home",
         "id",
         "inputs",
         "kind",
@@ -76,6 +79,7 @@ class ComponentSpec:
         tasks: int | None = None,
         conf: Mapping[str, Any] | None = None,
         inputs: list[Input] | None = None,
+        home: Home | None = None,
     ) -> None:
         self.id = id
         self.kind = kind
@@ -84,6 +88,7 @@ class ComponentSpec:
         self.streams = dict(streams)
         self.conf = dict(conf or {})
         self.inputs = list(inputs or ())
+        self.home = home
         self._declared = (parallelism, tasks)
         self.parallelism = parallelism
         self.tasks = tasks or parallelism
@@ -123,6 +128,7 @@ class ComponentSpec:
             tasks=tasks,
             conf=self.conf,
             inputs=self.inputs,
+            home=self.home,
         )
 
     def __repr__(self) -> str:

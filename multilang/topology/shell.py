@@ -17,9 +17,11 @@ class ShellComponent:
 
     ``command``: the program and its arguments; no shell reads them. ``output_fields``, ``output_streams``: as a Python
     component declares them on its class. ``conf``: of this component, the same as ``conf=`` of the builder.
+    ``change_child_cwd``: whether a worker starts the command in the jar's ``resources/``; if not, in its own directory, where
+    blobs are (``changeChildCWD(false)`` of Storm's).
     """
 
-    __slots__ = ("command", "component_conf", "streams")
+    __slots__ = ("change_child_cwd", "command", "component_conf", "streams")
 
     def __init__(
         self,
@@ -27,6 +29,7 @@ class ShellComponent:
         output_fields: Sequence[str] | None = None,
         output_streams: Mapping[str, Sequence[str] | Stream] | None = None,
         conf: Mapping[str, Any] | None = None,
+        change_child_cwd: bool = True,
     ) -> None:
         kind = type(self).__name__
         if isinstance(command, str):
@@ -39,6 +42,12 @@ class ShellComponent:
         if not words[0]:
             raise TopologyError(f"{kind}: the command {command!r} names no program")
         self.command: list[str] = words
+        if not isinstance(change_child_cwd, bool):
+            raise TopologyError(
+                f"{kind}({self.command!r}): change_child_cwd is {change_child_cwd!r}; write True (the command is started in "
+                "the jar's resources/) or False (in the worker's directory)"
+            )
+        self.change_child_cwd = change_child_cwd
         try:
             self.streams = declared_streams(output_fields, output_streams)
         except ConfigError as problem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multilang.topology.model import describe
+from multilang.topology.shell import ShellComponent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,8 +80,8 @@ def to_dict(topology: Topology) -> dict[str, Any]:
 
 
 def _where(spec: ComponentSpec) -> dict[str, Any]:
-    if spec.command is not None:
-        return {"command": spec.command}
+    if isinstance(spec.component, ShellComponent):
+        return {"command": spec.component.command, "change_child_cwd": spec.component.change_child_cwd}
     kind = type(spec.component)
     return {"class": f"{kind.__module__}:{kind.__qualname__}"}
 

@@ -14,6 +14,8 @@ from multilang.local.process.child import Child, how_it_ended
 from multilang.local.process.command import environment
 from multilang.protocol import Error, Log, Metrics, Pid, RemoteProtocolError
 from multilang.protocol.parent import ParentConnection
+from multilang.topology import TopologyError
+from multilang.topology.commands import local_start
 from spark_bridge.job.errors import ComponentStartError
 
 if TYPE_CHECKING:
@@ -40,7 +42,8 @@ class Program(ABC):
         self.links = links
         self.child: Child
         self.conn: ParentConnection
-        self._command_line: list[str] = plan.spec.command or []
+        self._command_line: list[str] = []
+        self._start_folder = ""
         self._deaths = 0
         self._heard_at = 0.0
         self._folder = tempfile.mkdtemp(prefix="multilang-pids-")
@@ -60,7 +63,8 @@ class Program(ABC):
     def _launch(self, conf: Mapping[str, Any]) -> None:
         while True:
             try:
-                self.child = Child(self._command_line, environment())
+                self._command_line, self._start_folder = local_start(self.plan.spec, self.plan.conf)
+                self.child = Child(self._command_line, environment(), self._start_folder)
                 self.conn = ParentConnection(self.kind)
                 self.conn.setup(dict(conf), self._folder, self.plan.context)
                 self._heard_at = time.monotonic()
@@ -68,9 +72,11 @@ class Program(ABC):
                     self.pump(None)
                 self._deaths = 0
                 return
+            except TopologyError as error:
+                raise ComponentStartError(str(error)) from None
             except OSError as error:
                 raise ComponentStartError(
-                    f"{self.plan}: the command {self._command_line!r} can't be started: {error}"
+                    f"{self.plan}: the command {self._command_line!r} can't be started in {self._start_folder}: {error}"
                 ) from None
             except DiedError as death:
                 self._deaths += 1

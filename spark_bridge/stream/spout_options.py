@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +99,7 @@ def _topology(given: Mapping[str, str]) -> Topology:
     else:
         place = str(name) if ":" in str(name) else ":".join(str(name).rpartition(".")[::2])
         id, component = split_target(place)[1], find_object(place)
-    builder = TopologyBuilder()
+    builder = TopologyBuilder(os.getcwd())
     builder.set_spout(id, component, parallelism=_count(given, "parallelism", 1))
     return builder.build(id)
 

@@ -150,14 +150,17 @@ def test_a_bolt_that_holds_tuples_is_told_that_it_can_not(durable):
 
 @pytest.mark.parametrize(
     ("what", "says"),
-    [("spout", "spout 'sentences' .Sentences. can't go back"), ("shell", "'node' .node x.js. is no Python component")],
+    [
+        ("spout", "spout 'sentences' .Sentences. can't go back"),
+        ("shell", "'node' .another-language. is no Python component"),
+    ],
 )
 def test_what_can_not_be_exact_is_refused_when_built(what, says):
     builder = TopologyBuilder()
     builder.set_spout("sentences", Sentences if what == "spout" else Lines)
     builder.set_bolt("count", Count).fields_grouping("sentences", "sentence")
     if what == "shell":
-        builder.set_bolt("node", ShellBolt(["node", "x.js"])).shuffle_grouping("count")
+        builder.set_bolt("node", ShellBolt(["another-language"])).shuffle_grouping("count")
     with pytest.raises(TopologyError, match=says):
         builder.build("wrong", EXACT)
 

@@ -43,8 +43,8 @@ def test_checkpoints_go_around_bolts_in_other_languages():
     builder = TopologyBuilder()
     builder.set_spout("sentences", Sentences)
     builder.set_bolt("split", Split).shuffle_grouping("sentences")
-    builder.set_bolt("node", ShellBolt(["node", "x.js"], ["word"])).shuffle_grouping("split")
-    builder.set_bolt("last", ShellBolt(["node", "x.js"])).shuffle_grouping("node")
+    builder.set_bolt("node", ShellBolt(["another-language"], ["word"])).shuffle_grouping("split")
+    builder.set_bolt("last", ShellBolt(["another-language"])).shuffle_grouping("node")
     builder.set_bolt("count", Count).fields_grouping("node", "word")
     built = builder.build("mixed")
     assert [each.component for each in built["count"].inputs if each.stream == "$checkpoint"] == ["split"]

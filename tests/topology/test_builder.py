@@ -111,11 +111,11 @@ class TestDeclaring:
 
     def test_a_component_of_another_language_declares_streams_and_conf(self):
         builder = TopologyBuilder()
-        builder.set_spout("words", ShellSpout(["ruby", "words.rb"], output_fields=["word"]))
-        bolt = ShellBolt(["node", "b.js"], output_streams={"out": Stream(["x"], direct=True)}, conf={"a": 1})
+        builder.set_spout("words", ShellSpout(["words-of", "ruby"], output_fields=["word"]))
+        bolt = ShellBolt(["node-bolt"], output_streams={"out": Stream(["x"], direct=True)}, conf={"a": 1})
         builder.set_bolt("node", bolt, conf={"b": 2}).shuffle_grouping("words")
         spec = builder.build()["node"]
-        assert spec.command == ["node", "b.js"]
+        assert spec.command == ["node-bolt"]
         assert spec.streams == {"out": Stream(["x"], direct=True)}
         assert spec.conf == {"a": 1, "b": 2}
 

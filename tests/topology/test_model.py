@@ -149,8 +149,8 @@ class TestCopies:
 
     def test_a_command_stays_the_same(self):
         builder = TopologyBuilder()
-        builder.set_spout("src", ShellSpout(["ruby", "src.rb"], output_fields=["a"]))
-        assert builder.build()["src"].new().command == ["ruby", "src.rb"]
+        builder.set_spout("src", ShellSpout(["words-of", "ruby"], output_fields=["a"]))
+        assert builder.build()["src"].new().command == ["words-of", "ruby"]
 
     def test_other_conf_gives_another_topology_and_leaves_this_one(self, wire):
         small = wire.with_conf({"topology.max.task.parallelism": 1, "x": 2}, name="small")

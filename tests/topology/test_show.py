@@ -29,7 +29,7 @@ def topology():
     builder = TopologyBuilder()
     builder.set_spout("sentences", Sentences, parallelism=2, tasks=4)
     builder.set_bolt("split", Split, parallelism=3, conf={"split.on": " "}).shuffle_grouping("sentences")
-    builder.set_bolt('the "count"', ShellBolt(["node", "count.js"], output_fields=["word", "n"])).fields_grouping(
+    builder.set_bolt('the "count"', ShellBolt(["count-by", "node"], output_fields=["word", "n"])).fields_grouping(
         "split", "word"
     ).direct_grouping("split", stream="routed").custom_grouping("sentences", ByLength)
     return builder.build("word-count", {"topology.max.spout.pending": 10})
@@ -49,7 +49,7 @@ def test_as_text_it_reads_from_inputs_to_streams(topology):
         "  -> routed (task) direct\n"
         '  split.on = " "\n'
         "\n"
-        'bolt the "count": node count.js, 1 task\n'
+        'bolt the "count": count-by node, 1 task\n'
         "  <- split by fields (word)\n"
         "  <- split (routed) by direct\n"
         "  <- sentences by custom ByLength\n"
@@ -62,7 +62,7 @@ def test_as_mermaid_every_subscription_is_an_arrow_and_no_name_breaks_the_syntax
         "flowchart LR\n"
         '    c0(["sentences<br>Sentences × 4"])\n'
         '    c1["split<br>Split × 3"]\n'
-        '    c2["the #quot;count#quot;<br>node count.js"]\n'
+        '    c2["the #quot;count#quot;<br>count-by node"]\n'
         '    c0 -->|"shuffle"| c1\n'
         '    c1 -->|"fields (word)"| c2\n'
         '    c1 -.->|"routed: direct"| c2\n'
@@ -79,7 +79,7 @@ def test_as_json_it_holds_all_that_was_declared(topology):
     assert sentences["component"] == {"class": f"{__name__}:Sentences"}
     assert split["conf"] == {"split.on": " "}
     assert split["streams"]["routed"] == {"fields": ["task"], "direct": True}
-    assert count["component"] == {"command": ["node", "count.js"]}
+    assert count["component"] == {"command": ["count-by", "node"], "change_child_cwd": True}
     assert count["inputs"] == [
         {"component": "split", "stream": "default", "grouping": {"type": "fields", "fields": ["word"]}},
         {"component": "split", "stream": "routed", "grouping": {"type": "direct"}},

@@ -18,12 +18,15 @@ _TAIL = 2000  # bytes of stderr kept for the report of a death
 class Child:
     """A started process. ``input``, ``output`` and ``error`` are our ends of its pipes, -1 once closed.
 
+    ``folder``: the one that it is started in, this process's own unless given.
+
     Raises OSError when the program can't be started.
     """
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], folder: str | None = None) -> None:
         self._process = subprocess.Popen(
             command,
+            cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING
 
 from multilang.local.errors import LocalClusterError
+from multilang.topology.commands import BLOB_MAP, blob_map, local_start
 from multilang.topology.load import place_of
 from multilang.topology.shell import ShellComponent
 
@@ -41,17 +42,30 @@ finally:
 
 
 class Commands:
-    """The command line of each component of ``topology``. ``folder``: a private one, for a topology without a name."""
+    """How the tasks of each component of ``topology`` are started. ``folder``: a private one, for a topology without a name.
+
+    Raises TopologyError for a command whose files are not on this machine.
+    """
 
     def __init__(self, topology: Topology, folder: str) -> None:
+        conf = {BLOB_MAP: blob_map(topology)}
+        self._programs = {
+            id: local_start(spec, conf)
+            for id, spec in topology.components.items()
+            if isinstance(spec.component, ShellComponent)
+        }
         python = [id for id, spec in topology.components.items() if not isinstance(spec.component, ShellComponent)]
         self._origin = (topology.origin or _pickled(topology, folder)) if python else ""
 
     def of(self, spec: ComponentSpec) -> list[str]:
         """The program and its arguments."""
-        if isinstance(spec.component, ShellComponent):
-            return spec.component.command
+        if spec.id in self._programs:
+            return self._programs[spec.id][0]
         return [sys.executable, "-m", "multilang.component", self._origin]
+
+    def folder_of(self, spec: ComponentSpec) -> str | None:
+        """The folder that stands for the one in which a worker starts the program; None: the current one."""
+        return self._programs[spec.id][1] if spec.id in self._programs else None
 
 
 def environment() -> dict[str, str]:

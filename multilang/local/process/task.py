@@ -59,10 +59,12 @@ class ProcessTask(ABC):
         if host.ending:
             return
         command = host.commands.of(self.plan.spec)
+        folder = host.commands.folder_of(self.plan.spec)
         try:
-            self.child = Child(command, host.env)
+            self.child = Child(command, host.env, folder)
         except OSError as error:
-            host.fail(TaskStartError(f"{self.plan}: the command {command!r} can't be started: {error}"))
+            where = "" if folder is None else f" in {folder}"
+            host.fail(TaskStartError(f"{self.plan}: the command {command!r} can't be started{where}: {error}"))
             return
         self._complaint = ""
         self.conn = ParentConnection(self.kind, max_buffer=host.max_buffer)

@@ -46,6 +46,19 @@ def test_a_program_over_the_wire_is_a_bolt_as_any_other(spark: SparkSession, arg
     assert (split.executed, split.acked, split.emitted, split.transferred) == (60, 60, 180, 180)
 
 
+def test_a_programs_script_is_found_from_the_topologys_folder_wherever_the_job_is_started(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    builder = TopologyBuilder()
+    builder.set_spout("sentences", Words)
+    split = ShellBolt([sys.executable, "child.py"], output_fields=["word"])  # beside this file
+    builder.set_bolt("split", split).shuffle_grouping("sentences")
+    rdd = spark.sparkContext.parallelize(SENTENCES[:5], 1)
+    with run_topology(builder.build("beside"), {"sentences": rdd}, spark) as result:
+        assert (result.acked, result.lost) == (5, 0)
+
+
 def test_what_it_fails_or_never_acks_is_named(spark: SparkSession) -> None:
     rdd = spark.sparkContext.parallelize(SENTENCES, 2)
     conf = {"topology.message.timeout.secs": 1}

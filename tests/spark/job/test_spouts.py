@@ -74,7 +74,7 @@ def test_what_spark_cannot_express_is_refused_by_name(spark: SparkSession) -> No
 
     builder = TopologyBuilder()
     builder.set_spout("rows", Rows)
-    builder.set_spout("other", ShellSpout(["ruby", "x.rb"], output_fields=["n"]))
+    builder.set_spout("other", ShellSpout(["another-language"], output_fields=["n"]))
     builder.set_bolt("a", Seen).shuffle_grouping("rows").shuffle_grouping("other")
     topology = builder.build("refused")
     with pytest.raises(NotOnSparkError, match=r"spout 'rows' has no end"):

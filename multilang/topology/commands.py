@@ -1,0 +1,280 @@
+"""The commands of components in other languages: which of their words name files, and where these are found.
+
+A worker starts a command in the jar's ``resources/``: "By default the ShellProcess assumes that your code is packaged inside
+of your topology jar under the resources subdirectory", or, with ``changeChildCWD(false)``, in its own directory, "where the
+sym-links to the resources are", which is above. Here the topology's own folder stands for both.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from multilang.topology.errors import TopologyError
+from multilang.topology.home import RESOURCES, Home, is_below
+from multilang.topology.shell import ShellComponent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from multilang.topology.model import ComponentSpec, Topology
+
+BLOB_MAP = "topology.blobstore.map"
+
+# Programs whose first argument is a script, the options that may come before it and take no word of their own, and how
+# scripts' names end. Whatever else comes before makes it unknown which word is the script.
+_LONG = r"--(?!eval|print|exec|command)[\w-]+=.+"
+_INTERPRETERS = {
+    "python": rf"-[bBdEiIOPqsSuvx]+|{_LONG}",
+    "pypy": rf"-[bBdEiIOPqsSuvx]+|{_LONG}",
+    "node": rf"{_LONG}|--no-[\w-]+",
+    "nodejs": rf"{_LONG}|--no-[\w-]+",
+    "ruby": rf"-[wvW]+|{_LONG}",
+    "perl": r"-[wWtT]+",
+    "php": r"-[fn]",
+    "rscript": rf"{_LONG}|--vanilla",
+    "lua": r"-[EW]",
+    "julia": _LONG,
+    "tclsh": r"(?!)",
+    "java": r"-D.+|-X.+|-\w+:.+|-jar",
+    **dict.fromkeys(("sh", "bash", "dash", "ksh", "zsh"), r"-[eux]+"),
+}
+_WRAPPERS = {"env", "nice", "nohup", "stdbuf", "timeout", "setsid", "multilang"}
+
+
+class Word:
+    """A word of a command. ``path``: the file that it names here; ``blob``: below the worker's directory, what it names there.
+
+    ``needed``: the command can't run without it: it is its program or its script.
+    """
+
+    __slots__ = ("blob", "needed", "path", "text")
+
+    def __init__(self, text: str, needed: bool, path: str | None = None, blob: str | None = None) -> None:
+        self.text = text
+        self.needed = needed
+        self.path = path
+        self.blob = blob
+
+
+def words_of(spec: ComponentSpec, home: Home, blobs: Collection[str]) -> list[Word]:
+    """The words of a shell component's command. ``blobs``: the names that blobs have in the worker's directory."""
+    component = spec.component
+    assert isinstance(component, ShellComponent)
+    script = script_in(component.command)
+    words = []
+    for index, text in enumerate(component.command):
+        program = index == 0
+        needed = index == script or (program and "/" in text)
+        if program and "/" not in text:
+            words.append(Word(text, needed=False))  # found on the worker's PATH
+            continue
+        below = below_worker(text, component.change_child_cwd)
+        if below is not None and below.partition("/")[0] in blobs:
+            words.append(Word(text, needed, blob=below))
+            continue
+        path = home.find(text)
+        if path is not None and not (index == script or os.path.isfile(path)):
+            path = None  # a word that happens to be the name of a folder
+        words.append(Word(text, needed, path=path))
+    return words
+
+
+def script_in(words: Sequence[str]) -> int | None:
+    """The index of the word that is an interpreter's script; None where there is none, or nobody can tell."""
+    at = 0
+    if _base(words[0]) in _WRAPPERS:
+        at = next((index for index, word in enumerate(words) if _base(word) in _INTERPRETERS), 0)
+    options = _INTERPRETERS.get(_base(words[at]))
+    if options is None:
+        return None
+    for index, word in enumerate(words[at + 1 :], at + 1):
+        if not word.startswith("-"):
+            java = _base(words[at]) == "java"
+            return index if not java or words[index - 1] == "-jar" else None
+        if re.fullmatch(options, word) is None:
+            return None
+    return None
+
+
+def below_worker(text: str, changes: bool) -> str | None:
+    """The path that a relative word has below the worker's directory, None for one that leads elsewhere.
+
+    ``changes``: the command is started in ``resources/``, which is below that directory.
+    """
+    if os.path.isabs(text) or not text.strip("./"):
+        return None
+    path = os.path.normpath(os.path.join(RESOURCES, text) if changes else text)
+    return None if path.startswith("..") else path.replace(os.sep, "/")
+
+
+def blob_map(topology: Topology) -> dict[str, Any]:
+    """The blobs that workers get: the topology's, and those that components name, for which Storm has no map of their own.
+
+    Raises TopologyError where two of them differ about a key.
+    """
+    mapped: dict[str, Any] = {}
+    for owner, conf in [("the topology", topology.conf), *_confs(topology)]:
+        own = conf.get(BLOB_MAP)
+        if own is None:
+            continue
+        if not isinstance(own, dict) or not all(isinstance(value, dict | None) for value in own.values()):
+            raise TopologyError(
+                f"{owner}: {BLOB_MAP} is {own!r}; write {{key: {{'localname': name, 'uncompress': True}}}}, as for "
+                "{'env.tgz': {'localname': 'env', 'uncompress': True}}"
+            )
+        for key, value in own.items():
+            if mapped.setdefault(key, value) != value:
+                raise TopologyError(
+                    f"{owner}: {BLOB_MAP} has {value!r} for the blob {key!r}, and elsewhere in this topology it is "
+                    f"{mapped[key]!r}; Storm has one map for all components: say the same in both"
+                )
+    return mapped
+
+
+def local_names(mapped: Mapping[str, Any]) -> dict[str, tuple[str, bool]]:
+    """Name in the worker's directory -> the blob's key, and whether it is an archive that is unpacked there."""
+    return {
+        str((value or {}).get("localname") or key): (key, bool((value or {}).get("uncompress")))
+        for key, value in mapped.items()
+    }
+
+
+def check_commands(
+    topology: Topology,
+    *,
+    home: Home | None = None,
+    others: Sequence[Home] = (),
+    more: Iterable[str] = (),
+    final: bool = True,
+) -> None:
+    """Raise TopologyError for the first command that would name nothing on a worker.
+
+    ``home``: the topology's, each component's own unless given; ``others``: folders that it may turn out to be in instead;
+    ``more``: names of blobs that the map lacks; ``final``: no further ones can come.
+    """
+    known = local_names(blob_map(topology))
+    known.update({name: (name, True) for name in more})
+    for spec in topology.components.values():
+        if isinstance(spec.component, ShellComponent):
+            _check(spec, home or spec.home or Home(os.getcwd()), others, known, final)
+
+
+def _check(
+    spec: ComponentSpec, home: Home, others: Sequence[Home], known: Mapping[str, tuple[str, bool]], final: bool
+) -> None:
+    component = spec.component
+    assert isinstance(component, ShellComponent)
+    changes = component.change_child_cwd
+    for word in words_of(spec, home, known):
+        if word.blob is not None:
+            _check_unpacked(spec, word, known)
+        if not word.needed or word.path is not None or word.blob is not None:
+            continue
+        text = word.text
+        if os.path.isabs(text) and not is_below(os.path.normpath(text), home.root):
+            continue  # the workers may have it
+        if any(other.find(text) is not None for other in others):
+            continue
+        below = below_worker(text, changes)
+        here = f"{spec.kind} {spec.id!r}: the command {component.command!r} names {text!r}, "
+        first = os.path.normpath(text).partition(os.sep)[0]
+        if changes and first in known:
+            raise TopologyError(
+                f"{here}which is in the blob {known[first][0]!r}; blobs are in the worker's directory, and the command is "
+                f"started in resources/: give {type(component).__name__} change_child_cwd=False"
+            )
+        only_in_jar = os.path.isabs(text) or (below is not None and below.partition("/")[0] == RESOURCES)
+        if not only_in_jar and not final:
+            continue  # a blob may be mapped later on
+        folder = home.root if home.own == home.root else f"{home.root} nor in {home.own}"
+        looked = f"no such file is in the topology's folder {folder}" + (
+            " or in its resources/" if home.resources else ""
+        )
+        blob = "" if only_in_jar else f", nor does {BLOB_MAP} name a blob {_first_below(text)!r}"
+        raise TopologyError(f"{here}but {looked}{blob}{_elsewhere(text, home)}")
+
+
+def _check_unpacked(spec: ComponentSpec, word: Word, known: Mapping[str, tuple[str, bool]]) -> None:
+    name, _, rest = (word.blob or "").partition("/")
+    key, unpacked = known[name]
+    if rest and not unpacked:
+        raise TopologyError(
+            f"{spec.kind} {spec.id!r}: the command names {word.text!r}, but the blob {key!r} is not unpacked: give it "
+            f"'uncompress': True in {BLOB_MAP}"
+        )
+
+
+def local_start(spec: ComponentSpec, conf: Mapping[str, Any]) -> tuple[list[str], str]:
+    """The words of a command, and the folder to start it in on this machine. ``conf``: with the map of blobs.
+
+    Raises TopologyError for what only a worker has.
+    """
+    component = spec.component
+    assert isinstance(component, ShellComponent)
+    home = spec.home
+    if home is None or not os.path.isdir(home.root):  # an executor of Spark's, which has files in its own folder
+        home = Home(os.getcwd())
+    known = local_names(conf.get(BLOB_MAP) or {})
+    found = words_of(spec, home, known)
+    folder = home.root
+    if component.change_child_cwd:
+        resources = home.resources
+        paths = [word.path for word in found if word.path is not None and is_below(word.path, home.root)]
+        in_resources = [each for path in paths for each in resources if is_below(path, each)]
+        folder = in_resources[0] if in_resources else resources[0] if resources and not paths else home.root
+    words: list[str] = []
+    for word in found:
+        path = word.path
+        if word.blob is not None:
+            path = os.path.join(home.root, word.blob)
+            if not os.path.exists(path):
+                if word.needed:
+                    name = word.blob.partition("/")[0]
+                    raise TopologyError(
+                        f"{spec.kind} {spec.id!r}: the command {component.command!r} names {word.text!r}, which is in the blob "
+                        f"{known[name][0]!r} and only on a cluster; to run it here, put the same at {path}"
+                    )
+                path = None
+        elif path is None and word.needed and not os.path.isabs(word.text):
+            raise TopologyError(
+                f"{spec.kind} {spec.id!r}: the command {component.command!r} names {word.text!r}, and no such file is in the "
+                f"topology's folder {home.root}{_elsewhere(word.text, home)}"
+            )
+        words.append(word.text if path is None else _as_seen(word.text, path, folder, program=not words))
+    return words, folder
+
+
+def _as_seen(text: str, path: str, folder: str, program: bool) -> str:
+    if os.path.isabs(text) or os.path.normpath(os.path.join(folder, text)) == path:
+        return text
+    relative = os.path.relpath(path, folder)
+    return relative if "/" in relative or not program else f"./{relative}"
+
+
+def _elsewhere(text: str, home: Home) -> str:
+    """A hint for those who name files as the folder sees them that they are in."""
+    path = os.path.abspath(text)
+    if os.path.isabs(text) or not os.path.exists(path):
+        return ""
+    return (
+        f"; {path} is there: write its name as it is below the topology's folder"
+        if is_below(path, home.root)
+        else f"; {path} is there, but commands name files below the topology's folder: move it there"
+    )
+
+
+def _first_below(text: str) -> str:
+    parts = [part for part in os.path.normpath(text).split(os.sep) if part != ".."]
+    return parts[0] if parts else text
+
+
+def _confs(topology: Topology) -> list[tuple[str, dict[str, Any]]]:
+    return [(f"{spec.kind} {spec.id!r}", spec.conf) for spec in topology.components.values()]
+
+
+def _base(word: str) -> str:
+    """A program's name without its folder and version."""
+    return re.sub(r"[\d.]+$", "", word.rpartition("/")[2]).lower()
