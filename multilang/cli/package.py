@@ -67,8 +67,12 @@ def packed(
     include: Sequence[Path],
     leave_out: Sequence[str],
     interpreter: str,
+    blobs: Sequence[str] = (),
 ) -> Shipment:
-    """The topology that the command line names, packed. Raises ShippingFault or TopologyFault."""
+    """The topology that the command line names, packed. Raises ShippingFault or TopologyFault.
+
+    ``blobs``: names of blobs in the worker's directory that the topology's conf does not map.
+    """
     loaded = load(topology) if isinstance(topology, str) else topology
     try:
         return pack(
@@ -78,6 +82,7 @@ def packed(
             leave_out=leave_out,
             include=include,
             interpreter=interpreter,
+            blobs=blobs,
         )
     except (ShippingError, ConfigError) as error:
         raise ShippingFault(str(error)) from error
@@ -167,7 +172,7 @@ def flux(topology: str, output: Path | None, env: str | None, app: str | None, j
         if not java:
             check_flux(load(topology))
         places = Places(env, app)
-        shipment = packed(topology, **options)
+        shipment = packed(topology, **options, blobs=places.local_names)
         text = (java_class if java else flux_yaml)(shipment, options["interpreter"], places)
         if output is not None:
             write(output, text.encode())

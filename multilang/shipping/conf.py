@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from multilang.protocol.codec import dumps
 from multilang.shipping.errors import ShippingError
 from multilang.state.settings import CONFIG
+from multilang.topology.commands import BLOB_MAP, blob_map
 
 if TYPE_CHECKING:
     from typing import Any
@@ -39,9 +40,15 @@ def default_conf(topology: Topology) -> dict[str, Any]:
 
 
 def storm_conf(topology: Topology) -> dict[str, Any]:
-    """The whole conf to submit: the topology's own over the defaults. A state provider's config is text, as Storm has it."""
+    """The whole conf to submit: the topology's own over the defaults. A state provider's config is text, as Storm has it.
+
+    A component's map of blobs is put into the topology's: Storm reads no other.
+    """
     defaults = default_conf(topology)
     conf = {**defaults, **topology.conf, KRYO: defaults[KRYO]}
+    mapped = blob_map(topology)
+    if mapped:
+        conf[BLOB_MAP] = mapped
     config = conf.get(CONFIG)
     if config is not None and not isinstance(config, str):
         conf[CONFIG] = dumps(config)

@@ -34,9 +34,7 @@ def flux_yaml(shipment: Shipment, interpreter: str = "python3", places: Places |
         if specs:
             lines.append(f"{kind}s:")
         for spec in specs.values():
-            words = shipment.commands[spec.id]
-            command = places.command(words, interpreter, words[1] in shipment.contents)
-            lines += _component(spec, command, places)
+            lines += _component(spec, *places.start(shipment, spec.id, interpreter))
     lines += _streams(topology)
     return "\n".join(lines) + "\n"
 
@@ -58,9 +56,9 @@ def check_flux(topology: Topology) -> None:
         )
 
 
-def _component(spec: ComponentSpec, command: list[str], places: Places) -> list[str]:
+def _component(spec: ComponentSpec, command: list[str], changes_directory: bool) -> list[str]:
     calls: list[tuple[str, list[Any]]] = []
-    if not places.changes_directory:
+    if not changes_directory:
         calls.append(("changeChildCWD", [False]))
     for name, stream in spec.streams.items():
         if name == "default":

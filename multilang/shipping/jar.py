@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,10 +24,13 @@ from multilang.shipping.named import confs, named_in
 from multilang.shipping.packages import add_packages, packages_of
 from multilang.shipping.shippable import check_shippable
 from multilang.shipping.wheels import Target, add_requirements, add_ujson
+from multilang.topology.commands import blob_map, check_commands, local_names
+from multilang.topology.home import Home
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from multilang.shipping.commands import Shipped
     from multilang.shipping.named import Named
     from multilang.topology import Topology
 
@@ -45,7 +48,10 @@ _YOURS = "your files"
 
 @dataclass(frozen=True)
 class Shipment:
-    """A topology with all its files. ``commands``: component id -> the two words that start its tasks in resources/."""
+    """A topology with all its files. ``commands``: component id -> the two words that start its tasks in resources/.
+
+    ``in_worker``: component id -> the words for the worker's directory, of those that are to be started there.
+    """
 
     topology: Topology
     target: Target
@@ -55,6 +61,7 @@ class Shipment:
     leave_out: Sequence[str] = ()  # what the workers have themselves
     named: Sequence[Named] = ()  # code that the conf names
     modules: Sequence[str] = ()  # of packages that it needs
+    in_worker: Mapping[str, Sequence[Shipped]] = field(default_factory=dict)
 
     def jar(self, others: Sequence[Path] = ()) -> bytes:
         """The jar. ``others``: jars whose classes go along, Flux's for one."""
@@ -147,11 +154,13 @@ def pack(
     leave_out: Sequence[str] = (),
     include: Sequence[Path] = (),
     interpreter: str = "python3",
+    blobs: Sequence[str] = (),
 ) -> Shipment:
     """Everything that the tasks of ``topology`` need on a worker that has Python and nothing else.
 
     ``requirements``: a file of packages to add as wheels; ``leave_out``: modules the workers have themselves;
-    ``include``: more files and folders, below the topology's own; ``interpreter``: the workers' command for Python.
+    ``include``: more files and folders, below the topology's own; ``interpreter``: the workers' command for Python;
+    ``blobs``: the names in the worker's directory of blobs that the topology's conf does not map.
     Raises ShippingError, or TopologyError for a topology that no process could import.
     """
     check_shippable(topology)
@@ -159,6 +168,8 @@ def pack(
         raise ShippingError(f"--interpreter {interpreter!r} is not one word; Storm starts a component with two")
     target = target or Target.of(None, None)
     module, file, root, attr = _place(topology)
+    home = Home(str(root), str(file.parent))
+    check_commands(topology, home=home, more=blobs)
     contents = Contents()
     notes = [] if requirements is None else add_requirements(contents, requirements, target)
     named = named_in(topology)
@@ -179,11 +190,14 @@ def pack(
                 f"--requirements, or, if the workers have it or never import it, say --leave-out {name}"
             )
     _add_ourselves(contents, found.multilang)
+    for resources in home.resources:
+        add_tree(contents, Path(resources), home, _YOURS, "in the topology's resources/")
     for path in include:
-        add_tree(contents, path, root, _YOURS, "to be included")
+        add_tree(contents, path, home, _YOURS, "to be included")
     if not contents.has_module("ujson"):
         notes.append(add_ujson(contents, target))
-    commands = Commands(topology, root, contents, interpreter)
+    known = {*local_names(blob_map(topology)), *blobs}
+    commands = Commands(topology, home, contents, interpreter, known)
     contents.add(Item(LAUNCHER, _own("run_topology.py"), "launcher", "starts every task"))
     for script in commands.scripts:
         contents.add(Item(script, _own("run_command.py"), "launcher", "starts a program"))
@@ -198,7 +212,7 @@ def pack(
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     contents.add(Item(MANIFEST, text.encode(), "launcher", "says where the topology is and what the jar is for"))
     modules = [package.module for package in packages if contents.has_module(package.top)]
-    return Shipment(topology, target, contents, commands.two, notes, leave_out, named, modules)
+    return Shipment(topology, target, contents, commands.two, notes, leave_out, named, modules, commands.in_worker)
 
 
 def write(path: Path, data: bytes) -> None:

@@ -78,9 +78,7 @@ def java_class(shipment: Shipment, interpreter: str = "python3", places: Places 
         "    }",
     ]
     for spec in topology.components.values():
-        words = shipment.commands[spec.id]
-        command = places.command(words, interpreter, words[1] in shipment.contents)
-        lines += ["", *_component(spec, classes[spec.id], command, places)]
+        lines += ["", *_component(spec, classes[spec.id], *places.start(shipment, spec.id, interpreter))]
     return "\n".join([*lines, *_map_of(), "}"]) + "\n"
 
 
@@ -101,13 +99,13 @@ def _grouping(input_: Input) -> str:
     return f"{method}({source}, {fields})" if input_.grouping.type == "fields" else f"{method}({source})"
 
 
-def _component(spec: ComponentSpec, class_name: str, command: list[str], places: Places) -> list[str]:
+def _component(spec: ComponentSpec, class_name: str, command: list[str], changes_directory: bool) -> list[str]:
     kind = "Spout" if spec.kind == "spout" else "Bolt"
     lines = [
         f"    public static class {class_name} extends Shell{kind} implements IRich{kind} {{",
         f"        public {class_name}() {{",
         f"            super({', '.join(map(_java, command))});",
-        *([] if places.changes_directory else ["            changeChildCWD(false);"]),
+        *([] if changes_directory else ["            changeChildCWD(false);"]),
         "        }",
         "",
         "        @Override",

@@ -6,21 +6,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from multilang.shipping.archive import SUFFIXES
+from multilang.shipping.commands import Shipped
 from multilang.shipping.errors import ShippingError
+from multilang.topology import ShellComponent
+from multilang.topology.commands import BLOB_MAP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-BLOB_MAP = "topology.blobstore.map"
+    from multilang.shipping.jar import Shipment
 
 
 @dataclass(frozen=True)
 class Places:
     """``env``: the blob key of an environment's archive; ``app``: of the topology's own; None: Python and jar as usual.
 
-    With either, commands are relative to the worker's directory, where Storm puts a link to each blob:
-    "The shell command will then be relative to the cwd of the worker."
+    With either, commands of Python components are relative to the worker's directory, where Storm puts a link to each blob:
+    "The shell command will then be relative to the cwd of the worker." Those in other languages say themselves where they
+    are started, unless ``app`` has their files.
     """
 
     env: str | None = None
@@ -34,9 +38,9 @@ class Places:
             raise ShippingError(f"{self.env!r} and {self.app!r} would have the same name in the worker's directory")
 
     @property
-    def changes_directory(self) -> bool:
-        """Whether the child is started in resources/ (Storm's default), not in the worker's directory."""
-        return self.env is None and self.app is None
+    def local_names(self) -> list[str]:
+        """The names of these blobs in the worker's directory."""
+        return [local_name(key) for key in (self.env, self.app) if key is not None]
 
     def conf(self, conf: Mapping[str, Any]) -> dict[str, Any]:
         """The topology's conf with the blobs mapped."""
@@ -46,15 +50,21 @@ class Places:
         mapped = {key: {"localname": local_name(key), "uncompress": True} for key in keys}
         return {**conf, BLOB_MAP: {**(conf.get(BLOB_MAP) or {}), **mapped}}
 
-    def command(self, words: tuple[str, str], interpreter: str, in_shipment: bool) -> list[str]:
-        """A component's two words as the worker is told them. ``in_shipment``: the second is one of the topology's files."""
-        if self.changes_directory:
-            return list(words)
-        program, script = words
-        if self.env is not None and program == interpreter:
-            program = f"./{local_name(self.env)}/bin/python3"
+    def start(self, shipment: Shipment, id: str, interpreter: str) -> tuple[list[str], bool]:
+        """A component's words as the worker is told them; whether it starts them in ``resources/``, as Storm does unless told."""
+        in_worker = shipment.in_worker.get(id)
+        program, script = shipment.commands[id]
+        if in_worker is None:
+            if self.app is None and (self.env is None or isinstance(shipment.topology[id].component, ShellComponent)):
+                if self.env is not None and program == interpreter:
+                    program = f"../{local_name(self.env)}/bin/python3"  # blobs are above resources/ too
+                return [program, script], True
+            in_worker = [Shipped(program), Shipped(script, script in shipment.contents)]
         folder = "resources" if self.app is None else f"./{local_name(self.app)}"
-        return [program, f"{folder}/{script}" if in_shipment else script]
+        words = [f"{folder}/{word.text}" if word.in_shipment else word.text for word in in_worker]
+        if self.env is not None and words[0] == interpreter:
+            words[0] = f"./{local_name(self.env)}/bin/python3"
+        return words, False
 
 
 def local_name(key: str) -> str:
