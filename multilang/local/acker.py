@@ -22,23 +22,27 @@ class Acker:
 
     Messages of one root may come in any order. Entries live in three rotating buckets (Storm 2.x); what is rotated out
     is forgotten without a message, since the spout task times out by itself. ``newest``: the entries of the newest
-    bucket, whose first item is the xor.
+    bucket, whose first item is the xor. ``heard``, ``answered``: messages so far, to it and from it.
     """
 
-    __slots__ = ("_buckets", "complete", "newest")
+    __slots__ = ("_buckets", "answered", "complete", "heard", "newest")
 
     def __init__(self, complete: Callable[[tuple[int, int, bool]], object], buckets: int = 3) -> None:
         self.complete = complete
         self.newest: dict[int, list[int]] = {}
         self._buckets = [self.newest, *({} for _ in range(buckets - 1))]
+        self.heard = 0
+        self.answered = 0
 
     def init(self, root: int, value: int, spout_task: int) -> None:
         """``__ack_init``: the spout tuple's root id, the xor of the edges it went out by, and who wants to know."""
+        self.heard += 1
         entry = self._find(root)
         if entry is None:
             if value:
                 self.newest[root] = [value, spout_task, False]
             else:  # "Zero targets -> xor is 0 -> the acker acks at once"
+                self.answered += 1
                 self.complete((spout_task, root, True))
             return
         entry[_VALUE] ^= value
@@ -47,6 +51,7 @@ class Acker:
 
     def ack(self, root: int, value: int) -> None:
         """``__ack_ack``: the acked tuple's edge xor all the edges made with it as anchor."""
+        self.heard += 1
         entry = self.newest.get(root) or self._find_or_create(root)
         value ^= entry[_VALUE]
         entry[_VALUE] = value
@@ -55,12 +60,14 @@ class Acker:
 
     def fail(self, root: int) -> None:
         """``__ack_fail``: a tuple of this root failed, and so the root does, at once."""
+        self.heard += 1
         entry = self._refreshed(root)
         entry[_FAILED] = True
         self.settle(root, entry)
 
     def reset_timeout(self, root: int) -> None:
         """``__ack_reset_timeout``: the entry counts as new."""
+        self.heard += 1
         self._refreshed(root)
 
     def rotate(self) -> None:
@@ -68,6 +75,12 @@ class Acker:
         self._buckets.pop()
         self.newest = {}
         self._buckets.insert(0, self.newest)
+
+    def successor(self) -> Acker:
+        """What stands in its place after it died: it knows of no root, and what was counted stays."""
+        new = Acker(self.complete, len(self._buckets))
+        new.heard, new.answered = self.heard, self.answered
+        return new
 
     def __len__(self) -> int:
         return sum(map(len, self._buckets))
@@ -78,9 +91,11 @@ class Acker:
             return
         if not entry[_VALUE]:  # "val == 0 wins over failed"
             self._forget(root)
+            self.answered += 1
             self.complete((entry[_TASK], root, True))
         elif entry[_FAILED]:
             self._forget(root)
+            self.answered += 1
             self.complete((entry[_TASK], root, False))
 
     def _find(self, root: int) -> list[int] | None:

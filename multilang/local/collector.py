@@ -308,6 +308,7 @@ def _bolt_ack(emitter: Emitter) -> Callable[[Tuple | str], None]:
             elif acker is None or (entry := acker.newest.get(root)) is None:
                 ack_root(root, tup.edge)
             else:  # what Acker.ack would do, without the call
+                acker.heard += 1
                 value = entry[0] = entry[0] ^ tup.edge
                 if not value:
                     acker.settle(root, entry)

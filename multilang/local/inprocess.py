@@ -224,6 +224,10 @@ class InProcessTopology(ActorTopology):
         else:
             self.died(actor, error, tup)
 
+    @property
+    def _ackers_now(self) -> list[Acker]:
+        return self._ackers
+
     # ---- timers ----
 
     def _start_timers(self) -> None:

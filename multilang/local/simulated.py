@@ -284,6 +284,10 @@ class SimulatedTopology(ActorTopology):
             if not works:
                 make_idle(self.out)
 
+    @property
+    def _ackers_now(self) -> list[Acker]:
+        return [each.acker for each in self._ackers]
+
     def _acker_call(self, acker: _AckerTask, content: tuple[Any, ...]) -> Callable[[], None]:
         def tell() -> None:
             kind, root, *rest = content
@@ -292,7 +296,7 @@ class SimulatedTopology(ActorTopology):
                 return
             if self._happens(self.faults.acker_crash):
                 self._note("crash of acker", acker.id, kind)
-                acker.acker = Acker(self._settled.append)
+                acker.acker = acker.acker.successor()
                 acker.down_until = self.virtual.now() + self._chance.random() * self.faults.restart_secs
                 return
             getattr(acker.acker, kind)(root, *rest)

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 
 from multilang.component.repeats import Repeats
 from multilang.component.spout import Spout
-from multilang.local.counters import TaskStats, summed
+from multilang.local.counters import TaskStats, acker_counters, summed
 from multilang.local.errors import LocalClusterError, NotDrainedError
 from multilang.topology.errors import did_you_mean
+from multilang.topology.model import ACKER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TypeAlias
 
+    from multilang.local.acker import Acker
     from multilang.local.clock import Clock
     from multilang.local.counters import Counters
     from multilang.local.plan import Plan, TaskPlan
@@ -145,12 +147,21 @@ class LocalTopology(ABC):
 
     @property
     def counters(self) -> dict[str, Counters]:
-        """What each component did so far."""
+        """What each component did so far; the ackers, ``__acker``, last."""
         self._count()
-        return {
+        counted = {
             id: summed(id, spec.kind, [self.stats[task.id] for task in self.plan.tasks_of(id)])
             for id, spec in self.plan.topology.components.items()
         }
+        ackers = self._ackers_now
+        if ackers:
+            counted[ACKER] = acker_counters(ackers)
+        return counted
+
+    @property
+    @abstractmethod
+    def _ackers_now(self) -> Sequence[Acker]:
+        """The acker tasks."""
 
     @property
     def errors(self) -> list[TaskError]:

@@ -7,8 +7,10 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from multilang.topology.model import ACKER
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 ALL_TIME = ":all-time"
@@ -42,7 +44,10 @@ class ComponentError:
 
 @dataclass
 class ComponentStatus:
-    """Figures of one component, all its tasks together. ``acked``, ``failed``: a spout's trees, a bolt's inputs."""
+    """Figures of one component, all its tasks together. ``acked``, ``failed``: a spout's trees, a bolt's inputs.
+
+    Those of ``__acker`` are its own messages: ``acked`` what came of spouts and bolts, ``emitted`` its answers to spouts.
+    """
 
     id: str
     executors: int = 0
@@ -134,16 +139,27 @@ def _add_stats(each: ComponentStatus, stats: Any) -> None:
     if stats is None:
         return
     specific = stats.specific.spout or stats.specific.bolt
-    each.emitted += _total(stats.emitted)
+    counts = _of_acker if each.id == ACKER else _of_user
+    each.emitted += _total(stats.emitted, counts)
     if specific is not None:
-        each.acked += _total(specific.acked)
-        each.failed += _total(specific.failed)
+        each.acked += _total(specific.acked, counts)
+        each.failed += _total(specific.failed, counts)
 
 
-def _total(windows: dict[str, dict[Any, int]]) -> int:
-    """Of all streams, the user's own: Storm counts its metrics and acks too, on streams called ``__ack_ack``."""
+def _of_user(stream: str) -> bool:
+    """Whether it is one of the user's: Storm counts its metrics and acks too, on streams called ``__ack_ack``."""
+    return not stream.startswith("__")
+
+
+def _of_acker(stream: str) -> bool:
+    """Whether an acker does its work there: on others it has ticks, and metrics."""
+    return stream.startswith("__ack_")
+
+
+def _total(windows: dict[str, dict[Any, int]], counts: Callable[[str], bool]) -> int:
+    """Of all streams that count."""
     total = 0
     for stream, count in windows.get(ALL_TIME, {}).items():
         name = stream if isinstance(stream, str) else stream.streamId  # a bolt's inputs: component and stream
-        total += 0 if name.startswith("__") else count
+        total += count if counts(name) else 0
     return total

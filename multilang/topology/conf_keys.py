@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from multilang.component import find
 from multilang.topology.errors import TopologyError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
 # Of Storm 2.8.3, org.apache.storm.Config and DaemonConfig, each after "topology.".
 _STORMS = """
@@ -48,7 +50,11 @@ buffer.max.bytes direct.task.plain drpc.service input.files log.level metrics.in
 metrics.prometheus.port metrics.registered middleware parent process.timeout.secs source.group source.store state.alignment
 state.cache.keys state.trace transactional.sqlite.path transactional.store transactional.trace
 """
-KNOWN = frozenset([f"topology.{key}" for key in _STORMS.split()] + [f"multilang.{key}" for key in _OURS.split()])
+# As Storm's page on guaranteed processing still has them, by the names that they have had since 0.9.
+_FORMER = {"topology.ackers": "topology.acker.executors"}
+KNOWN = frozenset(
+    [*_FORMER, *(f"topology.{key}" for key in _STORMS.split()), *(f"multilang.{key}" for key in _OURS.split())]
+)
 _NEAR = 0.85  # of two keys' letters are the same: any other key may be somebody's own
 
 
@@ -59,6 +65,27 @@ def check_keys(keys: Iterable[str], what: str) -> None:
             meant = nearest(key)
             if meant is not None:
                 raise TopologyError(f"{what}: {key!r} is read by nobody; did you mean {meant!r}?")
+
+
+def renamed(conf: Mapping[str, Any]) -> dict[str, Any]:
+    """A conf with each key under the name that Storm has for it now; tells of those that had an old one.
+
+    Raises TopologyError where both names are there with different values.
+    """
+    if not any(key in conf for key in _FORMER):
+        return dict(conf)
+    found = {_FORMER.get(key, key): value for key, value in conf.items()}
+    for old, new in _FORMER.items():
+        if old in conf and conf.get(new, conf[old]) != conf[old]:
+            raise TopologyError(
+                f"conf {old!r}: {conf[old]!r} and {new!r}: {conf[new]!r} are the same setting; keep the second, which has its "
+                "name of today"
+            )
+        if old in conf and not find.is_finding:  # once where it is submitted, not in each task's log
+            from logging import getLogger
+
+            getLogger(__name__).warning("%s is old Storm's name of %s; it is taken as that", old, new)
+    return found
 
 
 def nearest(key: str) -> str | None:

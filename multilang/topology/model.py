@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.topology.conf_keys import check_keys, renamed
 from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.shell import ShellComponent
 
@@ -151,7 +152,7 @@ class Topology:
         module: str | None = None,
     ) -> None:
         self.name = name
-        self.conf = dict(conf)
+        self.conf = renamed(conf)
         self.components = dict(components)
         self.module = module
         self._origin: str | None = None
@@ -202,9 +203,8 @@ class Topology:
         Raises TopologyError for a key that is misspelt.
         """
         if conf:
-            from multilang.topology.conf_keys import check_keys
-
             check_keys(conf, "conf")
+            conf = renamed(conf)
         copies = {id: spec.copy() for id, spec in self.components.items()}
         twin = Topology(self.name if name is None else name, {**self.conf, **conf}, copies, module=self.module)
         twin._made_from = self

@@ -349,3 +349,26 @@ def test_a_program_that_never_closes_its_cluster_leaves_no_folder(tmp_path):
     folder = Path(done.stdout.strip()).parent
     assert folder.name.startswith("multilang-")
     assert not folder.exists()
+
+
+def test_each_component_s_pid_is_logged_as_storm_does_and_again_when_it_was_started_again(caplog):
+    def logged():
+        lines = [
+            (record.name, record.task, record.getMessage()) for record in caplog.records if hasattr(record, "task")
+        ]
+        said = "Launched subprocess with pid "
+        return [(name, task, int(text.removeprefix(said))) for name, task, text in lines if text.startswith(said)]
+
+    def current(run):
+        return sorted((task.component, task.id, task.pid) for task in run.tasks)
+
+    with caplog.at_level(logging.INFO), LocalCluster("process") as cluster:
+        run = cluster.submit(with_bolt(plain()))
+        run.wait(timeout=60)
+        first = current(run)
+        assert sorted(logged()) == first
+        victim = next(task for task in run.tasks if task.component == "bolt")
+        os.kill(victim.pid, signal.SIGKILL)
+        eventually(lambda: len(logged()) == 3)
+        assert logged()[-1] in current(run)
+        assert logged()[-1] not in first

@@ -309,3 +309,25 @@ def test_a_spout_without_an_end_is_not_drained(mode):
         with pytest.raises(NotDrainedError, match="spout 'numbers'"):
             run.wait(timeout=0.3)
         assert run.waiting_for
+
+
+@pytest.mark.parametrize("ackers", [0, 1, 3])
+def test_ackers_are_counted_as_storm_counts_them(run_topology, mode, ackers):
+    conf = {"topology.acker.executors": ackers}
+    counters = run_topology(topologies.word_count, mode, conf=conf).counters
+    if not ackers:
+        assert "__acker" not in counters
+        return
+    acker = counters["__acker"]
+    assert list(counters)[-1] == "__acker"
+    assert acker.tasks == ackers
+    assert acker.emitted == acker.transferred == counters["sentences"].acked == 200
+    acked = sum(counters[name].acked for name in ("split", "count"))
+    assert acker.executed == acker.acked == 200 + acked, "one message for each root, and one for each ack"
+    failing = run_topology(topologies.fails_twice, mode, conf=conf).counters["__acker"]
+    assert (failing.executed, failing.emitted) == (600, 300)
+
+
+def test_topology_ackers_of_old_storm_is_the_number_of_ackers(run_topology, mode):
+    assert run_topology(topologies.word_count, mode, conf={"topology.ackers": 3}).counters["__acker"].tasks == 3
+    assert "__acker" not in run_topology(topologies.word_count, mode, conf={"topology.ackers": 0}).counters

@@ -13,7 +13,8 @@ from multilang.shipping.contents import Contents
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.jar import Shipment
 from multilang.shipping.thrift_topology import check_thrift, storm_topology
-from multilang.shipping.topology_status import ComponentError, readable, worth_showing
+from multilang.shipping.thrift_types import types
+from multilang.shipping.topology_status import ALL_TIME, ComponentError, readable, topology_status, worth_showing
 from multilang.shipping.wheels import Target
 from multilang.topology import Topology
 from tests.cli.command import ROOT, multilang
@@ -172,3 +173,31 @@ def test_a_name_that_storm_takes_not_is_refused_before_anything_is_asked(name: s
     shown = multilang("submit", ROOT / "examples" / "word_count.py", "--name", name, "--nimbus", "localhost:1")
     assert shown.returncode == 2
     assert f"Storm takes no topology called {name!r}" in shown.stderr
+
+
+def test_ackers_are_shown_with_their_own_messages_and_others_without_storm_s() -> None:
+    thrift = types()
+
+    def executor(component: str, task: int, emitted: dict[str, int], inputs: dict[tuple[str, str], int]) -> Any:
+        by_input = {thrift.GlobalStreamId(componentId=id, streamId=name): n for (id, name), n in inputs.items()}
+        bolt = thrift.BoltStats(acked={ALL_TIME: by_input}, failed={ALL_TIME: {}}, executed={})
+        stats = thrift.ExecutorStats(
+            emitted={ALL_TIME: emitted}, transferred={}, specific=thrift.ExecutorSpecificStats(bolt=bolt)
+        )
+        info = thrift.ExecutorInfo(task_start=task, task_end=task)
+        return thrift.ExecutorSummary(
+            executor_info=info, component_id=component, host="a", port=1, uptime_secs=9, stats=stats
+        )
+
+    own = {"default": 7, "__ack_ack": 20, "__metrics": 3}
+    inputs = {("words", "default"): 20, ("__system", "__tick"): 4}
+    heard = {("words", "__ack_init"): 10, ("shout", "__ack_ack"): 20, ("__system", "__tick"): 4}
+    executors = [
+        executor("__acker", 1, {"__ack_ack": 9, "__ack_fail": 1, "__metrics": 3}, heard),
+        executor("__acker", 2, {"__ack_ack": 5}, {("words", "__ack_init"): 5}),
+        executor("shout", 3, own, inputs),
+    ]
+    info = thrift.TopologyInfo(id="t-1", name="t", uptime_secs=9, executors=executors, status="ACTIVE", errors={})
+    shout, acker = topology_status(info).components
+    assert (shout.id, shout.emitted, shout.acked) == ("shout", 7, 20)
+    assert (acker.id, acker.tasks, acker.emitted, acker.acked, acker.failed) == ("__acker", 2, 15, 35, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from multilang.shipping.topology_status import topology_status
 from multilang.topology import load_object
 from multilang.transactional import SqliteBacking, TransactionalMap
 from tests.cli.command import ROOT, multilang
@@ -34,3 +35,12 @@ def test_the_bank_s_transactions_are_in_the_cluster_s_zookeeper(storm: Cluster, 
     balances = TransactionalMap(SqliteBacking(str(tmp_path / "bank.sqlite"), "balances"))
     wait_for(lambda: balances.multi_get(due) == due, "all transfers are made, each once")
     balances.close()
+    figures: dict[str, int] = {}
+
+    def ackers_are_counted() -> bool:
+        components = topology_status(nimbus.topology("bank")).components
+        figures.update({each.id: each.acked for each in components}, answered=components[-1].emitted)
+        return components[-1].id == "__acker" and figures["answered"] > 0
+
+    wait_for(ackers_are_counted, "the ackers have figures")
+    assert figures["__acker"] > figures["answered"], "an ack for each root, and each bolt's"

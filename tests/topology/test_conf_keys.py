@@ -73,3 +73,15 @@ def test_any_single_slip_in_a_key_is_seen(key):
         for wrong in (key[:place] + key[place + 1 :], key[:place] + "x" + key[place:]):
             if wrong not in KNOWN and not wrong.endswith("."):
                 assert nearest(wrong) is not None, wrong
+
+
+def test_old_storm_s_name_of_the_ackers_is_taken_as_today_s(caplog):
+    old = built(conf={"topology.ackers": 2})
+    assert old.conf == {"topology.acker.executors": 2}
+    assert "topology.ackers is old Storm's name of topology.acker.executors; it is taken as that" in caplog.text
+    assert old.with_conf({"topology.ackers": 0}).conf == {"topology.acker.executors": 0}
+    assert built(conf={"topology.ackers": 2, "topology.acker.executors": 2}).conf == {"topology.acker.executors": 2}
+    with pytest.raises(
+        TopologyError, match=r"'topology\.ackers': 2 and 'topology.acker.executors': 3 .* keep the second"
+    ):
+        built(conf={"topology.ackers": 2, "topology.acker.executors": 3})

@@ -227,6 +227,9 @@ class ProcessTask(ABC):
             self.host.metric(self.plan, message.name, message.params)
         elif isinstance(message, Pid):
             self.ready = True
+            self._logger.info(
+                "Launched subprocess with pid %d", message.pid, extra={"task": self.plan.id}
+            )  # Storm's words
             self.started()
 
     @abstractmethod

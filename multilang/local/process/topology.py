@@ -226,6 +226,10 @@ class ProcessTopology(LocalTopology):
         for spout in self.spouts.values():
             spout.stats.pending = len(spout.pending)
 
+    @property
+    def _ackers_now(self) -> list[Acker]:
+        return self.ackers
+
     # ---- for the tasks, in the thread ----
 
     @property
