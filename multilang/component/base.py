@@ -125,6 +125,10 @@ class Component:
         self.conf = conf
         self.context = context
 
+    def _runner_ended(self) -> None:
+        """Called by the runner at the end."""
+        self.close()
+
     def _shadow(self, base: type, methods: Mapping[str, Any]) -> None:
         """Put the collector's methods in the place of ``base``'s, unless the user's class has its own."""
         for name, method in methods.items():

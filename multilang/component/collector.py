@@ -123,6 +123,9 @@ class SpoutCollector(Collector):
     settles_in_rounds = False
     """Whether the spout hears of what it emitted only when it has emitted a whole round, as in a Spark job."""
 
+    keeps_position = False
+    """Whether who runs the spout keeps its position and has it ``seek``, as in checkpoints of exact alignment."""
+
     @abstractmethod
     def emit(
         self,

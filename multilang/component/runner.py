@@ -47,7 +47,7 @@ def close(component: Component) -> None:
     collector.current = None
     if isinstance(collector, BoltCollector):
         collector.anchors = ()
-    component.close()
+    component._runner_ended()
 
 
 def _attach(component: Any, collector: Any, conf: dict[str, Any], context: Context) -> None:
@@ -136,6 +136,7 @@ def start_spout(spout: Spout, collector: SpoutCollector, conf: dict[str, Any], c
     """Initialize ``spout`` behind ``collector`` and return what runs it."""
     _attach(spout, collector, conf, context)
     spout.initialize(conf, context)
+    spout._runner_started(conf, context)
     next_tuple: Callable[[], None] = spout.next_tuple
     if spout.middleware or conf.get("multilang.middleware"):
         from multilang.component.middleware import all_middleware

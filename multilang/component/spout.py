@@ -84,6 +84,9 @@ class Spout(Component):
         """Emit what is due again. Asked before each ``next_tuple``, which is called only when this returns False."""
         return False
 
+    def _runner_started(self, conf: dict[str, Any], context: Context) -> None:
+        """Called by the runner after ``initialize``."""
+
     def _attach(self, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         super()._attach(collector, conf, context)
         self._shadow(Spout, {"emit": collector.emit, "emit_many": collector.emit_many})

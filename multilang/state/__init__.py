@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from multilang.state.memory import MemoryStateProvider
     from multilang.state.owner import OwnedPlace, Owner
+    from multilang.state.position_spout import PositionSpout
     from multilang.state.redis import RedisStateProvider
     from multilang.state.replayable import ReplayableSpout
     from multilang.state.serializers import Serializer
@@ -31,6 +32,7 @@ _HOME_OF = {
     "InUseError": "errors",
     "KeyValueState": "api",
     "MemoryStateProvider": "memory",
+    "PositionSpout": "position_spout",
     "RedisStateProvider": "redis",
     "OwnedPlace": "owner",
     "Owner": "owner",
@@ -60,6 +62,7 @@ __all__ = [
     "MemoryStateProvider",
     "OwnedPlace",
     "Owner",
+    "PositionSpout",
     "RedisStateProvider",
     "ReplayableSpout",
     "Serializer",

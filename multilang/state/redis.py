@@ -20,8 +20,9 @@ from __future__ import annotations
 from multilang.component.errors import ConfigError
 from multilang.state.api import StateProvider
 from multilang.state.errors import FencedError, StateError, StoreGoneError
-from multilang.state.owner import OwnedPlace, Owner, claim_for
+from multilang.state.owner import Owner, claim_for
 from multilang.state.redis_client import REQUIRES, connect, connect_cluster, explained, place
+from multilang.state.redis_place import HASTE_SECS, RedisPlace
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
 from multilang.state.settings import CONFIG, cached_keys, check_members
 from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-START_SECS = 3.0  # that it is waited for before anything is started
+START_SECS = HASTE_SECS  # that it is waited for before anything is started
 LARGEST = 512 * 1024 * 1024  # bytes of a value, unless the server says otherwise (proto-max-bulk-len)
 _AT_ONCE = 1000  # fields in one command
 _POOL = ("host", "port", "timeout", "database", "password")
@@ -113,18 +114,6 @@ else redis.call('HDEL', KEYS[3], 'prepare') end
 return {'done'}
 """
 )
-# KEYS: owner, beats.
-_OWN = """\
-local epoch, owner = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'owner'))
-if owner == ARGV[3] then return 1 end
-if (epoch or '0') ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 'epoch', ARGV[2], 'owner', ARGV[3])
-return 1
-"""
-_BEAT = """\
-if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
-return redis.call('INCR', KEYS[2])
-"""
 
 
 class RedisStateProvider(StateProvider):
@@ -214,7 +203,9 @@ class RedisStateProvider(StateProvider):
             client.close()
 
     def place(self) -> RedisPlace:
-        return RedisPlace(self)
+        what = f"the state of topology {self.conf.get('topology.name')!r}"
+        keys = self.key("", "$owner"), self.key("", "$beats")
+        return RedisPlace(keys, self.connect, what, self.describe(), f"{CONFIG}, or another topology.name")
 
     def claim(self) -> int:
         if self._owned is None:
@@ -296,43 +287,6 @@ class RedisStateProvider(StateProvider):
             raise FencedError(
                 f"the state of {self._name!r} in {self.describe()} belongs to {by} by now: nothing was replaced"
             )
-
-
-class RedisPlace(OwnedPlace):
-    """The owner of a topology's states in Redis."""
-
-    elsewhere = f"{OwnedPlace.elsewhere} in {CONFIG}, or another topology.name"
-
-    def __init__(self, provider: RedisStateProvider) -> None:
-        self._provider = provider
-        self._keys = provider.key("", "$owner"), provider.key("", "$beats")
-        self._patient = provider.connect()
-        self._hasty = provider.connect(START_SECS)  # to beat, and to let go of it
-
-    def owner(self) -> Owner | None:
-        with explained(self._provider.describe()):
-            text = self._patient.hget(self._keys[0], "owner")
-        return None if text is None else Owner.from_text(text)
-
-    def beats(self) -> Any:
-        with explained(self._provider.describe()):
-            return self._patient.get(self._keys[1])
-
-    def replace(self, epoch: int, owner: Owner) -> bool:
-        client = self._hasty if owner.ended else self._patient
-        with explained(self._provider.describe()):
-            return bool(client.eval(_OWN, 2, *self._keys, epoch, owner.epoch, owner.text()))
-
-    def beat(self, epoch: int) -> bool:
-        with explained(self._provider.describe()):
-            return bool(self._hasty.eval(_BEAT, 2, *self._keys, epoch))
-
-    def describe(self) -> str:
-        return f"the state of topology {self._provider.conf.get('topology.name')!r} in {self._provider.describe()}"
-
-    def close(self) -> None:
-        self._patient.close()
-        self._hasty.close()
 
 
 class RedisStore(Store):

@@ -103,7 +103,7 @@ class SourceExecutor(Fresh):
 class SourceCollector(SpoutCollector):
     """A spout's collector in front of a bolt's: what is emitted is anchored to the turn."""
 
-    replays_by_position = True
+    replays_by_position = keeps_position = True
 
     def __init__(self, collector: BoltCollector, emit: Callable[..., Any]) -> None:
         self._collector = collector

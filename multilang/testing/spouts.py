@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
-from multilang.component.runner import start_spout
+from multilang.component.runner import close, start_spout
 from multilang.local.collector import LocalSpoutCollector
 from multilang.local.counters import TaskStats
 from multilang.local.pending import RotatingMap
@@ -104,7 +104,7 @@ class SpoutRun:
 
     def close(self) -> None:
         """Tell it that it is over."""
-        self.spout.close()
+        close(self.spout)
         self._collect()
 
     def _collect(self) -> None:

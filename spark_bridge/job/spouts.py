@@ -95,13 +95,14 @@ class RoundCollector(SpoutCollector):
 class _Task:
     """One task of a spout in Python. ``left``: how many more tuples it may emit."""
 
-    def __init__(self, plan: TaskPlan, links: Links, left: float) -> None:
+    def __init__(self, plan: TaskPlan, links: Links, left: float, keeps_position: bool = False) -> None:
         self.plan = plan
         self.left = left
         self.idle = 0
         component: Any = plan.spec.new()
         self.component = component
         self.collector = RoundCollector(plan, links)
+        self.collector.keeps_position = keeps_position
         self.links = links
         try:
             self.runner = start_spout(component, self.collector, plan.conf, plan.context)
@@ -164,7 +165,7 @@ class _Task:
 class SpoutFeed:
     """The tasks of one spout. ``batch``: tuples that each may emit in one round.
 
-    ``positions``: task index -> where a ReplayableSpout begins, if not at its own beginning.
+    ``positions``: task index -> where a ReplayableSpout begins, if not at its own beginning; None: nobody keeps that here.
     """
 
     def __init__(
@@ -186,7 +187,6 @@ class SpoutFeed:
         links = links_of(self._said)
         self.tasks: list[SpoutTask] = []
         tasks = sorted(id for id, name in assignment.items() if name == spec.id)
-        make = ShellSpoutTask if isinstance(spec.component, ShellComponent) else _Task
         try:
             for index, task in enumerate(tasks):
                 context = topology.context_for(task, assignment)
@@ -198,7 +198,10 @@ class SpoutFeed:
                 }
                 plan = TaskPlan(task, spec, {**conf, **spec.conf}, context, routes)
                 share = float("inf") if limit is None else (limit + len(tasks) - 1 - index) // len(tasks)
-                self.tasks.append(make(plan, links, share))
+                if isinstance(spec.component, ShellComponent):
+                    self.tasks.append(ShellSpoutTask(plan, links, share))
+                else:
+                    self.tasks.append(_Task(plan, links, share, keeps_position=positions is not None))
                 if positions and index in positions:
                     self.tasks[-1].component.seek(positions[index])  # type: ignore[union-attr]
         except BaseException:

@@ -1,0 +1,233 @@
+"""Where the position of a spout's task outlives it: in an SQLite file or in Redis, and with an owner.
+
+The law of ``multilang.state.owner`` holds: a task claims its position before it reads it, and each save is compared with the
+claim in the same step. A process that was stopped and wakes up, whose task was started again meanwhile, moves nothing.
+
+In Redis a position is a hash, ``$position:TOPOLOGY:COMPONENT/TASK``: ``position``, ``epoch`` and ``owner``.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from urllib.parse import urlsplit
+
+from multilang.component.errors import ConfigError
+from multilang.state.errors import FencedError, StateError, StoreGoneError
+from multilang.state.owner import Owner, claim
+from multilang.state.settings import may_return, owner_of, state_file
+from multilang.state.sqlite_file import SqliteFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from multilang.state.owner import OwnedPlace, Ownership
+
+POSITIONS = "multilang.positions"
+_SCHEMA = "CREATE TABLE positions (name TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID;\n"
+FILE = SqliteFile("position file", 0x4D4C504F, 1, _SCHEMA, POSITIONS)  # "MLPO"
+SAVE_SECS = 2.0  # that a Redis is waited for when a position is saved: what is not saved now is saved later
+_SAVE = """\
+local epoch, owner = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'owner'))
+if not epoch then return {'gone'} end
+if epoch ~= ARGV[1] then return {'fenced', owner} end
+redis.call('HSET', KEYS[1], 'position', ARGV[2])
+return {'done'}
+"""
+
+
+class PositionStore(ABC):
+    """Where the position of one task is. ``name``: of the task, ``COMPONENT/0``."""
+
+    def __init__(self, conf: Mapping[str, Any], name: str) -> None:
+        self.conf = conf
+        self.name = name
+        self._owned: Ownership | None = None
+
+    def claim(self, warn: Callable[[str], None]) -> str | None:
+        """Make this task the one that moves the position, and return the text that was saved last; None: there is none.
+
+        Raises:
+            InUseError: Another run of the topology still has it.
+        """
+        run, topology = owner_of(self.conf)
+        place = self._place()
+        try:
+            self._owned = claim(place, run, topology, warn, may_return(self.conf))
+        except BaseException:
+            place.close()
+            raise
+        return self._load()
+
+    def save(self, text: str) -> None:
+        """Replace what is saved, if this task is the one that claimed it last.
+
+        Raises:
+            FencedError: It is not; nothing was saved.
+        """
+        if self._owned is None:
+            raise StateError(f"the position of {self.name!r} is saved before it was claimed: call claim() first")
+        self._save(text, self._owned.epoch)
+
+    def close(self) -> None:
+        """Let the position go: another run may claim it without waiting."""
+        owned, self._owned = self._owned, None
+        if owned is not None:
+            owned.release()
+
+    @abstractmethod
+    def _place(self) -> OwnedPlace: ...
+
+    @abstractmethod
+    def _load(self) -> str | None: ...
+
+    @abstractmethod
+    def _save(self, text: str, epoch: int) -> None: ...
+
+    def _fenced(self, by: object, where: str) -> FencedError:
+        return FencedError(
+            f"the position of {self.name!r} in {where} was taken over by {by} meanwhile: this task was stopped or cut off, and "
+            "moves it no more"
+        )
+
+    def _gone(self, where: str) -> StoreGoneError:
+        return StoreGoneError(
+            f"the position of {self.name!r} in {where} was deleted while it was in use: put it back, or start the topology again, "
+            "which then begins at the beginning"
+        )
+
+
+class SqlitePositions(PositionStore):
+    """A file, for the tasks of one machine."""
+
+    def __init__(self, conf: Mapping[str, Any], name: str, path: str) -> None:
+        super().__init__(conf, f"{owner_of(conf)[1]}:{name}")
+        self._path = os.path.abspath(os.path.expanduser(path))
+        self._connection: Any = None
+
+    def close(self) -> None:
+        super().close()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _place(self) -> OwnedPlace:
+        return FILE.place(self._path, self.name)
+
+    def _load(self) -> str | None:
+        self._connection = FILE.open(self._path)
+        with _explained(self._path):
+            row = self._connection.execute("SELECT position FROM positions WHERE name = ?", (self.name,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def _save(self, text: str, epoch: int) -> None:
+        connection = self._connection
+        with _explained(self._path):
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                FILE.check_owner(connection, self._path, epoch, self.name)
+                connection.execute("INSERT OR REPLACE INTO positions VALUES (?, ?)", (self.name, text))
+                FILE.check_place(connection, self._path)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+
+class RedisPositions(PositionStore):
+    """A Redis, which tasks of all machines reach."""
+
+    def __init__(self, conf: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> None:
+        from multilang.state.redis_client import place
+
+        super().__init__(conf, f"{owner_of(conf)[1]}:{name}")
+        self._settings = settings
+        self._where = place(settings)
+        self._key = f"$position:{self.name}"
+        self._client: Any = None
+
+    def close(self) -> None:
+        super().close()
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _connect(self, patience: float | None) -> Any:
+        from multilang.state.redis_client import connect
+
+        return connect(self._settings, "a spout's position in Redis", patience)
+
+    def _place(self) -> OwnedPlace:
+        from multilang.state.redis_place import RedisPlace
+
+        keys = self._key, f"{self._key}$beats"
+        return RedisPlace(keys, self._connect, f"the position of {self.name!r}", self._where, POSITIONS)
+
+    def _load(self) -> str | None:
+        from multilang.state.redis_client import explained
+
+        self._client = self._connect(SAVE_SECS)
+        with explained(self._where, POSITIONS):
+            found = self._client.hget(self._key, "position")
+        return None if found is None else str(found.decode())
+
+    def _save(self, text: str, epoch: int) -> None:
+        from multilang.state.redis_client import explained
+
+        with explained(self._where, POSITIONS):
+            said, *owner = self._client.eval(_SAVE, 1, self._key, epoch, text)
+        if said == b"gone":
+            raise self._gone(self._where)
+        if said == b"fenced":
+            raise self._fenced(Owner.from_text(owner[0]), self._where)
+
+
+class _explained:  # noqa: N801  # read as a word
+    """SQLite's own exceptions as StateError."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        import sqlite3
+
+        if isinstance(error, sqlite3.DatabaseError):
+            raise FILE.explained(error, self._path) from error
+
+
+def open_positions(conf: Mapping[str, Any], name: str) -> PositionStore:
+    """Return where the position of the task ``name`` is, as ``multilang.positions`` says it.
+
+    Raises:
+        ConfigError: The setting is wrong, or missing on a cluster.
+    """
+    given = conf.get(POSITIONS)
+    if given is None:
+        if conf.get("multilang.parent") not in ("local", "spark"):
+            raise ConfigError(
+                f"the position of {name!r} has no place that every worker reaches: set {POSITIONS} to redis://HOST:PORT/DATABASE or, "
+                "where there is one machine, to an SQLite file's path"
+            )
+        return SqlitePositions(conf, name, state_file(owner_of(conf)[1], "positions"))
+    if not isinstance(given, str) or not given or "\0" in given:
+        raise ConfigError(f"{POSITIONS} is {given!r}; use an SQLite file's path, or redis://HOST:PORT/DATABASE")
+    if "://" not in given:
+        return SqlitePositions(conf, name, given)
+    try:
+        url = urlsplit(given)
+        database = url.path.strip("/") or "0"
+        if url.scheme != "redis" or not url.hostname or url.username or url.password or not database.isdecimal():
+            raise ValueError
+        settings = {"host": url.hostname, "port": url.port or 6379, "database": int(database)}
+    except ValueError:
+        raise ConfigError(
+            f"{POSITIONS} is {given!r}; use an SQLite file's path, or redis://HOST:PORT/DATABASE (a password belongs into the "
+            "environment, MULTILANG_REDIS_PASSWORD)"
+        ) from None
+    return RedisPositions(conf, name, settings)
