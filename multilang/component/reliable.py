@@ -44,7 +44,7 @@ class ReliableSpout(Spout):
     Spark job, whose rounds are the bound.)
 
     All of this is in the process's memory: what is under way when it dies is the source's to give again. A queue does
-    that by itself; a source that is read by position does it from where it was acked up to (``watermark`` of
+    that by itself; a source that is read by position does it from where it was acked up to (multilang.state.PositionSpout, and
     PartitionSpout in spark_bridge) or, under exact alignment, committed (``position`` of ReplayableSpout).
     """
 
