@@ -152,7 +152,7 @@ class Task:
         if isinstance(component, Spout):
             attendant.is_spout = True
             unacked = self._conf.get("topology.acker.executors") == 0
-            spouts = UnackedSpoutCollector(wire) if unacked else WireSpoutCollector(wire)
+            spouts = UnackedSpoutCollector(wire, component.ack) if unacked else WireSpoutCollector(wire)
             self._set(component, spouts)
             runner = start_spout(component, spouts, self._conf, self._context)
             wire.on_command = spout_commands(wire, runner, spouts, self._conf.get("multilang.parent") == "local")

@@ -8,6 +8,7 @@ from collections import deque
 from time import monotonic, sleep
 
 from multilang.component.collector import BoltCollector, SpoutCollector
+from multilang.protocol.codec import encode_id, loads
 from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError
 from multilang.protocol.fast import fast_ack, fast_emit
 from multilang.protocol.messages import (
@@ -367,6 +368,9 @@ class WireBoltCollector(_WireCollector, BoltCollector):
 class WireSpoutCollector(_WireCollector, SpoutCollector):
     """A spout's collector over the wire."""
 
+    acks_at_once = False
+    """Whether an emit tells the spout that its tuple is acked, before Storm's command says so."""
+
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire)
         self._emit = wire.connection.emit_from_spout
@@ -405,10 +409,16 @@ class UnackedSpoutCollector(WireSpoutCollector):
     Storm then acks a reliable emit at once, from inside of it, and reads the next emit from inside of that ack: each
     emit of one command nests deeper, until Java's stack overflows and the worker dies. So an emit now and then waits
     for its task ids, which come when all acks before them are done.
+
+    A spout in Java is told so before its emit returns. Here Storm's command comes when it is read, after ``next_tuple`` as a rule;
+    so the spout is told by its emit, ``acked``, and the command is answered and no news.
     """
 
-    def __init__(self, wire: Wire) -> None:
+    acks_at_once = True
+
+    def __init__(self, wire: Wire, acked: Callable[[Any], None]) -> None:
         super().__init__(wire)
+        self._acked = acked
         self._nested = 0
         self._main = get_ident()
 
@@ -430,6 +440,8 @@ class UnackedSpoutCollector(WireSpoutCollector):
         if wait and direct_task is None:
             self._nested = 0
         tasks = super().emit(values, tup_id, stream, direct_task, wait, on_task_ids)
+        if tup_id is not None:
+            self._acked(tup_id if type(tup_id) in (str, int) else loads(encode_id(tup_id)))  # as it would come back
         return tasks if need_task_ids else None
 
 
@@ -468,7 +480,8 @@ def spout_commands(
                 sleep(_IDLE_SLEEPS[min(idle, len(_IDLE_SLEEPS) - 1)])
                 idle += 1
         elif kind is Ack:
-            runner.ack(event.id)  # type: ignore[attr-defined]
+            if not collector.acks_at_once:
+                runner.ack(event.id)  # type: ignore[attr-defined]
         elif kind is Fail:
             idle = 0
             runner.fail(event.id)  # type: ignore[attr-defined]

@@ -33,7 +33,8 @@ class ShellSpoutTask(Program):
         self._said: bool | None = None  # what the last sync said of being exhausted
         self._idle = 0  # empty nexts in a row
         # As in the embedded cluster: one of ours then says whether it is exhausted, and does not sleep when it has nothing.
-        self.launch({**plan.conf, "multilang.parent": "local"})
+        # What became of its tuples it hears at the end of the round, as every spout here, whatever the ackers.
+        self.launch({**plan.conf, "multilang.parent": "local", "topology.acker.executors": 1})
         self._command("activate")
 
     @property

@@ -134,6 +134,13 @@ def test_without_ackers_a_tuple_is_acked_as_soon_as_it_is_emitted(run_topology, 
     assert min(task.id for task in run.tasks) == 1  # no acker has a task id
 
 
+def test_without_ackers_an_emit_tells_the_spout_of_the_ack_before_it_returns(run_topology, mode):
+    run = run_topology(topologies.prompt, mode, capture=["prompt"], conf={"topology.acker.executors": 0})
+    ids = topologies.Prompt.ids
+    assert values(run, "prompt") == [[[]], *([[id]] for id in ids[:-1])]
+    assert run.counters["prompt"].acked == len(ids)
+
+
 def test_direct_emits_reach_the_task_they_name_and_task_ids_are_told(run_topology, mode):
     run = run_topology(topologies.routed, mode, capture=["mark", ("routes", "told")])
     marks = [task.id for task in run.tasks if task.component == "mark"]

@@ -150,6 +150,31 @@ class Pass(BasicBolt):
         self.emit([tup["n"], self.context.task])
 
 
+class Prompt(Spout):
+    """Tells of each emit, in the next one, what it was told of its id before the emit returned."""
+
+    output_fields = ["n"]
+    ids = [1, "a", 2.5, "\u00e9", 2**40, "last"]
+
+    def initialize(self, conf, context):
+        self.told = []
+        self.before = []
+        self.at = 0
+
+    def next_tuple(self):
+        if self.at < len(self.ids):
+            before, self.before, self.told = self.before, [], []
+            self.at += 1
+            self.emit([before], tup_id=self.ids[self.at - 1])
+            self.before = list(self.told)
+
+    def ack(self, tup_id):
+        self.told.append(tup_id)
+
+    def exhausted(self):
+        return self.at == len(self.ids)
+
+
 class FailsTwice(BasicBolt):
     """Fails each number until its third time."""
 
@@ -384,6 +409,7 @@ idle = _chain("idle", Asked, Pass)
 idle_beside_busy = _idle_beside_busy()
 passing = _chain("passing", Numbers, Pass)
 fails_twice = _chain("fails-twice", Numbers, FailsTwice)
+prompt = _chain("prompt", Prompt, Pass)
 patient = _chain("patient", Patient, FailsTwice)
 forgets_once = _chain("forgets-once", Numbers, ForgetsOnce)
 dies_once = _chain("dies-once", Numbers, DiesOn)
