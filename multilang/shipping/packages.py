@@ -22,6 +22,8 @@ from multilang.shipping.imports import OURS
 from multilang.shipping.named import confs
 from multilang.shipping.wheels import add_distribution, add_wheel, download, parts_of
 from multilang.state.names import SPOUT
+from multilang.state.position_spout import PositionSpout
+from multilang.state.positions import positions_class
 from multilang.state.providers import provider_class
 from multilang.topology import ShellComponent
 from multilang.transactional.names import ID
@@ -128,6 +130,8 @@ def _things(topology: Topology) -> Iterator[tuple[Any, str]]:
         who = f"{spec.kind} {spec.id!r}"
         for part in _parts(spec.component):
             yield part, f"{type(part).__name__} of {who}"
+            if isinstance(part, PositionSpout):
+                yield _class(positions_class, {**topology.conf, **spec.conf}), f"the position of {who}"
         conf = {**topology.conf, **spec.conf}
         if spec.id == SPOUT:
             yield _class(provider_class, conf), f"the state of topology {topology.name!r}"

@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 from multilang.component.errors import ConfigError
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.owner import Owner, claim
+from multilang.state.redis_client import REQUIRES, connect, explained, place
+from multilang.state.redis_place import RedisPlace
 from multilang.state.settings import may_return, owner_of, state_file
 from multilang.state.sqlite_file import SqliteFile
 
@@ -140,9 +142,9 @@ class SqlitePositions(PositionStore):
 class RedisPositions(PositionStore):
     """A Redis, which tasks of all machines reach."""
 
-    def __init__(self, conf: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> None:
-        from multilang.state.redis_client import place
+    requires: Mapping[str, str] = REQUIRES
 
+    def __init__(self, conf: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> None:
         super().__init__(conf, f"{owner_of(conf)[1]}:{name}")
         self._settings = settings
         self._where = place(settings)
@@ -156,27 +158,19 @@ class RedisPositions(PositionStore):
             self._client = None
 
     def _connect(self, patience: float | None) -> Any:
-        from multilang.state.redis_client import connect
-
         return connect(self._settings, "a spout's position in Redis", patience)
 
     def _place(self) -> OwnedPlace:
-        from multilang.state.redis_place import RedisPlace
-
         keys = self._key, f"{self._key}$beats"
         return RedisPlace(keys, self._connect, f"the position of {self.name!r}", self._where, POSITIONS)
 
     def _load(self) -> str | None:
-        from multilang.state.redis_client import explained
-
         self._client = self._connect(SAVE_SECS)
         with explained(self._where, POSITIONS):
             found = self._client.hget(self._key, "position")
         return None if found is None else str(found.decode())
 
     def _save(self, text: str, epoch: int) -> None:
-        from multilang.state.redis_client import explained
-
         with explained(self._where, POSITIONS):
             said, *owner = self._client.eval(_SAVE, 1, self._key, epoch, text)
         if said == b"gone":
@@ -207,27 +201,35 @@ def open_positions(conf: Mapping[str, Any], name: str) -> PositionStore:
     Raises:
         ConfigError: The setting is wrong, or missing on a cluster.
     """
-    given = conf.get(POSITIONS)
-    if given is None:
+    if conf.get(POSITIONS) is None:
         if conf.get("multilang.parent") not in ("local", "spark"):
             raise ConfigError(
                 f"the position of {name!r} has no place that every worker reaches: set {POSITIONS} to redis://HOST:PORT/DATABASE or, "
                 "where there is one machine, to an SQLite file's path"
             )
         return SqlitePositions(conf, name, state_file(owner_of(conf)[1], "positions"))
+    redis = _redis_of(conf)
+    return SqlitePositions(conf, name, conf[POSITIONS]) if redis is None else RedisPositions(conf, name, redis)
+
+
+def positions_class(conf: Mapping[str, Any]) -> type[PositionStore]:
+    """Return the kind of place that ``multilang.positions`` names. ConfigError where that is wrong."""
+    return SqlitePositions if conf.get(POSITIONS) is None or _redis_of(conf) is None else RedisPositions
+
+
+def _redis_of(conf: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Where the Redis is; None: it is a file."""
+    given = conf[POSITIONS]
+    what = f"{POSITIONS} is {given!r}; use an SQLite file's path, or redis://HOST:PORT/DATABASE"
     if not isinstance(given, str) or not given or "\0" in given:
-        raise ConfigError(f"{POSITIONS} is {given!r}; use an SQLite file's path, or redis://HOST:PORT/DATABASE")
+        raise ConfigError(what)
     if "://" not in given:
-        return SqlitePositions(conf, name, given)
+        return None
     try:
         url = urlsplit(given)
         database = url.path.strip("/") or "0"
         if url.scheme != "redis" or not url.hostname or url.username or url.password or not database.isdecimal():
             raise ValueError
-        settings = {"host": url.hostname, "port": url.port or 6379, "database": int(database)}
+        return {"host": url.hostname, "port": url.port or 6379, "database": int(database)}
     except ValueError:
-        raise ConfigError(
-            f"{POSITIONS} is {given!r}; use an SQLite file's path, or redis://HOST:PORT/DATABASE (a password belongs into the "
-            "environment, MULTILANG_REDIS_PASSWORD)"
-        ) from None
-    return RedisPositions(conf, name, settings)
+        raise ConfigError(f"{what} (a password belongs into the environment, MULTILANG_REDIS_PASSWORD)") from None

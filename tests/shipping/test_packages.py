@@ -92,6 +92,25 @@ def test_state_brings_what_its_provider_needs(project: Project, conf: dict[str, 
 
 
 @pytest.mark.parametrize(
+    ("positions", "needed"), [("/var/lib/shop/positions.sqlite", set()), ("redis://redis.example.com/0", {"redis"})]
+)
+def test_a_position_brings_what_its_place_needs(project: Project, positions: str, needed: set[str]) -> None:
+    text = f"""
+from multilang import TopologyBuilder
+from multilang.state import PositionSpout
+
+class Lines(PositionSpout):
+    output_fields = ["line"]
+
+builder = TopologyBuilder()
+builder.set_spout("lines", Lines())
+topology = builder.build(conf={{"multilang.positions": {positions!r}}})
+"""
+    shipment = pack(project.topology(text=text))
+    assert wheels_in(shipment) & {"redis"} == needed
+
+
+@pytest.mark.parametrize(
     ("how", "needed"),
     [
         ({}, {"kazoo"}),
