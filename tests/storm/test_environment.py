@@ -17,7 +17,7 @@ import pytest
 from multilang.shipping.blobs import delete_blob, list_blobs
 from multilang.shipping.cluster.artifacts import java
 from tests.cli.command import ROOT, multilang
-from tests.storm.conftest import LIMIT, SHIPPED, give, maven, wait_for
+from tests.storm.conftest import LIMIT, SHIPPED, acked, give, maven, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,25 +61,32 @@ def described(project: Path, folder: Path, name: str, *options: str) -> str:
 
 
 def give_to_flux(storm: Cluster, project: Path, folder: Path) -> None:
-    flux = maven("org.apache.storm", "flux-core", plugin="2.10")  # its pom names a parent that is not on Maven Central
     manual = (ROOT / "docs" / "shipping.md").read_text()
     assert "maven-dependency-plugin:2.10:copy -Dartifact=org.apache.storm:flux-core:VERSION:jar" in manual
-    (project / "from_blobs.yaml").write_text(described(project, folder, "from-flux"))
-    arguments = ("--no-splash", "--no-detail", "--remote", "from_blobs.yaml")
-    storm_jar(storm, project, flux, "org.apache.storm.flux.Flux", *arguments)
+    run_flux(storm, project, "from_blobs.py", described(project, folder, "from-flux"))
+
+
+def run_flux(storm: Cluster, project: Path, topology: str, text: str) -> None:
+    flux = maven("org.apache.storm", "flux-core", plugin="2.10")  # its pom names a parent that is not on Maven Central
+    (project / "told.yaml").write_text(text)
+    arguments = ("--no-splash", "--no-detail", "--remote", "told.yaml")
+    storm_jar(storm, project, topology, flux, "org.apache.storm.flux.Flux", *arguments)
 
 
 def give_to_java(storm: Cluster, project: Path, folder: Path) -> None:
-    text = described(project, folder, "from-java", "--java")
-    compiled(storm, project, text)
+    run_java(storm, project, "from_blobs.py", described(project, folder, "from-java", "--java"))
+
+
+def run_java(storm: Cluster, project: Path, topology: str, text: str) -> None:
+    main = compiled(storm, project, text)
     with zipfile.ZipFile(project / "classes.jar", "w") as jar:
         for path in (project / "classes").iterdir():
             jar.write(path, path.name)
-    storm_jar(storm, project, project / "classes.jar", "FromJavaTopology")
+    storm_jar(storm, project, topology, project / "classes.jar", main)
 
 
-def compiled(storm: Cluster, project: Path, text: str) -> None:
-    """Compile the text of a class into the folder ``classes``."""
+def compiled(storm: Cluster, project: Path, text: str) -> str:
+    """Compile the text of a class into the folder ``classes``; the class's name."""
     name = re.search(r"public class (\w+)", text)[1]
     (project / f"{name}.java").write_text(text)
     javac = Path(java()).with_name("javac")
@@ -87,11 +94,12 @@ def compiled(storm: Cluster, project: Path, text: str) -> None:
         pytest.skip("there is no JDK here")
     command = [javac, "-d", "classes", "-cp", f"{storm.home}/lib-worker/*", f"{name}.java"]
     subprocess.run(command, cwd=project, check=True, timeout=LIMIT)
+    return name
 
 
-def storm_jar(storm: Cluster, project: Path, classes: Path, main: str, *arguments: str) -> None:
+def storm_jar(storm: Cluster, project: Path, topology: str, classes: Path, main: str, *arguments: str) -> None:
     """As `storm jar JAR MAIN ARGUMENTS` does; the jar is made of the topology and of ``classes``."""
-    shown = multilang("package", "from_blobs.py", "--add-jar", classes, "-o", f"{main}.jar", cwd=project)
+    shown = multilang("package", topology, "--add-jar", classes, "-o", f"{main}.jar", cwd=project)
     assert shown.returncode == 0, shown.stderr
     subprocess.run(
         [
@@ -147,6 +155,48 @@ def test_an_environment_from_the_blob_store_by_flux_by_java_and_by_thrift(
     for name in ways:
         wait_for(lambda name=name: found(name)["table"] == "two", f"the topology by {name} finds the new table")
     assert [found(name)["worker"] for name in ways] == workers
+
+
+@pytest.fixture
+def programs(storm: Cluster, tmp_path: Path) -> Iterator[Path]:
+    """A project whose components are programs: in a jar's resources/ and in blobs, a Python among them, as Storm's page has it."""
+    folder = tmp_path / "project"
+    (folder / "resources" / "bin").mkdir(parents=True)
+    shutil.copy(SHIPPED / "programs.py", folder)
+    spout = (ROOT / "tests" / "local" / "plain_spout.py").read_text()
+    here = "import os, sys\nassert 'newPython' in os.path.realpath(sys.executable), sys.executable\n"
+    (folder / "shell_spout.py").write_text(f"{here}assert os.path.isdir('resources'), os.getcwd()\n{spout}")
+    bolt = (ROOT / "tests" / "local" / "plain_bolt.py").read_text()
+    in_resources = "import os\nassert os.path.isdir('bin'), os.getcwd()\n"
+    in_worker = "import os\nassert os.path.isdir('resources') and os.path.isdir('newPython'), os.getcwd()\n"
+    (folder / "resources" / "inside.py").write_text(in_resources + bolt)
+    (folder / "outside.py").write_text(in_worker + bolt)
+    (folder / "resources" / "bin" / "own").write_text(f"#!/usr/bin/env python3\n{in_worker}{bolt}")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "newPython"], check=True, timeout=LIMIT)
+    assert multilang("archive", "newPython", "-o", "newPython.tgz", cwd=folder).returncode == 0
+    blobs = ("newPython.tgz", "shell_spout.py")
+    for key in blobs:
+        assert multilang("blob", "put", key, key, "--nimbus", storm.address, cwd=folder).returncode == 0
+    yield folder
+    with storm.client() as client:
+        for key in blobs:
+            delete_blob(client, key)
+
+
+def test_programs_start_where_they_say_by_flux_by_java_and_by_thrift(
+    storm: Cluster, programs: Path, nimbus: Nimbus
+) -> None:
+    def told(name: str, *options: str) -> str:
+        shown = multilang("flux", "programs.py", *options, cwd=programs, TEST_NAME=name)
+        assert shown.returncode == 0, shown.stderr
+        assert shown.stdout.count("changeChildCWD") == 3
+        return shown.stdout
+
+    run_flux(storm, programs, "programs.py", told("by-flux"))
+    run_java(storm, programs, "programs.py", told("by-java", "--java"))
+    give(storm, programs / "programs.py", "by-thrift")
+    for name in ("by-flux", "by-java", "by-thrift"):
+        wait_for(lambda name=name: acked(nimbus, name, "numbers") == (10, 0), f"{name}: ten numbers are acked by all")
 
 
 def test_the_class_of_a_topology_with_direct_streams_compiles(storm: Cluster, tmp_path: Path) -> None:
