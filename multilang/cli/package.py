@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from multilang.shipping.archive import SUFFIXES, Archived, archive_folder, archi
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.jar import Shipment, pack, write
 from multilang.shipping.wheels import Target
+from multilang.topology import ShellComponent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -201,9 +203,16 @@ def plan(shipment: Shipment) -> str:
     from multilang.protocol.codec import dumps
     from multilang.shipping.conf import storm_conf
 
-    lines = [f"  {id}: {' '.join(words)}" for id, words in shipment.commands.items()]
+    lines = [f"  {id}: {' '.join(words)}{_starts(shipment, id)}" for id, words in shipment.commands.items()]
     lines += [f"  {key} = {dumps(value)}" for key, value in storm_conf(shipment.topology).items()]
     return "\n".join(lines)
+
+
+def _starts(shipment: Shipment, id: str) -> str:
+    component = shipment.topology[id].component
+    if id not in shipment.in_worker or not isinstance(component, ShellComponent):
+        return ""
+    return f" (in the worker's directory: {shlex.join(component.command)})"
 
 
 def _archived(output: Path, made: Archived) -> str:

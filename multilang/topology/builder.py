@@ -139,11 +139,11 @@ class TopologyBuilder:
     ``parallelism`` is the number of executors; ``tasks``, as many unless given, the number of tasks they run.
     ``conf`` is the component's own. All methods raise TopologyError, with what to write instead.
 
-    Files that commands name are found in the folder of the module that calls ``build``, unless ``folder`` names another.
+    Files that commands name are found in the folder of the module that calls ``build``.
     """
 
-    def __init__(self, folder: str | None = None) -> None:
-        self._folder = folder
+    def __init__(self) -> None:
+        self._folder: str | None = None  # where no module's is meant
         self._specs: dict[str, ComponentSpec] = {}
 
     def set_spout(

@@ -21,6 +21,8 @@ def to_text(topology: Topology) -> str:
     lines += [f"  {key} = {_json(value)}" for key, value in topology.conf.items()]
     for spec in topology.components.values():
         lines += ["", f"{spec.kind} {spec.id}: {describe(spec.component)}, {_size(spec)}"]
+        if isinstance(spec.component, ShellComponent) and not spec.component.change_child_cwd:
+            lines.append("  started in the worker's directory")
         lines += [f"  <- {input_.component}{_stream(input_.stream)} by {input_.grouping}" for input_ in spec.inputs]
         for name, stream in spec.streams.items():
             lines.append(f"  -> {name} ({', '.join(stream.fields)}){' direct' if stream.direct else ''}")

@@ -99,7 +99,8 @@ def _topology(given: Mapping[str, str]) -> Topology:
     else:
         place = str(name) if ":" in str(name) else ":".join(str(name).rpartition(".")[::2])
         id, component = split_target(place)[1], find_object(place)
-    builder = TopologyBuilder(os.getcwd())
+    builder = TopologyBuilder()
+    builder._folder = os.getcwd()  # an option names files as the caller sees them
     builder.set_spout(id, component, parallelism=_count(given, "parallelism", 1))
     return builder.build(id)
 

@@ -27,6 +27,22 @@ def test_a_dry_run_shows_commands_and_conf_and_writes_nothing(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_dry_run_shows_what_is_started_in_the_workers_directory(tmp_path: Path) -> None:
+    (tmp_path / "read.js").write_text("")
+    (tmp_path / "reading.py").write_text(
+        "from multilang import ShellSpout, TopologyBuilder\n"
+        "builder = TopologyBuilder()\n"
+        "spout = ShellSpout(['node', 'read.js', 'a b'], output_fields=['n'], change_child_cwd=False)\n"
+        "builder.set_spout('numbers', spout)\n"
+        "topology = builder.build()\n"
+    )
+    for command in ("package", "submit"):
+        shown = multilang(command, tmp_path / "reading.py", "--dry-run")
+        assert shown.returncode == 0, shown.stderr
+        words = "node read.js 'a b'"
+        assert f"  numbers: sh run_in_worker_1.sh (in the worker's directory: {words})" in shown.stdout
+
+
 def test_a_topologys_files_and_any_folder_become_archives(tmp_path: Path) -> None:
     app, folder = tmp_path / "app.tgz", tmp_path / "folder.tgz"
     assert multilang("package", "examples/word_count.py", "-o", app).returncode == 0

@@ -18,6 +18,7 @@ from multilang.shipping import ShippingError, flux_yaml, java_class, pack, storm
 from multilang.shipping.places import Places
 from multilang.topology import ShellBolt, Topology, TopologyBuilder, TopologyError, load_topology
 from multilang.topology.commands import local_start
+from tests.local.topologies import Numbers
 from tests.shipping.worker import BARE_PYTHON, LIMIT, bare_environment, unpack_jar
 
 if TYPE_CHECKING:
@@ -326,33 +327,17 @@ def test_a_helper_may_build_a_topology_whose_files_lie_beside_its_own_module(pro
     assert "run.sh" in {item.name for item in pack(topology).contents}
 
 
-def test_a_builder_may_be_told_the_folder(tmp_path: Path) -> None:
-    from tests.local.topologies import Numbers
-
-    (tmp_path / "read.js").write_text("")
-    for folder in (str(tmp_path), None):
-        builder = TopologyBuilder() if folder is None else TopologyBuilder(folder)
-        builder.set_spout("numbers", Numbers)
-        builder.set_bolt("other", ShellBolt(["node", "read.js"])).shuffle_grouping("numbers")
-        if folder is None:
-            with pytest.raises(TopologyError, match="no such file is in the topology's folder"):
-                builder.build()
-        else:
-            topology = builder.build()
-            assert local_start(topology["other"], {}) == (["node", "read.js"], folder)
-
-
 def test_change_child_cwd_is_said_and_shown_and_is_true_or_false() -> None:
     assert ShellBolt(["a"]).change_child_cwd
     with pytest.raises(TopologyError, match=r"change_child_cwd is 'no'; write True .* or False"):
         ShellBolt(["a"], change_child_cwd="no")  # type: ignore[arg-type]
     builder = TopologyBuilder()
-    from tests.local.topologies import Numbers
-
     builder.set_spout("numbers", Numbers)
     builder.set_bolt("other", ShellBolt(["a"], change_child_cwd=False)).shuffle_grouping("numbers")
-    shown = json.loads(builder.build().to_json())
+    topology = builder.build()
+    shown = json.loads(topology.to_json())
     assert shown["components"][1]["component"] == {"command": ["a"], "change_child_cwd": False}
+    assert "bolt other: a, 1 task\n  started in the worker's directory\n" in topology.to_text()
 
 
 def test_words_reach_the_program_as_they_are(project: Project, tmp_path: Path) -> None:

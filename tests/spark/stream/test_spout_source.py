@@ -18,10 +18,12 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from multilang.local import LocalCluster
 from multilang.state import StateError
-from multilang.topology import load_topology
+from multilang.topology import TopologyError, load_topology
+from multilang.topology.commands import local_start
 from spark_bridge.job import NotOnSparkError, SparkJobError
 from spark_bridge.stream import register_spouts, stream_topology
 from spark_bridge.stream.spout_log import SpoutLog
+from spark_bridge.stream.spout_options import SpoutOptions
 from spark_bridge.stream.spout_source import SpoutReader, StormSpoutSource
 from tests.servers import wait_for
 from tests.spark.stream.conftest import state_of
@@ -223,6 +225,20 @@ def test_a_spout_in_another_language_and_one_without_ids(spark: SparkSession, tm
     odd = Seen(spark, tmp_path / "odd")
     odd.run("n int, half double", spout=f"{HERE}:plain", stream="odd")
     assert sorted(odd.rows) == [[n, n / 2] for n in range(1, 20, 2)]
+
+
+def test_the_option_command_names_files_as_the_caller_sees_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "read.py").write_text("")
+    options = {"log": "log", "fields": "n", "spout": "numbers"}
+    topology = SpoutOptions({**options, "command": "python3 read.py"}).topology
+    assert local_start(topology["numbers"], {}) == (["python3", "read.py"], str(tmp_path))
+    with pytest.raises(
+        TopologyError, match=f"names 'nosuch.py', but no such file is in the topology's folder {tmp_path}"
+    ):
+        SpoutOptions({**options, "command": "python3 nosuch.py"})
 
 
 @pytest.mark.timeout(600 + 150 * KILLS)
