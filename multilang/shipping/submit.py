@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING
 
 from multilang.protocol.codec import dumps
 from multilang.shipping.blobs import check_map
-from multilang.shipping.conf import storm_conf
-from multilang.shipping.errors import RefusedError
+from multilang.shipping.conf import KRYO, storm_conf
+from multilang.shipping.errors import RefusedError, ShippingError
 from multilang.shipping.thrift_topology import storm_topology
 from multilang.shipping.thrift_types import types
 from multilang.shipping.topology_status import TopologyStatus, topology_status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
     from multilang.shipping.jar import Shipment
     from multilang.shipping.nimbus import Nimbus
+    from multilang.shipping.storm_yaml import Address
 
+OLDEST_STORM = (2, 6)  # the first whose JSON parser is json-smart, and has the classes that shipping.conf names
+SKIP_MISSING = "topology.skip.missing.kryo.registrations"
 SETTLED = 5  # seconds that every executor must have been up: a component that dies at start takes its worker with it
 _POLL = 0.5  # seconds
 
@@ -30,14 +35,16 @@ def submit(nimbus: Nimbus, shipment: Shipment, *, active: bool = True) -> None:
     """
     topology = shipment.topology
     structure = storm_topology(shipment)
-    if any(each.name == topology.name for each in nimbus.summary().topologies):
+    conf = storm_conf(topology)
+    summary = nimbus.summary()
+    check_version(summary, conf, nimbus.address)
+    if any(each.name == topology.name for each in summary.topologies):
         # Nimbus would say so only after the upload.
         raise RefusedError(
             "AlreadyAliveException",
             f"a topology {topology.name!r} runs already on {nimbus.address}; kill it (multilang kill {topology.name}), "
             "or submit this one under another name (--name)",
         )
-    conf = storm_conf(topology)
     mapped = conf.get("topology.blobstore.map")
     check_map(nimbus, mapped if isinstance(mapped, dict) else ())  # Nimbus would say so only after the upload
     thrift = types()
@@ -50,6 +57,19 @@ def submit(nimbus: Nimbus, shipment: Shipment, *, active: bool = True) -> None:
         dumps(conf),
         structure,
         thrift.SubmitOptions(initial_status=status.ACTIVE if active else status.INACTIVE),
+    )
+
+
+def check_version(summary: Any, conf: Mapping[str, Any], address: Address) -> None:
+    """Raise ShippingError for a Storm whose workers would die of a jar of ours. ``summary``: Storm's ClusterSummary."""
+    version = next((each.version for each in summary.nimbuses if each.isLeader), "")
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is None or (int(numbers[1]), int(numbers[2])) >= OLDEST_STORM or conf.get(SKIP_MISSING) is True:
+        return
+    raise ShippingError(
+        f"{address} is Storm {version}, and the oldest that is supported is {'.'.join(map(str, OLDEST_STORM))}.0: workers before "
+        f"that lack the classes that {KRYO} names and die of it. {SKIP_MISSING}=true submits to it all the same; what is "
+        "different there is in the manual, docs/shipping.md, under 'Versions of Storm'"
     )
 
 

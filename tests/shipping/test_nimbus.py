@@ -12,6 +12,7 @@ import pytest
 from multilang.shipping.errors import UnreachableError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.storm_yaml import Address
+from multilang.shipping.thrift_types import types
 from tests.cli.command import ROOT, multilang
 
 if TYPE_CHECKING:
@@ -90,3 +91,45 @@ def test_the_command_says_it_in_one_line_with_a_status_of_its_own() -> None:
             69,
             f"Error: no Nimbus listens on {address}: connection refused\n",
         )
+
+
+@pytest.mark.parametrize(
+    ("version", "options", "said"),
+    [
+        (
+            "2.5.0",
+            (),
+            "is Storm 2.5.0, and the oldest that is supported is 2.6.0: workers before that lack the classes",
+        ),
+        ("1.2.4", (), "is Storm 1.2.4, and the oldest that is supported is 2.6.0"),
+        ("2.5.0", ("-c", "topology.skip.missing.kryo.registrations=true"), "a topology 'word-count' runs already"),
+        ("2.6.0", (), "a topology 'word-count' runs already"),
+        ("3.0.0-SNAPSHOT", (), "a topology 'word-count' runs already"),
+    ],
+)
+def test_a_storm_that_is_too_old_is_refused_before_anything_is_sent(
+    version: str, options: tuple[str, ...], said: str
+) -> None:
+    """The topology that runs already is what is looked at next."""
+    thrift = types()
+    from thriftpy2.protocol import TBinaryProtocolFactory
+    from thriftpy2.thrift import TProcessor
+    from thriftpy2.transport import TFramedTransportFactory, TSocket
+
+    class Cluster:
+        def getClusterInfo(self) -> object:
+            leader = thrift.NimbusSummary(host="a", port=1, uptime_secs=1, isLeader=True, version=version)
+            counts = {"num_tasks": 1, "num_executors": 1, "num_workers": 1, "uptime_secs": 1}
+            there = thrift.TopologySummary(id="w-1", name="word-count", status="ACTIVE", **counts)
+            return thrift.ClusterSummary(supervisors=[], topologies=[there], nimbuses=[leader])
+
+    def answer(connection: socket.socket) -> None:
+        protocol = TBinaryProtocolFactory().get_protocol(
+            TFramedTransportFactory().get_transport(TSocket(sock=connection))
+        )
+        TProcessor(thrift.Nimbus, Cluster()).process(protocol, protocol)
+
+    with listening(answer) as address:
+        shown = multilang("submit", ROOT / "examples" / "word_count.py", "--nimbus", address, *options)
+    assert shown.returncode == 2
+    assert said in shown.stderr
