@@ -327,6 +327,22 @@ def test_a_helper_may_build_a_topology_whose_files_lie_beside_its_own_module(pro
     assert "run.sh" in {item.name for item in pack(topology).contents}
 
 
+def test_where_the_topologys_folder_is_not_files_are_those_of_the_current_one(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on an executor of Spark's, to which they were sent."""
+    project.write("run.sh", SCRIPT)
+    topology = topology_with(project, shell(["sh", "run.sh", "x"]))
+    executor = tmp_path / "executor"
+    project.folder.rename(executor)
+    monkeypatch.chdir(executor)
+    (executor / "table").write_text("a table\n")
+    assert run(*local_start(topology["other"], topology.conf)) == "a table\nx\n"
+    (executor / "run.sh").unlink()
+    with pytest.raises(TopologyError, match="no such file is in the topology's folder"):
+        local_start(topology["other"], topology.conf)
+
+
 def test_change_child_cwd_is_said_and_shown_and_is_true_or_false() -> None:
     assert ShellBolt(["a"]).change_child_cwd
     with pytest.raises(TopologyError, match=r"change_child_cwd is 'no'; write True .* or False"):
