@@ -10,6 +10,7 @@ from multilang.coordination.batch import BatchBolt, BatchBoltExecutor, BatchColl
 from multilang.coordination.coordinated import CoordinatedBolt
 from multilang.coordination.fair import KeyedFairBolt
 from multilang.coordination.names import ALL, COORD, COORD_STREAM, SINGLE
+from multilang.coordination.program import ProgramBolt, ProgramError
 
 __all__ = [
     "ALL",
@@ -21,4 +22,6 @@ __all__ = [
     "BatchCollector",
     "CoordinatedBolt",
     "KeyedFairBolt",
+    "ProgramBolt",
+    "ProgramError",
 ]

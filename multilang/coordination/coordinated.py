@@ -28,8 +28,10 @@ from multilang.component.wrapper import Wrapper, innermost
 from multilang.coordination.counting import Counting
 from multilang.coordination.expiry import TICK_SECS, TICKS, Age
 from multilang.coordination.names import ALL, COORD, COORD_STREAM, SINGLE
+from multilang.coordination.program import ProgramBolt
 from multilang.coordination.tracking import Tracked, Tracking
 from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
+from multilang.topology.shell import ShellBolt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ class CoordinatedBolt(Wrapper):
 
     ``sources``: for each upstream component SINGLE (of all its tasks one works on an id) or ALL; none for the first bolt.
     ``id_stream``: component and stream of the tuples without which an id is not finished here. ``ticks``: False where the
-    topology sets ticks for all its components. The bolt may have ``finished_id(id)`` (Storm's FinishedCallback), which may
+    topology sets ticks for all its components. A ShellBolt's program runs in each task, see ProgramBolt. The bolt may have ``finished_id(id)`` (Storm's FinishedCallback), which may
     emit, and raises FailedException to fail the id; and ``timeout_id(id)`` (TimeoutCallback), called when an id has failed
     or expired, so that what was kept of it is let go.
     """
@@ -65,13 +67,15 @@ class CoordinatedBolt(Wrapper):
 
     def __init__(
         self,
-        wrapped: Bolt,
+        wrapped: Bolt | ShellBolt,
         sources: Mapping[str, str] | None = None,
         id_stream: tuple[str, str] | None = None,
         factory: type[Bolt] | None = None,
         *,
         ticks: bool = True,
     ) -> None:
+        if isinstance(wrapped, ShellBolt):
+            wrapped = ProgramBolt(wrapped)
         super().__init__(wrapped, factory)
         self.sources = dict(sources or {})
         self.id_stream = id_stream

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from multilang.coordination.batch import BatchBolt, BatchBoltExecutor
 from multilang.coordination.fair import KeyedFairBolt
+from multilang.coordination.program import ProgramBolt
 from multilang.topology.errors import TopologyError
+from multilang.topology.shell import ShellBolt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,8 +15,8 @@ if TYPE_CHECKING:
     from multilang.component.bolt import Bolt
 
 
-def delegate_of(bolt: type[Bolt | BatchBolt] | Bolt | BatchBolt, where: str) -> tuple[Bolt, Any]:
-    """The bolt itself, or what makes one of a batch bolt; and its class, if that was given and makes new ones.
+def delegate_of(bolt: type[Bolt | BatchBolt] | Bolt | BatchBolt | ShellBolt, where: str) -> tuple[Bolt, Any]:
+    """The bolt itself, or what makes one of a batch bolt or of a program; and its class, if that was given and makes new ones.
 
     ``where``: names it in a TopologyError.
     """
@@ -23,6 +25,10 @@ def delegate_of(bolt: type[Bolt | BatchBolt] | Bolt | BatchBolt, where: str) -> 
         made: Any = bolt() if isinstance(bolt, type) else bolt
     except TypeError as problem:
         raise TopologyError(f"{where}: {bolt.__name__}() failed: {problem}; give an instance") from problem  # type: ignore[union-attr]
+    if isinstance(made, ShellBolt):
+        made = ProgramBolt(made)
+    if isinstance(made, KeyedFairBolt) and isinstance(made.wrapped, ShellBolt):
+        made.wrapped = ProgramBolt(made.wrapped)
     if isinstance(made, KeyedFairBolt) and isinstance(made.wrapped, BatchBolt):
         made.wrapped = BatchBoltExecutor(made.wrapped)
     if isinstance(made, BatchBolt):

@@ -13,7 +13,7 @@ from multilang.drpc.prepare import ID_STREAM, RETURN_STREAM, PrepareRequest
 from multilang.drpc.returns import ReturnResults
 from multilang.drpc.spout import DRPCSpout
 from multilang.drpc.step import DRPCStep
-from multilang.topology import TopologyBuilder, TopologyError
+from multilang.topology import ShellBolt, TopologyBuilder, TopologyError
 from multilang.topology.builder import BoltDeclarer
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from multilang.topology.groupings import CustomGrouping
     from multilang.topology.model import Topology
 
-    Step: TypeAlias = type[Bolt | BatchBolt] | Bolt | BatchBolt
+    Step: TypeAlias = type[Bolt | BatchBolt] | Bolt | BatchBolt | ShellBolt
 
 SPOUT, PREPARE = "spout", "prepare-request"
 _DEFAULT = "default"
@@ -118,9 +118,11 @@ class LinearDRPCTopologyBuilder:
         """Add the next step; say on what is returned how tuples come to it. The first may leave that out."""
         where = f"step {len(self._steps)} of {self.function!r}"
         is_class = isinstance(bolt, type)
-        if not (issubclass(bolt, Bolt | BatchBolt) if is_class else isinstance(bolt, Bolt | BatchBolt)):  # type: ignore[arg-type]
-            raise TopologyError(f"{where}: add_bolt takes a Bolt, a BasicBolt or a BatchBolt, not {bolt!r}")
-        if bolt.transformations:
+        if not (issubclass(bolt, Bolt | BatchBolt) if is_class else isinstance(bolt, Bolt | BatchBolt | ShellBolt)):  # type: ignore[arg-type]
+            raise TopologyError(
+                f"{where}: add_bolt takes a Bolt, a BasicBolt, a BatchBolt or a ShellBolt, not {bolt!r}"
+            )
+        if getattr(bolt, "transformations", None):
             raise TopologyError(
                 f"{where}: a stateful bolt keeps its acks until a checkpoint, for which no request can wait; "
                 "write a BasicBolt or a BatchBolt"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from multilang.shipping.contents import Item
 from multilang.shipping.errors import ShippingError
 from multilang.topology import ShellComponent
-from multilang.topology.commands import words_of
+from multilang.topology.commands import programs_in, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -57,6 +57,9 @@ class Commands:
         self.two: dict[str, tuple[str, str]] = {}
         self.in_worker: dict[str, list[Shipped]] = {}
         self.scripts: dict[str, list[str]] = {}
+        for spec in programs_in(topology):
+            if spec.component is not topology[spec.id].component:  # a task in Python runs it
+                _shipped(spec, home, contents, blobs)
         for spec in topology.components.values():
             if not isinstance(spec.component, ShellComponent):
                 self.two[spec.id] = (interpreter, LAUNCHER)

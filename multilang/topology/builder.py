@@ -11,7 +11,7 @@ from multilang.topology.check import check, check_conf, check_id
 from multilang.topology.errors import TopologyError
 from multilang.topology.groupings import CustomGrouping, Grouping
 from multilang.topology.model import TASKS, ComponentSpec, Input, Topology, describe, is_count
-from multilang.topology.shell import ShellBolt, ShellComponent, ShellSpout
+from multilang.topology.shell import ShellBolt, ShellSpout, program_of
 from multilang.topology.transform import transformed
 
 TYPE_CHECKING = False
@@ -179,7 +179,7 @@ class TopologyBuilder:
         copies = {id: spec.copy() for id, spec in self._specs.items()}
         topology = Topology(_name(caller) if name is None else name, conf or {}, copies, module=module)
         check(topology)
-        if any(isinstance(spec.component, ShellComponent) for spec in copies.values()):
+        if any(program_of(spec.component) for spec in copies.values()):
             _find_files(topology, self._folder, sys._getframe(1))
         return transformed(topology)
 
@@ -231,12 +231,15 @@ def _find_files(topology: Topology, folder: str | None, caller: FrameType) -> No
     A topology may be built by a function of another module than its own: that is known when it is loaded.
     """
     from multilang.component import find
+    from multilang.component.wrapper import innermost
     from multilang.topology.commands import check_commands
     from multilang.topology.home import Home, homes_on_stack
 
     homes = homes_on_stack(caller) if folder is None else [Home(folder)]
     for spec in topology.components.values():
         spec.home = homes[0]
+        if program_of(spec.component) not in (None, spec.component):  # its tasks run it, and are told where it is
+            innermost(spec.component).home = homes[0]
     if not find.is_finding:  # what a task's process imports was checked before it was submitted
         check_commands(topology, others=homes[1:], final=False)
 

@@ -12,11 +12,11 @@ import re
 
 from multilang.topology.errors import TopologyError
 from multilang.topology.home import RESOURCES, Home, is_below
-from multilang.topology.shell import ShellComponent
+from multilang.topology.shell import ShellComponent, program_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from multilang.topology.model import ComponentSpec, Topology
@@ -80,6 +80,18 @@ def words_of(spec: ComponentSpec, home: Home, blobs: Collection[str]) -> list[Wo
             path = None  # a word that happens to be the name of a folder
         words.append(Word(text, needed, path=path))
     return words
+
+
+def programs_in(topology: Topology) -> Iterator[ComponentSpec]:
+    """The components that are programs; those in Python whose tasks run one, each as the component that the program would be."""
+    for spec in topology.components.values():
+        program = program_of(spec.component)
+        if program is spec.component:
+            yield spec
+        elif program is not None:
+            twin = spec.copy()
+            twin.component = program
+            yield twin
 
 
 def script_in(words: Sequence[str]) -> int | None:
@@ -157,9 +169,8 @@ def check_commands(
     """
     known = local_names(blob_map(topology))
     known.update({name: (name, True) for name in more})
-    for spec in topology.components.values():
-        if isinstance(spec.component, ShellComponent):
-            _check(spec, home or spec.home or Home(os.getcwd()), others, known, final)
+    for spec in programs_in(topology):
+        _check(spec, home or spec.home or Home(os.getcwd()), others, known, final)
 
 
 def _check(

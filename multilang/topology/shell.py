@@ -72,3 +72,15 @@ class ShellBolt(ShellComponent):
     """A bolt in another language: ``ShellBolt(["node", "split.js"], output_fields=["word"])``."""
 
     __slots__ = ()
+
+
+def program_of(component: Any) -> ShellComponent | None:
+    """The program that a component is, or that each task of a component in Python runs; None for all others."""
+    found = component
+    if not isinstance(component, ShellComponent):
+        if getattr(component, "wrapped", None) is not None:
+            from multilang.component.wrapper import innermost
+
+            component = innermost(component)
+        found = getattr(component, "shell", None)
+    return found if isinstance(found, ShellComponent) else None

@@ -1,0 +1,189 @@
+"""A bolt in another language inside a Python task, which counts for it.
+
+On Storm a shell bolt is a process of its own, with Storm alone at the other end: nothing stands between it and its collector that
+could count, as a coordinated bolt does. (In Java it does: the shell bolt is an object there.) So a task in Python plays Storm
+for the program, and what the program emits, acks and fails is the task's own.
+"""
+
+from __future__ import annotations
+
+import os
+from time import monotonic
+
+from multilang.component.bolt import Bolt
+from multilang.protocol.errors import RemoteProtocolError
+from multilang.protocol.messages import Ack, Emit, Error, Fail, Log, Metrics
+from multilang.topology.errors import TopologyError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from subprocess import Popen
+    from typing import Any
+
+    from multilang.component.context import Context
+    from multilang.component.streams import Stream
+    from multilang.protocol.messages import Message, Tuple
+    from multilang.protocol.parent import ParentConnection
+    from multilang.topology.home import Home
+    from multilang.topology.shell import ShellBolt
+
+TIMEOUT = "topology.subprocess.timeout.secs"
+_READ = 65536
+_END_SECS = 2.0  # for a program to end when its input has ended
+
+
+class ProgramError(Exception):
+    """The program ended, broke the protocol, or does not finish a tuple; the text has its command."""
+
+
+class ProgramBolt(Bolt):
+    """Gives each tuple to the program of a ShellBolt, and waits until that has acked or failed it.
+
+    A program that keeps tuples to ack them later is none for this. Ticks do not reach it.
+    """
+
+    home: Home | None = None
+    """Where the program's files are; set by the topology's builder."""
+
+    def __init__(self, shell: ShellBolt) -> None:
+        if not shell.change_child_cwd:
+            raise TopologyError(
+                f"{shell!r} has change_child_cwd=False, and a program that a task in Python runs is started where its files are, in "
+                "resources/ on a worker: leave it out, and write ../NAME for what is in the worker's directory"
+            )
+        self.shell = shell
+        self.component_conf = shell.component_conf  # type: ignore[misc]
+
+    def declared_streams(self) -> dict[str, Stream]:
+        return self.shell.declared_streams()
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        from tempfile import mkdtemp
+
+        self._limit = conf.get(TIMEOUT) or 300
+        self._pids = mkdtemp(prefix="multilang-pids-")
+        self._program: Popen[bytes] | None = None
+        self._id = 0
+        self._start(conf, context)
+
+    def process(self, tup: Tuple) -> None:
+        self._id += 1
+        id = str(self._id)
+        try:
+            self._conn.tuple(id, tup.component, tup.stream, tup.task, tup.values)
+            self._talk(lambda: id not in self._conn.unfinished, tup, f"finished the tuple {tup.values!r}")
+        except BaseException:
+            self._end(kill=True)  # its successor in this process has one of its own
+            raise
+
+    def close(self) -> None:
+        self._end(kill=False)
+
+    def _start(self, conf: dict[str, Any], context: Context) -> None:
+        import subprocess
+
+        from multilang.protocol.parent import ParentConnection
+        from multilang.topology.commands import local_start
+        from multilang.topology.model import ComponentSpec
+
+        spec = ComponentSpec(context.component, "bolt", self.shell, streams={}, home=self.home)
+        words, folder = local_start(spec, conf)
+        self._conn: ParentConnection = ParentConnection("bolt")
+        try:
+            self._program = subprocess.Popen(
+                words, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+            )
+        except OSError as problem:
+            self._end(kill=True)
+            raise ProgramError(f"the program {self.shell.command!r} can't be started: {problem}") from None
+        assert self._program.stdin is not None
+        os.set_blocking(self._program.stdin.fileno(), False)
+        try:
+            self._conn.setup(dict(conf), self._pids, dict(context))
+            self._talk(lambda: self._conn.pid is not None, None, "answered the handshake")
+        except BaseException:
+            self._end(kill=True)
+            raise
+
+    def _talk(self, is_done: Any, tup: Tuple | None, what: str) -> None:
+        """Write all that was said, and do what the program says, until that is done."""
+        from select import select
+
+        program = self._program
+        if program is None:
+            raise ProgramError(f"the program {self.shell.command!r} has ended")
+        assert program.stdin is not None
+        assert program.stdout is not None
+        reading, writing = program.stdout.fileno(), program.stdin.fileno()
+        unwritten = b""
+        deadline = monotonic() + self._limit
+        while True:
+            unwritten += self._conn.data_to_send()
+            if not unwritten and is_done():
+                return
+            left = deadline - monotonic()
+            if left <= 0:
+                raise ProgramError(
+                    f"the program {self.shell.command!r} has not {what} within {self._limit:g} s ({TIMEOUT}); in this step it acks or "
+                    "fails each tuple before it is given the next one"
+                )
+            readable, writable, _ = select([reading], [writing] if unwritten else [], [], left)
+            try:
+                if writable:
+                    unwritten = unwritten[os.write(writing, unwritten) :]
+            except OSError:
+                unwritten = b""  # its last words say why
+            if readable:
+                self._hear(os.read(reading, _READ), tup)
+
+    def _hear(self, data: bytes, tup: Tuple | None) -> None:
+        failure: RemoteProtocolError | None = None
+        try:
+            messages: Any = self._conn.receive_data(data)
+        except RemoteProtocolError as problem:
+            messages, failure = problem.events, problem
+        for message in messages:
+            self._do(message, tup)
+        if failure is not None:
+            raise ProgramError(f"the program {self.shell.command!r} broke the protocol: {failure}") from None
+        if not data:
+            status = None if self._program is None else self._program.wait()
+            raise ProgramError(f"the program {self.shell.command!r} ended with status {status}")
+
+    def _do(self, message: Message, tup: Tuple | None) -> None:
+        if isinstance(message, Emit):
+            anchors = [tup] if message.anchors and tup is not None else []
+            tasks = self.emit(message.values, message.stream, anchors, message.task, message.need_task_ids)
+            if message.need_task_ids:
+                self._conn.task_ids(tasks or [])
+        elif isinstance(message, Ack) and tup is not None:
+            self.ack(tup)
+        elif isinstance(message, Fail) and tup is not None:
+            self.fail(tup)
+        elif isinstance(message, Log):
+            self.log(message.message, message.level)
+        elif isinstance(message, Error):
+            self.report_error(message.message)
+        elif isinstance(message, Metrics):
+            self._collector.report_metric(message.name, message.params)
+
+    def _end(self, kill: bool) -> None:
+        from shutil import rmtree
+
+        rmtree(self._pids, ignore_errors=True)
+        program, self._program = self._program, None
+        if program is None:
+            return
+        assert program.stdin is not None
+        assert program.stdout is not None
+        program.stdin.close()
+        if not kill:
+            from subprocess import TimeoutExpired
+
+            try:
+                program.wait(_END_SECS)
+            except TimeoutExpired:
+                pass
+        program.kill()
+        program.wait()
+        program.stdout.close()
