@@ -67,7 +67,9 @@ class OverSource:
             given = conf.get(SOURCE)
             if not isinstance(given, str) or not given:
                 raise SourceError(f"the spout has no source; put its URL into the conf as {SOURCE!r}")
-        return _opened(given)
+        source = _opened(given)
+        source.configure(conf)
+        return source
 
     def _check_fields(self, source: PartitionSource) -> None:
         declared = list(self.output_fields or ())

@@ -47,8 +47,9 @@ workers
 # docs/configuration.md says what they do; a test compares.
 _OURS = """
 buffer.max.bytes direct.task.plain drpc.service input.files log.level metrics.interval.secs metrics.prometheus.host
-metrics.prometheus.port metrics.registered middleware parent positions process.timeout.secs source.group source.store state.alignment
-state.cache.keys state.trace transactional.sqlite.path transactional.store transactional.trace
+metrics.prometheus.port metrics.registered middleware parent positions process.timeout.secs source source.group
+source.secret.file source.store state.alignment state.cache.keys state.trace transactional.sqlite.path
+transactional.store transactional.trace
 """
 # As Storm's page on guaranteed processing still has them, by the names that they have had since 0.9.
 _FORMER = {"topology.ackers": "topology.acker.executors"}

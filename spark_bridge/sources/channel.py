@@ -24,18 +24,38 @@ if TYPE_CHECKING:
     from typing import Any
 
 SECRET = "MULTILANG_SOURCE_SECRET"  # the name of an environment variable
+SECRET_FILE = "multilang.source.secret.file"  # in the conf: the path alone, for the conf is no place for secrets
 SHORTEST_SECRET = 16  # characters
 MAX_REQUEST = 1024 * 1024  # bytes
 MAX_ANSWER = 1024 * 1024 * 1024  # bytes: a block is as long as its rows are
 STALLED_SECS = 30.0  # without a byte while one is due; who works on an answer says so more often than that
 
 
-def secret(variable: str = SECRET) -> bytes:
-    """The secret that both ends know, from the environment. Raises SourceError when it is not there or short."""
-    text = os.environ.get(variable, "")
+def secret(variable: str = SECRET, file: str | None = None) -> bytes:
+    """Return the secret that both ends know.
+
+    Args:
+        variable: The environment variable that has it, unless it is in a file.
+        file: The file that has it; white space around it does not count.
+
+    Raises:
+        SourceError: It is not there, or short.
+    """
+    if file is None:
+        place, text = f"the environment variable {variable}", os.environ.get(variable, "")
+    else:
+        place = f"the file {file!r}, which {SECRET_FILE} or secret_file= names,"
+        try:
+            with open(file, encoding="utf-8") as opened:
+                text = opened.read().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SourceError(
+                f"the secret of the served source can't be read from {place[:-1]}: {error}; put the serving driver's there, on "
+                "each machine that has a task of the spout, readable for the user of its workers alone"
+            ) from None
     if len(text) < SHORTEST_SECRET:
         raise SourceError(
-            f"the environment variable {variable} has {'no secret' if not text else f'{len(text)} characters only'}; set it to "
+            f"{place} has {'no secret' if not text else f'{len(text)} characters only'}; set it to "
             f"the serving driver's, of at least {SHORTEST_SECRET} characters (python -c 'import secrets; "
             "print(secrets.token_hex(32))')"
         )

@@ -41,30 +41,39 @@ def serve(
     fields: Sequence[str] | None = None,
     name: str | None = None,
     secret_variable: str = SECRET,
+    secret_file: str | None = None,
     stalled_secs: float = STALLED_SECS,
 ) -> Served:
     """Make the rows reachable for spouts in other processes, at ``served.url``, until ``served.close()``.
 
     The secret is in the environment variable ``secret_variable``; when it is not set, one is made and set, for the
-    processes that this one starts. ``host``: loopback unless told otherwise. ``fields``, ``name``: as for RDDSource.
+    processes that this one starts. It is read from ``secret_file`` instead where that is given. ``host``: loopback unless told otherwise. ``fields``, ``name``: as for RDDSource.
     ``stalled_secs``: how long a client may leave an answer unread before it is hung up on.
     """
-    if not os.environ.get(secret_variable):
+    if secret_file is None and not os.environ.get(secret_variable):
         os.environ[secret_variable] = secrets.token_hex(32)
-    key = secret(secret_variable)
+    key = secret(secret_variable, secret_file)
     source = rows if isinstance(rows, RDDSource) else RDDSource(rows, fields=fields, name=name)
-    return Served(source, host, port, key, secret_variable, stalled_secs)
+    return Served(source, host, port, key, secret_variable, secret_file, stalled_secs)
 
 
 class Served:
     """A source that is being served. Each client has a thread here, and at most one block on its way to it."""
 
     def __init__(
-        self, source: RDDSource, host: str, port: int, key: bytes, secret_variable: str, stalled_secs: float
+        self,
+        source: RDDSource,
+        host: str,
+        port: int,
+        key: bytes,
+        secret_variable: str,
+        secret_file: str | None,
+        stalled_secs: float,
     ) -> None:
         self.rdd_source = source
         self._key = key
         self._secret_variable = secret_variable
+        self._secret_file = secret_file
         self._stalled_secs = stalled_secs
         self._changed = Condition()
         self._watermarks: dict[int, int] = {}
@@ -85,8 +94,8 @@ class Served:
 
     @property
     def source(self) -> ServedSource:
-        """The source for ``PartitionSpout``, in any process that has the secret in its environment."""
-        return ServedSource(self.url, secret_variable=self._secret_variable)
+        """The source for ``PartitionSpout``, in any process that has the secret in its environment, or in the same file."""
+        return ServedSource(self.url, secret_variable=self._secret_variable, secret_file=self._secret_file)
 
     @property
     def watermarks(self) -> dict[int, int]:

@@ -9,7 +9,7 @@ from spark_bridge.sources.identity import Comparison, Mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from spark_bridge.sources.channel import Channel
@@ -17,13 +17,18 @@ if TYPE_CHECKING:
 
 
 class ServedSource(BlockSource):
-    """What ``serve`` serves at ``served://HOST:PORT``; the secret is in the environment variable ``secret_variable``.
+    """What ``serve`` serves at ``served://HOST:PORT``.
+
+    The secret is in the file ``secret_file``, else in the one that the topology's conf names as ``multilang.source.secret.file``,
+    else in the environment variable ``secret_variable``.
 
     It connects when something is asked of it, and again after the connection was lost; the driver may have been started
     anew meanwhile, if it gives the same rows.
     """
 
-    def __init__(self, url: str, *, secret_variable: str = "MULTILANG_SOURCE_SECRET") -> None:  # its name
+    def __init__(
+        self, url: str, *, secret_variable: str = "MULTILANG_SOURCE_SECRET", secret_file: str | None = None
+    ) -> None:
         super().__init__()
         host, colon, port = url.removeprefix("served://").rstrip("/").rpartition(":")
         if not url.startswith("served://") or not colon or not port.isdecimal():
@@ -32,12 +37,22 @@ class ServedSource(BlockSource):
         self._host = host.strip("[]")
         self._port = int(port)
         self._secret_variable = secret_variable
+        self._secret_file = secret_file
+        self._file_of_conf: str | None = None
         self._channel: Channel | None = None
         self._about: dict[str, Any] | None = None
         self._chains: Chains | None = None
         self._closing = False
         self._driver: str | None = None  # the identity of what it serves
         self._reported: dict[int, Progress] = {}  # for a driver that was started anew, which knows nothing of it
+
+    def configure(self, conf: Mapping[str, Any]) -> None:
+        from spark_bridge.sources.channel import SECRET_FILE
+
+        file = conf.get(SECRET_FILE)
+        if file is not None and (not isinstance(file, str) or not file):
+            raise SourceError(f"{SECRET_FILE} is {file!r}; write the path of a file that has the secret")
+        self._file_of_conf = file
 
     @property
     def name(self) -> str:
@@ -95,10 +110,10 @@ class ServedSource(BlockSource):
             channel.close()
 
     def __deepcopy__(self, memo: object) -> ServedSource:
-        return _remade(self.url, self._secret_variable)  # a connection for each
+        return _remade(self.url, self._secret_variable, self._secret_file)  # a connection for each
 
     def __reduce__(self) -> Any:
-        return _remade, (self.url, self._secret_variable)  # neither connection nor secret goes along
+        return _remade, (self.url, self._secret_variable, self._secret_file)  # neither connection nor secret goes along
 
     def _described(self) -> dict[str, Any]:
         if self._about is None:
@@ -136,7 +151,9 @@ class ServedSource(BlockSource):
         from spark_bridge.sources.channel import connect, secret
 
         self._closing = False
-        channel = connect(self._host, self._port, secret(self._secret_variable))
+        channel = connect(
+            self._host, self._port, secret(self._secret_variable, self._secret_file or self._file_of_conf)
+        )
         try:
             about, _ = self._exchange(channel, {"op": "describe"})
             identity = about.pop("identity", None)
@@ -201,5 +218,5 @@ def _report(progress: Iterable[Progress]) -> dict[str, Any]:
     return {"op": "report", "progress": [[each.partition, each.watermark, each.done] for each in progress]}
 
 
-def _remade(url: str, secret_variable: str) -> ServedSource:
-    return ServedSource(url, secret_variable=secret_variable)
+def _remade(url: str, secret_variable: str, secret_file: str | None) -> ServedSource:
+    return ServedSource(url, secret_variable=secret_variable, secret_file=secret_file)

@@ -48,6 +48,9 @@ class PartitionSource:
     waits: bool = True
     """Whether ``read`` may take long, so that a spout reads ahead in a thread of its own."""
 
+    def configure(self, conf: Mapping[str, Any]) -> None:
+        """Take from the topology's conf what the source needs where this task runs; called before anything is asked of it."""
+
     @property
     def name(self) -> str:
         """What messages call it."""

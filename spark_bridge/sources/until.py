@@ -8,6 +8,7 @@ from spark_bridge.sources.source import PartitionSource
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from spark_bridge.sources.source import Row
 
@@ -25,6 +26,9 @@ class Until(PartitionSource):
                 f"the ends of source {source.name!r} are those of its {source.partitions} partitions, from 0 on: "
                 f"{f'partition {missing[0]} has none' if missing else f'{sorted(ends)} are more'}"
             )
+
+    def configure(self, conf: Mapping[str, Any]) -> None:
+        self._source.configure(conf)
 
     @property
     def name(self) -> str:

@@ -61,7 +61,9 @@ def test_every_key_of_ours_that_the_manual_names_is_known():
     assert len(named) > 20
     assert named <= KNOWN
     assert {key for key in KNOWN if key.startswith("multilang.")} <= named | {
+        "multilang.source",
         "multilang.source.group",
+        "multilang.source.secret.file",
         "multilang.source.store",
     }
 

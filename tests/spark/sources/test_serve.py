@@ -102,6 +102,54 @@ def test_no_secret_and_a_short_one_are_refused_by_the_variables_name(
         served.source.read(0, 0, 1)
 
 
+@pytest.mark.parametrize("named_by", ["conf", "source"])
+def test_the_secret_may_be_in_a_file_that_the_conf_or_the_source_names(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named_by: str
+) -> None:
+    monkeypatch.delenv("MULTILANG_SOURCE_SECRET", raising=False)
+    file = tmp_path / "secret"
+    file.write_text(f"{SECRET}\n")
+    with serve(spark.sparkContext.parallelize(range(30), 3), secret_file=str(file)) as served:
+        if named_by == "conf":
+            spout = PartitionSpout(served.url, fields=["value"])
+            conf = {"multilang.source": served.url, "multilang.source.secret.file": str(file)}
+        else:
+            spout, conf = PartitionSpout(served.source), {}
+        with LocalCluster() as cluster:
+            cluster.submit(through(spout), conf=conf)
+            served.wait(timeout=LIMIT)
+        assert served.acked == 30
+    assert "MULTILANG_SOURCE_SECRET" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            None,
+            "can't be read from the file .*secret', which multilang.source.secret.file or secret_file= names: .*No such file",
+        ),
+        ("short\n", "the file .*secret', .* has 5 characters only; set it to the serving driver's"),
+        ("another secret of the same length, nearly", "do not have the same secret"),
+    ],
+)
+def test_a_file_without_the_secret_is_refused_by_its_name(
+    served: Served, tmp_path: Path, content: str | None, said: str
+) -> None:
+    file = tmp_path / "secret"
+    if content is not None:
+        file.write_text(content)
+    source = ServedSource(served.url)
+    source.configure({"multilang.source.secret.file": str(file)})
+    with pytest.raises(SourceError, match=said):
+        assert source.partitions
+    with pytest.raises(SourceError, match=r"multilang\.source\.secret\.file is 7; write the path"):
+        source.configure({"multilang.source.secret.file": 7})
+    source.configure({})  # the next topology's: what is in the environment
+    assert source.partitions == 3
+    source.close()
+
+
 def test_a_server_without_the_secret_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULTILANG_SOURCE_SECRET", SECRET)
     with socket.create_server(("127.0.0.1", 0)) as listener:
