@@ -30,6 +30,20 @@ def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
+def headings(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    found = [re.sub(r"[^\w\- ]", "", line.lower()) for line in re.findall(r"^#+ (.*)$", text, re.M)]
+    return {line.strip().replace(" ", "-") for line in found}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_headings_that_links_name_are_there(page: Path) -> None:
+    named = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text(encoding="utf-8"))
+    missing = [f"{file}#{name}" for file, name in named if name not in headings(page.parent / file if file else page)]
+    assert missing == []
+
+
 # What components find in their conf because Storm has it there too, without anything here that reads it.
 NOT_OURS = {
     "executor.metrics.frequency.secs",
