@@ -86,18 +86,3 @@ def test_a_recovery_goes_on_from_what_is_stored(durable, state, recovery, then):
     assert kept(durable) == then
     assert asked(run) == [(then[0] + 1, "PREPARE")]
     run.close()
-
-
-def test_javas_classes_of_keys_and_values_are_taken_and_ignored(tmp_path):
-    classes = {"keyClass": "java.lang.String", "valueClass": "java.lang.Long"}
-    conf = {
-        "topology.name": "stateful",
-        "topology.state.provider": "sqlite",
-        "topology.state.provider.config": {"path": str(tmp_path / "state.sqlite"), **classes},
-    }
-    found = provider_of(conf)
-    state = opened(found, "count-0")
-    state.put("moon", {"no": "Long"})
-    state.commit()
-    assert dict(state) == {"moon": {"no": "Long"}}
-    found.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from configparser import ConfigParser
 from importlib import metadata, resources
 from pathlib import Path
 
@@ -55,3 +56,12 @@ def test_the_hooks_run_what_is_installed_here() -> None:
     hooks = (ROOT / ".pre-commit-config.yaml").read_text()
     assert set(re.findall(r"repo: (\S+)", hooks)) == {"local"}
     assert set(re.findall(r"language: (\S+)", hooks)) == {"system"}
+
+
+def test_setup_cfg_has_what_pyproject_toml_has_no_place_for() -> None:
+    found = ConfigParser()
+    found.read(ROOT / "setup.cfg")
+    assert found.sections() == ["pycodestyle"]
+    ruffs = re.search(r"^\[tool\.ruff\]\n.*?^line-length = (\d+)", (ROOT / "pyproject.toml").read_text(), re.M | re.S)
+    assert ruffs is not None
+    assert found["pycodestyle"]["max-line-length"] == ruffs[1]
