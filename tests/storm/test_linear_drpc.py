@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 REACH = Path(ROOT) / "examples" / "reach.py"
 EXCLAMATION = Path(ROOT) / "examples" / "exclamation.py"
+WORDS = Path(ROOT) / "tests" / "drpc" / "steps_elsewhere" / "topology.py"
 URLS = [f"foo.com/blog/{number}" for number in range(12)]
 
 
@@ -108,6 +109,15 @@ def submit_with(nimbus: Nimbus, topology: Topology, parts: dict[str, object]) ->
     options = types().SubmitOptions(initial_status=types().TopologyInitialStatus.ACTIVE)
     conf = json.dumps(storm_conf(topology))
     nimbus.call("submitTopologyWithOpts", topology.name, location, conf, structure, options)
+
+
+def test_steps_in_node_are_counted_by_the_tasks_in_python_beside_them(storm: Cluster, nimbus: Nimbus) -> None:
+    requests = ["", "ask", "ask ask moon", *(" ".join(f"w{n * m % 17}" for m in range(n)) for n in range(0, 60, 7))]
+    with DRPCServer(port=0, invocations_port=0, http_port=None, timeout_secs=2 * LIMIT) as server:
+        give(storm, WORDS, "words", **server.conf)
+        with DRPCClient(port=server.port, timeout=2 * LIMIT) as client:
+            for text in requests:
+                assert json.loads(client.execute("words", text)) == sorted(text.split())
 
 
 def test_storms_own_coordinated_bolts_stand_before_between_and_after_ours(storm: Cluster, nimbus: Nimbus) -> None:
