@@ -183,6 +183,7 @@ def test_what_a_user_imports_of_such_a_package_is_there_too(project: Project) ->
 
 def test_the_lines_are_those_of_the_extras() -> None:
     from multilang.component.prometheus import REQUIRES
+    from multilang.queues import RedisStreamSpout
     from multilang.state.redis import RedisStateProvider
     from multilang.transactional import RedisBacking, TransactionalKafkaSpout, TransactionalRedisSpout
     from multilang.transactional.stores.zookeeper import ZooKeeperTransactionalState
@@ -193,6 +194,7 @@ def test_the_lines_are_those_of_the_extras() -> None:
     users = (
         RedisStateProvider,
         RedisBacking,
+        RedisStreamSpout,
         TransactionalKafkaSpout,
         TransactionalRedisSpout,
         ZooKeeperTransactionalState,

@@ -1,0 +1,24 @@
+"""Queues as sources of plain topologies: an entry is acknowledged to its queue when its tree of tuples is done.
+
+The names below are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.queues.redis import RedisStreamSpout
+
+__all__ = ["RedisStreamSpout"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'multilang.queues' has no attribute {name!r}")
+    from multilang.queues.redis import RedisStreamSpout
+
+    return RedisStreamSpout
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,247 @@
+"""A Redis Stream as the source of a plain topology: its entries are dealt over a consumer group, and acked to that.
+
+Each task is a consumer of its own, ``TOPOLOGY/COMPONENT/TASK``. What was given to it and not acked (XACK) stays in its list of
+pending entries, whatever is killed: a task that is started again begins with these. What belongs to a consumer that asked for
+nothing for ``claim_idle_secs`` (a task that is no more) is taken over by the others.
+
+An ack says of one entry that it is done, and moves no position: one that comes from a task that was stopped and wakes up, whose
+entries others have by now, is true all the same.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from multilang.component.errors import ConfigError
+from multilang.component.reliable import ReliableSpout
+from multilang.state.errors import StateError
+from multilang.state.redis_client import REQUIRES, connect, explained, place
+from multilang.state.redis_place import HASTE_SECS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from multilang.component.context import Context
+
+_ACK_SECS = 0.1  # that acks wait for others, so that one command tells of many
+_REST_SECS = 0.5  # after a Redis did not answer
+_AT_ONCE = 1000
+
+
+class RedisStreamSpout(ReliableSpout):
+    """The entries of a Redis Stream, each at least once; the message id is the entry's.
+
+    Args:
+        stream: Its name; it is made when there is none.
+        fields: Of the entries: what they are called there, and in the tuple. An entry that lacks one has None there.
+        group: The consumer group. Topologies with one group divide the entries; each further group gets all of them.
+        take: How many entries are asked for at once.
+        host: Where Redis is. A password is taken from the environment, ``MULTILANG_REDIS_PASSWORD``.
+        port: The same.
+        database: The same.
+        timeout: Milliseconds that an answer may take.
+        claim_idle_secs: Seconds in which a consumer asked for nothing, after which the others take its entries over.
+
+    An entry that fails is replayed without limit, unless ``max_replays`` is set; what is given up is acked. Needs the extra
+    ``redis``, and Redis 6.2 or later.
+    """
+
+    max_replays = None
+    requires: Mapping[str, str] = REQUIRES
+
+    def __init__(
+        self,
+        stream: str,
+        fields: Sequence[str],
+        group: str,
+        take: int = 100,
+        host: str = "localhost",
+        port: int = 6379,
+        database: int = 0,
+        timeout: int = 2000,
+        claim_idle_secs: float = 60.0,
+    ) -> None:
+        for name, value in (("stream", stream), ("group", group)):
+            if type(value) is not str or not value:
+                raise ConfigError(f"{name} is {value!r}; use its name, as text")
+        if type(take) is not int or take < 1:
+            raise ConfigError(f"take is {take!r}; use how many entries are asked for at once, from 1")
+        if not claim_idle_secs > 0:
+            raise ConfigError(f"claim_idle_secs is {claim_idle_secs!r}; use seconds above 0")
+        self.output_fields = list(fields)  # type: ignore[misc]
+        self.stream = stream
+        self.group = group
+        self.take = take
+        self.claim_idle_secs = claim_idle_secs
+        self.settings = {"host": host, "port": port, "database": database, "timeout": timeout}
+        self._where = f"stream {stream!r} in {place(self.settings)}"
+
+    def check_start(self, conf: dict[str, Any]) -> None:
+        """Ask Redis once, with the patience of somebody who waits for the answer."""
+        super().check_start(conf)
+        client = connect(self.settings, "a spout of a Redis Stream", HASTE_SECS)
+        try:
+            self._make_group(client)
+        finally:
+            client.close()
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        super().initialize(conf, context)
+        patient = connect(self.settings, "a spout of a Redis Stream")
+        try:
+            self._make_group(patient)
+        finally:
+            patient.close()
+        # Nothing is repeated unseen: what the lost answer to a first read gave would be ours, and never emitted.
+        self._client = connect(self.settings, "a spout of a Redis Stream", 0.0)
+        self._consumer = f"{conf.get('topology.name') or 'topology'}/{context.component}/{context.task_index}"
+        self._keys = [field.encode() for field in self.output_fields or ()]
+        self._after: str | None = "0-0"  # of the entries that were ours before; None: they were all read
+        self._entries: deque[tuple[str, Any]] = deque()
+        self._acks: list[str] = []
+        self._ack_at = 0.0
+        self._claim_at = self.clock() + self.claim_idle_secs
+        self._rest_until = 0.0
+        self._told = False
+
+    def next_tuple(self) -> None:
+        if not self._entries:
+            if self.clock() < self._rest_until:
+                return
+            try:
+                self._tell_acks()
+                self._read()
+                self._told = False
+            except StateError as problem:
+                self._tell(problem)
+        entries = self._entries
+        while entries:
+            id, entry = entries.popleft()
+            if id in self._sent:
+                continue  # it is under way already
+            values = self._values(id, entry)
+            if values is not None:
+                self.emit(values, id)
+                return
+
+    def ack(self, tup_id: Any) -> None:
+        known = tup_id in self._sent
+        super().ack(tup_id)
+        if known:
+            self._done(tup_id)
+
+    def fail(self, tup_id: Any) -> None:
+        known = tup_id in self._sent
+        super().fail(tup_id)
+        if known and tup_id not in self._sent:  # it was given up
+            self._done(tup_id)
+
+    def replay(self) -> bool:
+        if self._acks and self.clock() >= self._ack_at:
+            try:
+                self._tell_acks()
+            except StateError as problem:
+                self._tell(problem)
+        return super().replay()
+
+    def close(self) -> None:
+        if hasattr(self, "_client"):
+            try:
+                self._tell_acks()
+            finally:
+                self._client.close()
+
+    # ---- inside ----
+
+    def _done(self, id: str) -> None:
+        if not self._acks:
+            self._ack_at = self.clock() + _ACK_SECS
+        self._acks.append(id)
+
+    def _tell_acks(self) -> None:
+        while self._acks:
+            with explained(self._where):
+                self._client.xack(self.stream, self.group, *self._acks[:_AT_ONCE])
+            del self._acks[:_AT_ONCE]
+
+    def _tell(self, problem: StateError) -> None:
+        """A queue that is away is waited for; the bolts go on meanwhile."""
+        now = self.clock()
+        self._rest_until = self._ack_at = now + _REST_SECS
+        self._after = "0-0"  # it may have given us what we never saw
+        if "NOGROUP" in str(problem):  # the stream was deleted: what comes now is a new one
+            try:
+                self._make_group(self._client)
+            except StateError:
+                pass  # it is told below
+        if not self._told:
+            self._told = True
+            self.report_error(f"{problem}; it is tried again until it works")
+
+    def _read(self) -> None:
+        if self._after is not None:
+            found = self._given(self._after)
+            self._after = found[-1][0] if found else None
+        if self._after is None:
+            found = self._given(">")
+            if not found and self.clock() >= self._claim_at:
+                self._claim_at = self.clock() + self.claim_idle_secs / 2
+                found = self._claimed()
+        self._entries.extend(found)
+
+    def _given(self, after: str) -> list[tuple[str, Any]]:
+        with explained(self._where):
+            found = self._client.xreadgroup(self.group, self._consumer, {self.stream: after}, count=self.take)
+        return [(id.decode(), entry) for _, entries in _pairs(found) for id, entry in entries]
+
+    def _claimed(self) -> list[tuple[str, Any]]:
+        """What consumers have that are no more."""
+        idle_ms = int(self.claim_idle_secs * 1000)
+        with explained(self._where):
+            for consumer in self._client.xinfo_consumers(self.stream, self.group):
+                name = consumer["name"].decode()
+                if name == self._consumer or not consumer["pending"] or consumer["idle"] < idle_ms:
+                    continue
+                theirs = self._client.xpending_range(self.stream, self.group, "-", "+", self.take, name)
+                ids = [each["message_id"] for each in theirs]
+                taken = self._client.xclaim(self.stream, self.group, self._consumer, idle_ms, ids) if ids else []
+                if taken:
+                    self.log(f"{len(taken)} entries of {self._where} are taken over from consumer {name!r}")
+                    self._claim_at = 0.0  # there may be more
+                    return [(id.decode(), entry) for id, entry in taken]
+        return []
+
+    def _values(self, id: str, entry: Any) -> list[Any] | None:
+        if not entry:
+            self.report_error(f"entry {id} of {self._where} was trimmed or deleted before it was acked: it is lost")
+            self._done(id)
+            return None
+        found = [entry.get(key) for key in self._keys]
+        try:
+            return [None if value is None else value.decode() for value in found]
+        except UnicodeDecodeError as problem:
+            self.report_error(
+                f"entry {id} of {self._where} is no UTF-8 ({problem.reason}) and is left unacked: what crosses the wire is text, so "
+                "write numbers and base64, not bytes"
+            )
+            return None
+
+    def _make_group(self, client: Any) -> None:
+        """Make the group, from the first entry on, and the stream, where there is none."""
+        with explained(self._where, "the spout's host and port"):
+            try:
+                client.xgroup_create(self.stream, self.group, id="0", mkstream=True)
+            except Exception as problem:
+                if "BUSYGROUP" not in str(problem):
+                    raise
+
+
+def _pairs(found: Any) -> Any:
+    """What XREADGROUP said: a list of pairs, or a dict of lists in RESP3."""
+    if not found:
+        return ()
+    if isinstance(found, dict):
+        return [(name, [entry for part in parts for entry in part]) for name, parts in found.items()]
+    return found
