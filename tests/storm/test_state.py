@@ -19,6 +19,7 @@ from multilang.state.providers import provider_of
 from multilang.topology import load_topology
 from tests.cli.command import ROOT
 from tests.servers import RedisServer, running
+from tests.state.files_provider import PAGE
 from tests.state.topologies import stored
 from tests.storm.conftest import give, wait_for, workers
 
@@ -95,4 +96,35 @@ def test_words_are_counted_as_in_the_embedded_cluster_though_a_worker_is_killed(
 
         # The spout began anew if it was killed, and what was pending is replayed in any case.
         wait_for(lambda: not missing(), "all words are counted")
+    there.close()
+
+
+def test_a_provider_of_ones_own_is_shipped_and_the_counts_survive_a_worker(
+    storm: Cluster, nimbus: Nimbus, tmp_path: Path
+) -> None:
+    lines = [LINES[n % len(LINES)] for n in range(1500)]
+    words = Counter(word for line in lines for word in line.split())
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
+    shutil.copy(ROOT / "examples" / "stateful_word_count.py", tmp_path)
+    (tmp_path / "on_storm.py").write_text("from stateful_word_count import exactly_once as topology\n")
+    code = PAGE.read_text(encoding="utf-8").partition("```python\n")[2].partition("\n```")[0]
+    (tmp_path / "own_files.py").write_text(f"{code}\n")
+    place = {"topology.state.provider.config": {"path": str(tmp_path / "state")}}
+    conf = {
+        **place,
+        "topology.state.provider": "own_files.FilesProvider",
+        "multilang.input.files": [str(tmp_path / "text")],
+        "topology.message.timeout.secs": 15,
+        "topology.workers": 2,
+    }
+    give(storm, tmp_path / "on_storm.py", "own", "--interpreter", sys.executable, **conf)
+    there = provider_of({**place, "topology.state.provider": "tests.state.files_provider.FilesProvider"})
+
+    def counted() -> int:
+        return sum(stored(there, "count", 2).values())
+
+    wait_for(lambda: counted() > words.total() // 10, "some words are counted")
+    os.kill(random.choice(workers(storm)), signal.SIGKILL)
+    wait_for(lambda: counted() >= words.total(), "all words are counted")
+    assert stored(there, "count", 2) == words
     there.close()
