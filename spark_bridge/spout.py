@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from time import monotonic
 
+from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
 from multilang.component.streams import declared_streams
@@ -11,7 +12,7 @@ from spark_bridge.sources.errors import SourceError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any, ClassVar
 
     from multilang.component.collector import SpoutCollector
@@ -180,14 +181,13 @@ class PartitionSpout(OverSource, Spout):
         return not self._pending and self._piece is None and self._reader.finished
 
     def close(self) -> None:
+        closes: list[Callable[[], object]] = []
         reader = getattr(self, "_reader", None)
         if reader is not None:
-            try:
-                self._keep()
-            finally:
-                reader.close()
+            closes += [self._keep, reader.close]
         if self._store is not None:
-            self._store.close()
+            closes.append(self._store.close)
+        close_all(*closes)
 
     @property
     def waiting_for_replay(self) -> int:

@@ -5,6 +5,7 @@ Storm's StatefulBoltExecutor.
 
 from __future__ import annotations
 
+from multilang.component.closing import close_all
 from multilang.component.runner import start_bolt
 from multilang.state.checked import state_of
 from multilang.state.checkpointed import Checkpointed
@@ -84,6 +85,4 @@ class StatefulBoltExecutor(Checkpointed):
         super().completed()
 
     def close(self) -> None:
-        super().close()
-        self.state.close()
-        self._provider.close()
+        close_all(super().close, self.state.close, self._provider.close)

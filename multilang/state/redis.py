@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 START_SECS = HASTE_SECS  # that it is waited for before anything is started
 LARGEST = 512 * 1024 * 1024  # bytes of a value, unless the server says otherwise (proto-max-bulk-len)
-_AT_ONCE = 1000  # fields in one command
+_AT_ONCE = 1000  # fields in one command, and their bytes: a server takes so much, and serves nobody else meanwhile
+_BYTES_AT_ONCE = 4 << 20
 _POOL = ("host", "port", "timeout", "database", "password")
 _CLUSTER = ("nodes", "timeout", "maxRedirections", "password")
 _COORDINATOR = "$checkpointspout-0"
@@ -411,8 +412,17 @@ def _literal(text: str) -> str:
 
 
 def _parts(rows: Sequence[tuple[bytes, bytes | None]]) -> Iterator[Sequence[tuple[bytes, Any]]]:
-    for start in range(0, len(rows), _AT_ONCE):
-        yield rows[start : start + _AT_ONCE]
+    part: list[tuple[bytes, Any]] = []
+    size = 0
+    for row in rows:
+        more = len(row[0]) + len(row[1] or b"")
+        if part and (len(part) == _AT_ONCE or size + more > _BYTES_AT_ONCE):
+            yield part
+            part, size = [], 0
+        part.append(row)
+        size += more
+    if part:
+        yield part
 
 
 def _number(text: bytes | None) -> int | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from time import monotonic
 
+from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
 from multilang.component.repeats import Repeats
 from multilang.component.spout import Spout
@@ -181,9 +182,7 @@ class CheckpointSpout(Spout):
         return self.state == COMMITTED and not self.recovering and not self._running
 
     def close(self) -> None:
-        self._repeats.tell_rest()
-        self._state.close()
-        self._provider.close()
+        close_all(self._repeats.tell_rest, self._state.close, self._provider.close)
 
     def prepared(self) -> None:
         """All tasks have prepared: from here on the checkpoint is committed, whatever happens."""

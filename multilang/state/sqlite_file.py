@@ -54,29 +54,35 @@ class SqliteFile:
     def open(self, path: str) -> sqlite3.Connection:
         """A connection to the file, which is made when there is none. StateError for what is no whole file of this kind."""
         self._make_folder(path)
-        self._check_names(path)
         try:
-            # Nothing here is shared between threads; a topology in this process may be waited for by one or another.
-            connection = sqlite3.connect(
-                path, timeout=WAIT_SECS, isolation_level=None, check_same_thread=False, factory=_Connection
-            )
+            connection = self.connected(path)
         except sqlite3.DatabaseError as problem:
             raise self.explained(problem, path) from problem
         try:
             self._check(connection, path)
             _to_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")  # what is committed is on the disk, not only in the system
-            found = os.stat(path)
-            connection.opened = (found.st_dev, found.st_ino)
-        except OSError:
-            connection.close()
-            raise self.gone(path) from None
         except sqlite3.DatabaseError as problem:
             connection.close()
             raise self.explained(problem, path) from problem
         except StateError:
             connection.close()
             raise
+        return connection
+
+    def connected(self, path: str, wait_secs: float = WAIT_SECS) -> _Connection:
+        """A connection that knows which file it opened, for ``check_place``; nothing is asked of the file."""
+        self._check_names(path)
+        # Nothing here is shared between threads; a topology in this process may be waited for by one or another.
+        connection = sqlite3.connect(
+            path, timeout=wait_secs, isolation_level=None, check_same_thread=False, factory=_Connection
+        )
+        try:
+            found = os.stat(path)
+        except OSError:
+            connection.close()
+            raise self.gone(path) from None
+        connection.opened = (found.st_dev, found.st_ino)
         return connection
 
     def explained(self, problem: sqlite3.DatabaseError, path: str) -> StateError:
@@ -135,20 +141,20 @@ class SqliteFile:
     def check_place(self, connection: sqlite3.Connection, path: str) -> None:
         """StoreGoneError when ``path`` is no longer the file that was opened; called before something is committed.
 
-        SQLite itself goes on writing to a file that was deleted, without an error.
+        SQLite itself goes on writing to a file that was deleted or emptied, without an error.
         """
         opened = getattr(connection, "opened", None)
         try:
             found = os.stat(path)
         except OSError:
             raise self.gone(path) from None
-        if opened is not None and opened != (found.st_dev, found.st_ino):
+        if found.st_size == 0 or (opened is not None and opened != (found.st_dev, found.st_ino)):
             raise self.gone(path)
 
     def gone(self, path: str) -> StoreGoneError:
         """The error for a file that was deleted, emptied or replaced under its users."""
         return StoreGoneError(
-            f"the {self.what} {path} was deleted or replaced while it was in use: what was written to it since is not there. "
+            f"the {self.what} {path} was deleted, emptied or replaced while it was in use: what was written to it since is not there. "
             "Put it back, or start the topology again, which then goes on from what the file has"
         )
 

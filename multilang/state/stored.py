@@ -153,8 +153,8 @@ class StoredState(KeyValueState["Any", "Any"]):
         return value
 
     def put(self, key: Any, value: Any) -> None:
-        if not (type(key) is str and key.isascii() and self._json_keys):
-            self._keys.encode(key)
+        if not (type(key) is str and key.isascii() and self._json_keys and len(key) < self._large):
+            self._check_key(key)
         kind = type(value)
         if self._json and (
             value.isascii() and len(value) < self._large
@@ -274,6 +274,14 @@ class StoredState(KeyValueState["Any", "Any"]):
         live = self._live
         self._live = {key: live[key] for key in self._changed}
         self._complete = False
+
+    def _check_key(self, key: Any) -> None:
+        size = len(self._keys.encode(key))
+        if size > self.store.largest:
+            raise ValueError(
+                f"a key in the state of {self.namespace!r} has {size:,} bytes, and the store takes keys of up to "
+                f"{self.store.largest:,}; it begins with {str(key)[:40]!r}"
+            )
 
     def _encode(self, key: Any, value: Any) -> _Encoded:
         data = _Encoded(self._values.encode(value))

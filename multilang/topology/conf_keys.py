@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from multilang.component import find
 from multilang.topology.errors import TopologyError
+from multilang.topology.storm_keys import STORM_KEYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,9 +57,15 @@ transactional.store transactional.trace
 # As Storm's page on guaranteed processing still has them, by the names that they have had since 0.9.
 _FORMER = {"topology.ackers": "topology.acker.executors"}
 KNOWN = frozenset(
-    [*_FORMER, *(f"topology.{key}" for key in _STORMS.split()), *(f"multilang.{key}" for key in _OURS.split())]
+    [
+        *_FORMER,
+        *(f"topology.{key}" for key in _STORMS.split()),
+        *(f"multilang.{key}" for key in _OURS.split()),
+        *STORM_KEYS,
+    ]
 )
-_NEAR = 0.85  # of two keys' letters are the same: any other key may be somebody's own
+_NEAR = 0.85  # of two keys' letters are the same
+_VERY_NEAR = 0.9  # any other key may be somebody's own
 
 
 def check_keys(keys: Iterable[str], what: str) -> None:
@@ -91,15 +100,26 @@ def renamed(conf: Mapping[str, Any]) -> dict[str, Any]:
 
 def nearest(key: str) -> str | None:
     """Return the known key that an unknown one is meant to be: misspelt, or without its first word."""
-    plain = key.lower().replace("_", ".").replace("-", ".")
-    if plain in KNOWN:
-        return plain
-    if not plain.startswith(("topology.", "multilang.")):
-        whole = f"topology.{plain}"
-        return whole if whole in KNOWN and plain.count(".") > 1 else None
+    known = _by_plain()
+    plain = _plain(key)
+    if plain in known:
+        return known[plain]
+    whole = f"topology.{plain}"
+    if whole in known and plain.count(".") > 1:
+        return whole
     from difflib import get_close_matches
 
-    for found in get_close_matches(plain, KNOWN, n=1, cutoff=_NEAR):
+    near = _NEAR if plain.startswith(("topology.", "multilang.")) else _VERY_NEAR
+    for found in get_close_matches(plain, known, n=1, cutoff=near):
         if not plain.startswith(f"{found}."):
-            return found
+            return known[found]
     return None
+
+
+@cache
+def _by_plain() -> dict[str, str]:
+    return {_plain(each): each for each in KNOWN}
+
+
+def _plain(key: str) -> str:
+    return key.lower().replace("_", ".").replace("-", ".")

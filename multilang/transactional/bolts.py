@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.component.closing import close_all
 from multilang.component.errors import FailedException, ReportedFailedException, UnrecoverableError
 from multilang.component.report import report_exception
 from multilang.component.wrapper import Wrapper, innermost
@@ -224,5 +225,4 @@ class TransactionalSpoutBatchExecutor(Wrapper):
 
     def close(self) -> None:
         if hasattr(self, "_emitter"):
-            self._emitter.close()
-            self._state.close()
+            close_all(self._emitter.close, self._state.close)

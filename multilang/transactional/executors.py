@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
 from multilang.state.errors import FencedError
 from multilang.transactional.api import (
@@ -160,8 +161,7 @@ class _PartitionedEmitter:
         self.cleanup_before = partitions.cleanup_before
 
     def close(self) -> None:
-        self._own.close()
-        self._partitions.close()
+        close_all(self._own.close, self._partitions.close)
 
     def emit_batch(self, attempt: TransactionAttempt, metadata: int, collector: BatchCollector) -> None:
         txid = attempt.txid
@@ -190,8 +190,7 @@ class _OpaqueEmitter:
         self._partitions.enter(epoch)
 
     def close(self) -> None:
-        self._own.close()
-        self._partitions.close()
+        close_all(self._own.close, self._partitions.close)
 
     def emit_batch(self, attempt: TransactionAttempt, metadata: Any, collector: BatchCollector) -> None:
         txid = attempt.txid

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from time import monotonic
 
+from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
 from multilang.component.report import report_exception
 from multilang.component.spout import Spout
@@ -32,6 +33,7 @@ from multilang.transactional.stores import check_state, open_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from multilang.component.context import Context
@@ -217,12 +219,14 @@ class TransactionalSpoutCoordinator(Spout):
         return False if begun else self._has_ended()
 
     def close(self) -> None:
+        closes: list[Callable[[], object]] = []
         if hasattr(self, "_coordinator"):
-            self._coordinator.close()
+            closes.append(self._coordinator.close)
             if self._is_owner:
-                self._changes.write()
+                closes.append(self._changes.write)
         if hasattr(self, "_state"):
-            self._state.close()
+            closes.append(self._state.close)
+        close_all(*closes)
 
     def _active_of(self, tup_id: str) -> _Active | None:
         """What is under way by this very attempt."""

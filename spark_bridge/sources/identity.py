@@ -153,8 +153,11 @@ class Comparison:
 
     def _check(self, partition: int, mark: Mark) -> None:
         """Look at what can be seen without reading."""
-        if partition >= self.about["partitions"]:
+        there = self.about["partitions"]
+        if partition >= there:
             self._refuse(partition, mark, "is not there any more")
+        if mark.source.get("partitions", 0) > there:  # nothing was read of those that are missing, and nothing would be
+            self._refuse(there, mark, "is not there any more", partition)
         then, now = mark.source.get("fields"), self.about["fields"]
         if then is None or then == now:
             return
@@ -163,12 +166,14 @@ class Comparison:
         if len(then) != len(now) or moved:
             self._refuse(partition, mark, f"has the fields {', '.join(now)}, and had {', '.join(then)}")
 
-    def _refuse(self, partition: int, mark: Mark, what: str) -> NoReturn:
+    def _refuse(self, partition: int, mark: Mark, what: str, read: int | None = None) -> NoReturn:
+        """``read``: the partition of which rows were read, where it is another one."""
         count, now = mark.source.get("partitions"), self.about["partitions"]
         counts = f", which had {count} partitions and has {now}," if count not in (None, now) else ""
+        of = "" if read is None else f"of partition {read} "
         raise ChangedRowsError(
             f"partition {partition} of the source {self.about['name']!r}{counts} {what}: it is not the one of which "
-            f"{mark.watermark:,} rows were read by {self._reader}, and to go on there would lose rows or give them twice. Give it "
+            f"{mark.watermark:,} rows {of}were read by {self._reader}, and to go on there would lose rows or give them twice. Give it "
             "the same rows, in the same partitions and the same order; what is new comes behind them. Rows without an order, "
             f"as a shuffle leaves them, are sorted, checkpointed or published first. Or begin anew, with {self._anew}"
         )

@@ -7,6 +7,7 @@ their epoch, and what carries an older one is not written. So a process that was
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from threading import Lock
 from time import time
 
@@ -19,7 +20,9 @@ from spark_bridge.sources.identity import Mark
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from multilang.state.sqlite_file import SqliteFile
 
 _FORGOTTEN_SECS = 90 * 24 * 3600.0  # a submission that has told nothing for so long won't go on
 _BUSY_SECS = 60.0  # that other tasks' writing is waited for
@@ -121,7 +124,6 @@ class SQLiteStore(WatermarkStore):
         formerly: str | None = None,
         warn: Callable[[str], None] = lambda _: None,
     ) -> int:
-        connection = self._open()
         ownership = None
         if reader.lasting:  # nobody else has the name of a single submission
             place = _Group(self.path, group)
@@ -131,8 +133,7 @@ class SQLiteStore(WatermarkStore):
                 place.close()
                 raise
         self._claims[group] = (reader.run, ownership)  # from here on it beats until it is released
-        with connection:
-            connection.execute("BEGIN IMMEDIATE")
+        with self._written() as connection:
             self._check_run(connection, group, reader.run)
             connection.execute(
                 "INSERT INTO readers VALUES (?, 1, ?, NULL, 0, ?) ON CONFLICT (grouped) DO UPDATE SET "
@@ -150,14 +151,15 @@ class SQLiteStore(WatermarkStore):
         return int(epoch)
 
     def load(self, group: str) -> dict[int, Mark]:
-        rows = self._open().execute("SELECT partition, watermark, total, source FROM marks WHERE grouped = ?", (group,))
+        with _explained(self._open(), self.path) as connection:
+            rows = connection.execute(
+                "SELECT partition, watermark, total, source FROM marks WHERE grouped = ?", (group,)
+            ).fetchall()
         return {partition: Mark(watermark, total, loads(source)) for partition, watermark, total, source in rows}
 
     def save(self, group: str, marks: Mapping[int, Mark], epoch: int) -> None:
-        connection = self._open()
         now = time()
-        with connection:
-            connection.execute("BEGIN IMMEDIATE")
+        with self._written() as connection:
             self._check_run(connection, group, self._claims.get(group, ("", None))[0])
             for partition, mark in marks.items():
                 done = connection.execute(
@@ -196,6 +198,14 @@ class SQLiteStore(WatermarkStore):
                 f"group {group!r} is read by {owner} by now: this run was stopped or cut off meanwhile, and what it has read since "
                 "is not kept"
             )
+
+    @contextmanager
+    def _written(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, in the file that was opened and no other."""
+        with _explained(self._open(), self.path) as connection, connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            _file().check_place(connection, _path(self.path))
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -253,13 +263,39 @@ class _Group(OwnedPlace):
         return found or (0, None, 0)
 
 
+@contextmanager
+def _explained(connection: sqlite3.Connection, path: str | None) -> Iterator[sqlite3.Connection]:
+    """What SQLite says of this connection, in words; StoreGoneError for a file that is not what was opened."""
+    import sqlite3
+
+    try:
+        yield connection
+    except sqlite3.DatabaseError as problem:
+        path = _path(path)
+        _file().check_place(connection, path)
+        if "no such table" in str(problem):
+            raise _file().gone(path) from None
+        raise _file().explained(problem, path) from problem
+
+
+def _file() -> SqliteFile:
+    """The kind of file, for its checks and words; its tables are made here, since layout 1 had no mark of its own."""
+    from multilang.state.sqlite_file import SqliteFile
+
+    return SqliteFile("file of watermarks", _APPLICATION, _LAYOUT, "", "SQLiteStore(path)")
+
+
+def _path(path: str | None) -> str:
+    return path if path is not None else _usual_path()
+
+
 def _connected(path: str | None) -> sqlite3.Connection:
     """A connection to the file, which is made, or brought to the present layout, where that is to be done."""
     import sqlite3
 
-    path = path if path is not None else _usual_path()
+    path = _path(path)
     try:
-        connection = sqlite3.connect(path, timeout=_BUSY_SECS, isolation_level=None, check_same_thread=False)
+        connection = _file().connected(path, _BUSY_SECS)
         with connection:
             connection.execute("BEGIN IMMEDIATE")
             _lay_out(connection, path)

@@ -330,9 +330,29 @@ def test_a_value_that_redis_does_not_take_is_refused_where_it_is_put(tmp_path, r
                 ValueError, match=r"value of 'large' in the state of 'count-0' has [\d,]+ bytes.*1,048,576"
             ):
                 state.put("large", value)
+        with pytest.raises(
+            ValueError, match=r"a key in the state of 'count-0' has [\d,]+ bytes.*1,048,576; it begins with 'kkk"
+        ):
+            state.put("k" * 2**20, 1)
         state.prepare_commit(1)
         state.commit(1)
         assert dict(state) == {"small": "x"}
+        found.close()
+    finally:
+        server.kill()
+
+
+def test_a_checkpoint_larger_than_the_server_takes_in_one_command_goes_in_several(tmp_path, redis_server):
+    server = type(redis_server)(tmp_path)
+    server.start("--client-query-buffer-limit", "6mb")
+    try:
+        found = provider_of(server.conf)
+        state = opened(found, "count-0")
+        for n in range(200):
+            state.put(f"key {n}", "x" * 50_000)
+        state.prepare_commit(1)
+        state.commit(1)
+        assert len(dict(found.new_state("count-0"))) == 200
         found.close()
     finally:
         server.kill()

@@ -192,7 +192,7 @@ def test_a_file_that_is_deleted_or_replaced_is_noticed_at_the_next_commit(path, 
     path.unlink()
     if how == "replaced":
         path.write_bytes(copy)
-    with pytest.raises(StoreGoneError, match=r"state\.sqlite was deleted or replaced while it was in use"):
+    with pytest.raises(StoreGoneError, match=r"state\.sqlite was deleted, emptied or replaced while it was in use"):
         state.prepare_commit(2)
     state.close()
     found.close()
@@ -213,7 +213,7 @@ def test_a_file_that_is_emptied_or_overwritten_ends_its_topology(mode, left, tmp
         run = cluster.submit(topology)
         run.wait(lambda run: run.counters["sentences"].acked > 100, timeout=60)
         path.write_bytes(left)
-        with pytest.raises(LocalClusterError, match=r"state\.sqlite (is damaged|was deleted or replaced)"):
+        with pytest.raises(LocalClusterError, match=r"state\.sqlite (is damaged|was deleted, emptied or replaced)"):
             run.wait(lambda run: False, timeout=120)
 
 

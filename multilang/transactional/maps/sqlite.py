@@ -6,6 +6,7 @@ import os
 import sqlite3
 
 from multilang.protocol.codec import dumps
+from multilang.state.errors import StoreGoneError
 from multilang.state.sqlite_file import SqliteFile
 from multilang.transactional.maps.backing import Backing
 
@@ -42,6 +43,12 @@ class SqliteBacking(Backing):
 
     def check(self) -> None:
         _FILE.open(self.path).close()
+        if self._opened is not None:
+            try:
+                _FILE.check_place(self._opened, self.path)
+            except StoreGoneError:  # known to an earlier run in this process, and told
+                self._opened.close()
+                self._opened = None
 
     def describe(self) -> str:
         return f"map {self.name!r} in {self.path}"

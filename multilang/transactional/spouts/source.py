@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from time import monotonic
 
+from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError, ReportedFailedException
 from multilang.component.streams import declared_streams
 from multilang.transactional.api import (
@@ -164,8 +165,7 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
         return self._more(metadata) is False
 
     def close(self) -> None:
-        self._state.close()
-        self._source.close()
+        close_all(self._state.close, self._source.close)
 
     def _more(self, metadata: Mapping[int, Any]) -> bool | None:
         """Whether there is anything to be read behind these batches; None: that can't be told now."""

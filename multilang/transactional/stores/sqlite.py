@@ -6,6 +6,7 @@ import logging
 import os
 import sqlite3
 
+from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps, loads
 from multilang.state.owner import Owner
@@ -114,8 +115,7 @@ class SqliteTransactionalState(TransactionalState):
         return Owner.from_text(rows[0][0]) if rows else None
 
     def close(self) -> None:
-        self._connection.close()
-        self._release()
+        close_all(self._connection.close, self._release)
 
     def _release(self) -> None:
         owned, self._owned, self._fence = self._owned, None, None

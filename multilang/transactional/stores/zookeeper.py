@@ -23,6 +23,7 @@ import logging
 from time import monotonic, sleep
 from urllib.parse import quote
 
+from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps, loads
 from multilang.state.errors import FencedError, InUseError, StateError
@@ -149,8 +150,7 @@ class ZooKeeperTransactionalState(TransactionalState):
 
     def close(self) -> None:
         self._mark = None
-        self._client.stop()
-        self._client.close()
+        close_all(self._client.stop, self._client.close)
 
     # ---- who may write ----
 

@@ -66,9 +66,10 @@ def read(source: PartitionSource, store: Path, acked: int | None = None, tasks: 
         (divided(NUMBERS, 3), r"partition \d of the source 'list', which had 5 partitions and has 3,"),
         (dealt(NUMBERS, 5), r"partition \d of the source 'list' has other rows: .*read by group 'nightly/rows'"),
         (divided([-1] * 1000 + NUMBERS, 5), r"partition \d of the source 'list' has other rows"),
+        (THEN[:-1], r"partition 4 of the source 'list', which had 5 partitions and has 4, is not there any more"),
         ([part[:100] for part in THEN], r"partition \d of the source 'list' ends at row 100: .* rows were read by"),
     ],
-    ids=["fewer partitions", "repartitioned", "rows before them", "cut short"],
+    ids=["fewer partitions", "repartitioned", "rows before them", "the last is gone", "cut short"],
 )
 def test_another_source_under_the_same_group_is_refused_by_the_partition_that_differs(
     now: list[list[int]], said: str, tmp_path: Path
@@ -88,6 +89,15 @@ def test_rows_and_partitions_that_were_added_at_the_end_are_read(tmp_path: Path)
     after = read(ListSource(more), tmp_path / "kept")
     assert set(before) | set(after) == {*NUMBERS, *(f"new in {n}" for n in range(5)), "a partition", "more"}
     assert read(ListSource(more), tmp_path / "kept") == []
+
+
+def test_a_partition_that_is_gone_is_refused_although_nothing_was_read_of_it() -> None:
+    """It was seen to be left out without a word: 8,000 of 20,000 rows were never read."""
+    marks = {0: Mark(1, extended(0, [[1]]), described(ListSource([[1], [2]])))}
+    with pytest.raises(
+        ChangedRowsError, match=r"partition 1 .* is not there .* of which 1 rows of partition 0 were read"
+    ):
+        Comparison(ListSource([[1]]), marks, "the test", "nothing").finish()
 
 
 def test_columns_may_be_renamed_and_are_refused_when_they_are_others(tmp_path: Path) -> None:
@@ -158,7 +168,7 @@ def test_a_source_is_refused_exactly_when_the_rows_up_to_the_watermarks_differ(
     same = all(
         part[:end] == (now[n][:end] if n < len(now) else [])
         for n, (part, end) in enumerate(zip(parts, at, strict=False))
-    )
+    ) and (len(now) >= len(parts) or not any(at))  # of a partition that is gone nothing more would be read
     comparison = Comparison(ListSource(now), marks, "the test", "nothing")
     if same:
         assert comparison.finish() == {n: mark.total for n, mark in marks.items()}
