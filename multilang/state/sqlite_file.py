@@ -62,6 +62,7 @@ class SqliteFile:
             self._check(connection, path)
             _to_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")  # what is committed is on the disk, not only in the system
+            connection.log = _inode(f"{path}-wal")
         except sqlite3.DatabaseError as problem:
             connection.close()
             raise self.explained(problem, path) from problem
@@ -141,7 +142,8 @@ class SqliteFile:
     def check_place(self, connection: sqlite3.Connection, path: str) -> None:
         """StoreGoneError when ``path`` is no longer the file that was opened; called before something is committed.
 
-        SQLite itself goes on writing to a file that was deleted or emptied, without an error.
+        SQLite itself goes on writing to a file that was deleted or emptied, without an error, and so to its log of changes, of
+        which others then know nothing.
         """
         opened = getattr(connection, "opened", None)
         try:
@@ -150,11 +152,14 @@ class SqliteFile:
             raise self.gone(path) from None
         if found.st_size == 0 or (opened is not None and opened != (found.st_dev, found.st_ino)):
             raise self.gone(path)
+        log = getattr(connection, "log", None)
+        if log is not None and log != _inode(f"{path}-wal"):
+            raise self.gone(path, "-wal")
 
-    def gone(self, path: str) -> StoreGoneError:
-        """The error for a file that was deleted, emptied or replaced under its users."""
+    def gone(self, path: str, part: str = "") -> StoreGoneError:
+        """The error for a file that was deleted, emptied or replaced under its users; ``part``: SQLite's file beside it."""
         return StoreGoneError(
-            f"the {self.what} {path} was deleted, emptied or replaced while it was in use: what was written to it since is not there. "
+            f"the {self.what} {path}{part} was deleted, emptied or replaced while it was in use: what was written to it since is not there. "
             "Put it back, or start the topology again, which then goes on from what the file has"
         )
 
@@ -295,15 +300,24 @@ class SqlitePlace(OwnedPlace):
 
 
 class _Connection(sqlite3.Connection):
-    """A connection that knows which file it opened: device and inode."""
+    """A connection that knows which file it opened, and which log of changes (-wal) it has: device and inode."""
 
     opened: tuple[int, int] | None = None
+    log: tuple[int, int] | None = None
 
 
 def _run(connection: sqlite3.Connection, statements: str) -> None:
     for statement in statements.split(";\n"):
         if statement.strip():
             connection.execute(statement)
+
+
+def _inode(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _to_wal(connection: sqlite3.Connection) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,8 +71,13 @@ def topology_of(what: str, folder: Path) -> Topology:
     return transactions.build()
 
 
-@pytest.mark.parametrize("how", ["deleted", "replaced", "emptied"])
-@pytest.mark.parametrize("what", FILES)
+@pytest.mark.parametrize(
+    ("what", "how"),
+    [
+        *product(FILES, ["deleted", "replaced", "emptied"]),
+        *product(["state", "transactions", "map"], ["without its log"]),  # that of watermarks has none
+    ],
+)
 def test_a_topology_whose_file_went_away_ends_and_is_started_again(what: str, how: str, tmp_path: Path) -> None:
     if "stored" in vars(Update):
         del Update.stored
@@ -92,12 +98,16 @@ def test_a_topology_whose_file_went_away_ends_and_is_started_again(what: str, ho
                 break
             if how == "deleted":
                 path.unlink()
+            elif how == "without its log":
+                (tmp_path / f"{FILES[what]}-wal").unlink()
             elif how == "replaced":
                 shutil.copy(path, tmp_path / "copy")
                 os.replace(tmp_path / "copy", path)
             else:
                 path.write_bytes(b"")
-            with pytest.raises(LocalClusterError, match=rf"{path} (was deleted, emptied or replaced|is damaged)"):
+            with pytest.raises(
+                LocalClusterError, match=rf"{path}(-wal)? (was deleted, emptied or replaced|is damaged)"
+            ):
                 run.wait(lambda run: False, timeout=60)
         if how != "deleted":
             for each in tmp_path.glob(f"{FILES[what]}*"):  # nothing that fits together is there any more

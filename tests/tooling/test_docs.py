@@ -64,8 +64,10 @@ def is_module(name: str) -> bool:
 
 def test_every_key_that_the_code_reads_is_in_the_table_of_configuration() -> None:
     # The storm.yaml of a cluster on this machine, which Storm reads; what the conformance tester says as a parent.
+    # And the list of all that Storm reads.
     written = {ROOT / "multilang" / "shipping" / "cluster", ROOT / "multilang" / "conformance"}
-    files = [path for path in (ROOT / "multilang").rglob("*.py") if written.isdisjoint(path.parents)]
+    listed = ROOT / "multilang" / "topology" / "storm_keys.py"
+    files = [path for path in (ROOT / "multilang").rglob("*.py") if written.isdisjoint(path.parents) and path != listed]
     code = "\n".join(path.read_text(encoding="utf-8") for path in files)
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     read = {key for key in KEY.findall(code) if not is_module(key)} - NOT_OURS - FILES
