@@ -157,7 +157,7 @@ def reshard(topology: str, component: str, tasks: int, function: str | None, con
 @click.argument("topology")
 @CONF
 def adopt(topology: str, conf: dict[str, Any]) -> int:
-    """Give the topology's name to what an older version stored in its Redis database, under no name."""
+    """Give the topology's name to its SQLite file, which has another's, or to what an older version left in Redis under none."""
     with _opened(topology, conf) as stored:
         count = stored.provider.adopt()
         click.echo(f"{count} namespaces in {stored.provider.describe()} are those of {stored.topology.name!r} now")

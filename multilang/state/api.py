@@ -166,7 +166,7 @@ class StateProvider(ABC):
         raise StateError(f"{type(self).__name__} can't replace what it stores: define replace(self, states)")
 
     def adopt(self) -> int:
-        """Give this topology's name to what an older version stored under none; the number of namespaces."""
+        """Give this topology's name to what is stored under another, or by an older version under none; the number of namespaces."""
         return 0
 
     def txids(self, namespace: str) -> tuple[int | None, int | None]:

@@ -12,6 +12,7 @@ import sqlite3
 from multilang.component.errors import ConfigError
 from multilang.state.api import StateProvider, unheard
 from multilang.state.errors import StateError
+from multilang.state.owner import Owner, wait_until_free
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
 from multilang.state.settings import CONFIG, cached_keys, check_members, owner_of, state_file
 from multilang.state.sqlite_file import SqliteFile
@@ -118,6 +119,39 @@ class SqliteStateProvider(StateProvider):
 
     def check_free(self) -> None:
         FILE.check_free(self.path, owner_of(self.conf)[0])
+        self._check_topology()
+
+    def claim(self) -> int:
+        if self._owned is None:
+            self._check_topology()
+        return super().claim()
+
+    def adopt(self) -> int:
+        place = self.place()
+        run, topology = owner_of(self.conf)
+        try:
+            me = Owner.after(wait_until_free(place, run), run, topology)
+            me.ended = True
+            place.replace(me.epoch - 1, me)
+        finally:
+            place.close()
+        return len(self.namespaces())
+
+    def _check_topology(self) -> None:
+        """StateError when the file has another topology's state: its names of tasks would be taken for this one's."""
+        mine = self.conf.get("topology.name")
+        if mine is None or not os.path.exists(self.path):
+            return
+        place = self.place()
+        try:
+            owner = place.owner()
+        finally:
+            place.close()
+        if owner is not None and owner.topology != mine and (owner.ended or owner.is_dead()):
+            raise StateError(
+                f"the {FILE.what} {self.path} has the state of topology {owner.topology!r}, and this one is {mine!r}: name another "
+                f"file in {CONFIG}. If it is the same topology under a new name: multilang state adopt TOPOLOGY"
+            )
 
     def describe(self) -> str:
         return f"SQLite file {self.path}"

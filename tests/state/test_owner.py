@@ -65,6 +65,24 @@ def test_another_run_is_refused_by_name_while_the_owner_beats(durable):
     second.close()
 
 
+def test_another_topologys_state_is_refused_until_it_is_adopted(tmp_path):
+    first, conf = provider(in_file(tmp_path / "state.sqlite"), "first"), in_file(tmp_path / "state.sqlite")
+    assert first.claim() == 1
+    first.close()
+    other = provider({**conf, "topology.name": "renamed"}, "second")
+    for use in (other.check_free, other.claim):
+        with pytest.raises(
+            StateError, match=r"has the state of topology 'stateful', and this one is 'renamed': .* state adopt"
+        ):
+            use()
+    other.adopt()
+    other.check_free()
+    assert other.claim() == 3
+    other.close()
+    with pytest.raises(StateError, match="has the state of topology 'renamed', and this one is 'stateful'"):
+        provider(conf, "third").claim()
+
+
 def test_another_run_is_refused_by_name_through_a_symbolic_link_to_the_file(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     path, link = tmp_path / "state.sqlite", tmp_path / "elsewhere" / "link.sqlite"
