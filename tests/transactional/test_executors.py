@@ -12,9 +12,11 @@ from multilang.transactional import (
     OpaqueEmitter,
     OpaqueMemoryTransactionalSpout,
     OpaquePartitionedTransactionalSpout,
+    OpaqueTransactionalFileSpout,
     PartitionedCoordinator,
     PartitionedEmitter,
     PartitionedTransactionalSpout,
+    TransactionalFileSpout,
     TransactionAttempt,
 )
 from multilang.transactional.executors import coordinator_of, emitter_of
@@ -154,6 +156,30 @@ def test_the_end_is_known_from_what_is_stored(store):
             task.emit(txid, 2)
     assert said == [False] * 4
     assert coordinator.exhausted(2) is True
+
+
+@pytest.mark.parametrize("kind", [TransactionalFileSpout, OpaqueTransactionalFileSpout])
+def test_a_source_with_nothing_new_begins_no_transaction(kind, store, tmp_path, monkeypatch):
+    monkeypatch.setattr("multilang.transactional.spouts.source.IDLE_SECS", 0.0)
+    spout = kind(tmp_path, take=3, pattern="*.txt")
+    coordinator = coordinator_of(spout, store, store.conf, context())
+    emitting = Emitting(spout, store)
+    batches, line = [], 0
+    for burst in (7, 1, 3, 1, 1):
+        with open(tmp_path / "orders.txt", "a") as file:
+            for _ in range(burst):
+                line += 1
+                file.write(f"{line}\n")
+        while coordinator.is_ready():
+            txid = len(batches) + 1
+            batches.append(emitting.emit(txid, coordinator.initialize_transaction(txid, None)))
+            if kind is OpaqueTransactionalFileSpout:
+                emitting.commit(txid)
+    sizes = [3, 3, 1, 1, 3, 1, 1]
+    assert [len(batch) for batch in batches] == sizes
+    assert [int(each) for batch in batches for each in batch] == list(range(1, line + 1))
+    coordinator.close()
+    emitting.emitter.close()
 
 
 def test_an_opaque_batch_begins_where_the_one_before_it_ended_and_is_stored_when_it_is_committed(store):

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 IDLE_SECS = 0.05  # until a source that had nothing new is asked again
 REST = 2.0  # times as long as a try took that failed, until the partition is tried again
-_TRUST = 10  # transactions that begin without asking again, where there was more
 
 log = logging.getLogger(__name__)
 
@@ -141,19 +140,14 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
         self._waits = waits
         self._tells = type(source).committed is not Source.committed
         self._state = open_state(conf)
-        self._trusted = 0
         self._ask_at = float("-inf")
         self._resumed = False
         self._told: set[str] = set()
 
     def is_ready(self) -> bool:
-        if self._trusted > 0:
-            self._trusted -= 1
-            return True
         if monotonic() < self._ask_at:
             return False
-        if self._more(last_metadata(self._state)):
-            self._trusted = _TRUST - 1
+        if self._more(last_metadata(self._state)):  # asked each time: a transaction with nothing in it is written, too
             return True
         self._ask_at = monotonic() + IDLE_SECS
         return False
