@@ -141,9 +141,12 @@ class Task:
         attendant.busy = "the start of the component"
         check(self._conf)
         attendant.deadline = deadline(self._conf)
+        local = self._conf.get("multilang.parent") == "local"
+        # To a local parent a sync says that the start is over; until then life is shown as a spout shows it.
+        attendant.is_spout = attendant.is_spout or local
         level = log_level(self._conf)
         watch_logging(self._connection, level)
-        if self._conf.get("multilang.parent") != "local" and level > _DEBUG:
+        if not local and level > _DEBUG:
             attendant.repeats = Repeats(lambda _, text: self._connection.error(text))
         component = find(self._context)
         self._failure = 1
@@ -155,11 +158,12 @@ class Task:
             spouts = UnackedSpoutCollector(wire, component.ack) if unacked else WireSpoutCollector(wire)
             self._set(component, spouts)
             runner = start_spout(component, spouts, self._conf, self._context)
-            wire.on_command = spout_commands(wire, runner, spouts, self._conf.get("multilang.parent") == "local")
+            wire.on_command = spout_commands(wire, runner, spouts, local)
         else:
             bolts = WireBoltCollector(wire)
             self._set(component, bolts)
             wire.on_tuple = start_bolt(component, bolts, self._conf, self._context)  # type: ignore[arg-type]
+            attendant.is_spout = False
         self._initialized = True
 
     def _set(self, component: Component, collector: Collector) -> None:

@@ -67,8 +67,8 @@ class DRPCSpout(Spout):
     def fail(self, tup_id: Any) -> None:
         index, _, id = str(tup_id).partition(":")
         why = (
-            f"{self.function!r} failed: a tuple of the request failed, or it was not done within {self._timeout:g} s "
-            "(topology.message.timeout.secs), by a step that is slow, died, or emitted no result"
+            f"{self.function!r} failed: a tuple of the request failed, a task that had one died, or it was not done within "
+            f"{self._timeout:g} s (topology.message.timeout.secs) by a step that is slow or emitted no result"
         )
         try:
             self._places[int(index)].fail(id, why)

@@ -10,6 +10,8 @@ import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
+from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -18,7 +20,7 @@ from multilang.drpc import DRPCClient, DRPCConnectionError, DRPCExecutionExcepti
 from multilang.local import LocalCluster
 from multilang.topology import load_topology
 from tests.cli.command import COMMAND, ROOT
-from tests.drpc import failing, pipelines
+from tests.drpc import dying, failing, pipelines
 from tests.drpc.pipelines import answer, drawn, pipeline, requests
 
 REACH = Path(ROOT) / "examples" / "reach.py"
@@ -100,6 +102,45 @@ def test_a_request_whose_spout_and_bolt_are_killed_fails_soon(tmp_path):
         assert future.exception().kind == "FAILED_REQUEST"
         assert "'stuck' failed: the spout that fetched the request is gone" in str(future.exception())
         assert drpc.execute("stuck", "not now") == "not now"
+
+
+def ask(drpc, function, texts, futures):
+    """Ask for one after the other, as one client does."""
+    for text in texts:
+        futures[text] = drpc.start(function, text)
+        drpc.wait([futures[text]])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(10) if SOAK else [1])
+@pytest.mark.parametrize(("topology", "places"), [(dying.alone, ["plain"]), (dying.dying, dying.PLACES)])
+def test_every_request_ends_at_once_however_tasks_end_beside_it(topology, places, seed):
+    rng = Random(seed)
+    ways = ["good"] * 12 + ["raise", "leave", "exit", "kill"]
+    asked = [
+        [f"{rng.choice(ways)} {rng.choice(places)} {client}.{n}" for n in range(100 if SOAK else 16)]
+        for client in range(4)
+    ]
+    futures: dict[str, Any] = {}
+    with LocalDRPC("process", timeout_secs=LIMIT) as drpc:
+        run = drpc.submit(topology, conf={"topology.message.timeout.secs": 3600})
+        clients = [Thread(target=ask, args=(drpc, topology.name, texts, futures)) for texts in asked]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+        assert sorted(futures) == sorted(text for texts in asked for text in texts)
+        for text, future in futures.items():
+            problem = future.exception()
+            if problem is None:
+                assert text.startswith("good")
+                assert future.result() == (text if topology is dying.alone else dying.answer(text))
+            else:
+                assert problem.kind == "FAILED_REQUEST", problem
+                assert f"{topology.name!r} failed" in str(problem)
+        assert any(future.exception() is None for future in futures.values())
+        assert sum(task.restarts for task in run.tasks) > 3
+        assert len(drpc.requests) == 0
 
 
 @pytest.mark.soak

@@ -13,11 +13,12 @@ import pytest
 
 from multilang.local import LocalCluster, LocalClusterError, TaskStartError
 from multilang.topology import ShellBolt, ShellSpout, TopologyBuilder, load_topology
-from tests.local import topologies
+from tests.local import dying, topologies
 
 HERE = Path(__file__).parent
 SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 QUICK = {"topology.message.timeout.secs": 0.5}
+NEVER = {"topology.message.timeout.secs": 3600}  # what waits for a timeout comes too late for these tests
 
 
 def plain(*arguments: str) -> ShellBolt:
@@ -75,6 +76,31 @@ def test_every_tuple_is_acked_in_the_end_however_often_children_are_killed(tmp_p
         assert sorted(done) == list(range(counters["endless"].emitted - counters["endless"].failed))
     assert sorted(done) == list(range(max(done) + 1))
     assert passed >= {number for life in lives for number in life}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(20) if SOAK else [1])
+def test_what_a_child_had_when_it_ended_fails_at_once_and_once(seed):
+    conf = {"test.seed": seed, "test.numbers": 1000 if SOAK else 150, "topology.max.spout.pending": 20}
+    deaths = {"test.ways": dying.WAYS, "test.share": 0.05, "test.attempts": 3}
+    with LocalCluster("process", conf={**conf, **deaths, **NEVER}) as cluster:
+        run = cluster.submit(dying.dying, capture=["second"])
+        run.wait(timeout=600 if SOAK else 100)
+        counters = run.counters
+        assert {tup["n"] for tup in run.captured("second")} == set(range(conf["test.numbers"]))
+        assert not any("heartbeat" in error.message for error in run.errors)
+    assert (counters["watched"].restarts, counters["watched"].timed_out) == (0, 0)
+    assert counters["watched"].acked == conf["test.numbers"]
+    assert counters["watched"].failed >= counters["first"].restarts + counters["second"].restarts > 5
+
+
+@pytest.mark.parametrize("way", ["raise", "exit"])
+def test_a_tuple_of_which_one_child_after_the_other_dies_ends_no_topology(way):
+    conf = {"test.seed": 1, "test.ways": [way], "test.numbers": 1, "test.share": 1.0, "test.attempts": 7}
+    with LocalCluster("process", conf={**conf, **NEVER}) as cluster:
+        run = cluster.submit(dying.poisoned)
+        run.wait(timeout=100)
+        assert run.counters["only"].restarts == 7
 
 
 def test_a_component_in_another_language_takes_part(run_topology, caplog):

@@ -74,6 +74,8 @@ class BoltTask(ProcessTask):
         child = self.child
         if not queue or child is None or not self.ready or self._dying or child.has_more():
             return
+        if self.deaths and not self.answered:
+            return  # whether this one can be started is to be seen by itself: its death must not be laid to a tuple
         new_id = self.host.new_id
         unfinished = self.unfinished
         say = self.conn.tuple_text
@@ -107,6 +109,8 @@ class BoltTask(ProcessTask):
             self.flush()
 
     def started(self) -> None:
+        if self.deaths:
+            self.conn.heartbeat(str(next(self.host.new_id)))
         self.host.dirty.add(self)
 
     def look_after(self) -> None:
@@ -130,7 +134,11 @@ class BoltTask(ProcessTask):
             self._finished(message.id, True)
         elif kind is Fail:
             self._finished(message.id, False)
-        elif kind is not Sync:  # a sign of life, that needs no more
+        elif kind is Sync:
+            if not self.answered:
+                self.answered = True
+                self.host.dirty.add(self)  # it may get its tuples now
+        else:
             self.handle_any(message)
 
     def _emitted(self, emit: Emit) -> None:
@@ -205,9 +213,17 @@ class BoltTask(ProcessTask):
                     self.host.fail_root(each)
 
     def lose(self) -> None:
+        """Fail what the child was given and did not finish, read or not: nobody else can, and a timeout may be far away."""
         self.stats.lost += len(self.unfinished)
+        roots: dict[int, None] = {}  # each once, in the order in which they were given
+        for delivery in self.unfinished.values():
+            root = delivery.root
+            roots.update(dict.fromkeys(root if isinstance(root, dict) else (root,)))
         self.unfinished.clear()
         self.idle = 0
+        roots.pop(0, None)  # those of no spout's tuple
+        for each in roots:
+            self.host.fail_root(each)
 
     def waiting_for(self, stale_before: float) -> str:
         """What is still to come of it, in words; empty when there is nothing. What is older than that no longer counts."""

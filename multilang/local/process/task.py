@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from multilang.local.process.topology import ProcessTopology
     from multilang.protocol.messages import Message
 
-START_ATTEMPTS = 5  # deaths in a row before it did anything
+START_ATTEMPTS = 5  # deaths in a row before it was started
 _FIRST_DELAY_SECS = 0.05
 _LONGEST_DELAY_SECS = 10.0
+_LONGEST_DELAY_STARTED_SECS = 1.0  # of one that dies of its tuples: others wait for it
 _LONG_ENOUGH_SECS = 20.0  # a life that counts as a start that worked, even when nothing came to be done
 _ERROR = 4  # a log's level
 _REAP_SECS = 0.5  # that a child has to exit after its output ended
+_LAST_READS = 64  # of what a child left in its pipe, which may be open yet in a process that it started
 
 
 class ProcessTask(ABC):
@@ -41,13 +43,16 @@ class ProcessTask(ABC):
         self.conn = ParentConnection(self.kind)
         self.ready = False
         self.worked = False  # this child did something beyond the handshake
-        self.deaths = 0  # in a row, of children that never did
+        self.answered = False  # this child answered a heartbeat, so that its start is behind it
+        self.deaths = 0  # in a row, of children that did not work
+        self.bad_starts = 0  # in a row, of children that neither worked nor answered
         self.started_at = 0.0
         self.heard_at = 0.0
         self.blocked_by = 0  # full queues downstream: while there are any, its output is not read
         self._reading = False
         self._dying = False
         self._reason = ""
+        self._broken = False  # it broke the protocol: what it says from then on means nothing
         self._complaint = ""  # the last error that this child reported
         self._logger = logging.getLogger(plan.component)
 
@@ -68,19 +73,20 @@ class ProcessTask(ABC):
             return
         self._complaint = ""
         self.conn = ParentConnection(self.kind, max_buffer=host.max_buffer)
-        self.ready = self.worked = self._dying = False
+        self.ready = self.worked = self.answered = self._dying = self._broken = False
         self.started_at = self.heard_at = host.now
         self.conn.setup(self.plan.conf, host.pid_dir, self.plan.context)
         host.watch(self.child.error, self._read_error)
         self._set_reading(not self.blocked_by)
         self.flush()
 
-    def died(self, reason: str) -> None:
-        """The child broke the protocol, ended, or must be taken for dead."""
+    def died(self, reason: str, broken: bool = False) -> None:
+        """The child broke the protocol (``broken``), ended, or must be taken for dead."""
         child = self.child
         if child is None or self._dying:
             return
         self._dying = True
+        self._broken = broken
         self.ready = False
         self._reason = reason
         self._set_reading(False)
@@ -96,6 +102,7 @@ class ProcessTask(ABC):
                 child.kill()
             self.host.timers.after(0.01, lambda: self._reap(child, deadline))
             return
+        self._read_rest(child)
         self._read_error()
         tail = child.error_tail
         if child.error >= 0:
@@ -113,30 +120,48 @@ class ProcessTask(ABC):
         self.lose()
         self._again(status, reason)
 
+    def _read_rest(self, child: Child) -> None:
+        """Take what the child said before its end and was not read: it acked that, or said why it ended."""
+        for _ in range(_LAST_READS):
+            if self._broken or self.host.ending or not (data := child.read()):
+                break
+            try:
+                self._handle_all(self.conn.receive_data(data))
+            except RemoteProtocolError as error:
+                self._handle_all(error.events)  # type: ignore[arg-type]
+                break
+        self.ready = False  # it may have been the answer to the handshake
+
     def _again(self, status: int, reason: str) -> None:
-        """Start the next child: at once after a life that did something, else after a growing delay, up to a limit."""
+        """Start the next child: at once after a life that did something, else after a growing delay.
+
+        What dies again and again before it was started is given up. What dies of its tuples is not, since the next may be
+        others.
+        """
         if status == UNRECOVERABLE:
             self.host.fail(LocalClusterError(f"topology {self.host.name!r} ends: {self._complaint or reason}"))
             return
         if self.worked or self.host.now - self.started_at > _LONG_ENOUGH_SECS:
-            self.deaths = 0
+            self.deaths = self.bad_starts = 0
         elif status == -9 and not self._reason:
             self.deaths = max(self.deaths, 1)  # somebody killed it, which says nothing of whether it can start
         else:
             self.deaths += 1
-        if self.deaths >= START_ATTEMPTS or (status == UNUSABLE and self.deaths):
+            self.bad_starts = 0 if self.answered else self.bad_starts + 1
+        if self.bad_starts >= START_ATTEMPTS or (status == UNUSABLE and self.bad_starts):
             command = " ".join(self.host.commands.of(self.plan.spec))
             why = f"{reason}; it had reported:\n{self._complaint}" if self._complaint else reason
-            times = f"died {self.deaths} times" if self.deaths > 1 else "died"
+            times = f"died {self.bad_starts} times" if self.bad_starts > 1 else "died"
             self.host.fail(TaskStartError(f"{self.plan} {times} at its start ({command}); the last time {why}"))
             return
         self.stats.restarts += 1
-        delay = min(_FIRST_DELAY_SECS * 2**self.deaths, _LONGEST_DELAY_SECS) if self.deaths else 0.0
+        longest = _LONGEST_DELAY_SECS if self.bad_starts else _LONGEST_DELAY_STARTED_SECS
+        delay = min(_FIRST_DELAY_SECS * 2 ** min(self.deaths, 10), longest) if self.deaths else 0.0
         self.host.timers.after(delay, self.start)
 
     @abstractmethod
     def lose(self) -> None:
-        """Forget what died with the child; it times out, and is replayed."""
+        """Let go what died with the child: what a bolt had fails at once, what a spout waited for is its source's."""
 
     def end(self) -> None:
         """The topology ends: SIGTERM, and the end of its input."""
@@ -196,7 +221,7 @@ class ProcessTask(ABC):
             messages: Sequence[Message] = self.conn.receive_data(data)
         except RemoteProtocolError as error:
             self._handle_all(error.events)  # type: ignore[arg-type]
-            self.died(str(error))
+            self.died(str(error), broken=True)
             return
         if not data:
             self.died("")
@@ -208,7 +233,7 @@ class ProcessTask(ABC):
             for message in messages:
                 self.handle(message)
         except RemoteProtocolError as error:
-            self.died(str(error))
+            self.died(str(error), broken=True)
 
     @abstractmethod
     def handle(self, message: Any) -> None:
@@ -241,9 +266,11 @@ class ProcessTask(ABC):
         child = self.child
         if child is None or self._dying:
             return
+        if child.poll() is not None:
+            # Nothing else tells while its output is not read, or is open yet in a process that it started.
+            self.died("")
+            return
         if not self._reading:
-            if child.poll() is not None:  # while its output is not read, nothing else would tell
-                self.died("")
             return
         silence = self.host.now - self.heard_at
         due = self.due if self.ready else "answer the handshake"
