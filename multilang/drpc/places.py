@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
     from typing import Any, Protocol
 
+    from multilang.drpc.errors import DRPCExecutionException
+
     class Place(Protocol):
         """What a DRPC spout, its steps and ReturnResults use. Methods raise OSError."""
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
         def result(self, id: str, result: str) -> None:
             """The result of a request."""
 
-        def fail(self, id: str, cause: str) -> None:
+        def fail(self, id: str, cause: str | DRPCExecutionException) -> None:
             """A request failed."""
 
         def close(self) -> None:
@@ -57,7 +59,7 @@ class Local:
         """The next request, as (id, arguments)."""
         return self._requests.fetch(function, self._owner)
 
-    def fail(self, id: str, cause: str) -> None:
+    def fail(self, id: str, cause: str | DRPCExecutionException) -> None:
         """A request failed."""
         self._requests.fail(id, cause)
 
@@ -99,7 +101,14 @@ class Places:
             place = self._places[host, port] = Local(host) if port == 0 else DRPCInvocationsClient(host, port)
         return place
 
-    def fail(self, host: str, port: int, id: str, cause: str, log: Callable[[str, str], None]) -> None:
+    def fail(
+        self,
+        host: str,
+        port: int,
+        id: str,
+        cause: str | DRPCExecutionException,
+        log: Callable[[str, str], None],
+    ) -> None:
         """Tell a request's server why it failed; where it can't be reached, its own timeout ends the request."""
         if monotonic() < self._not_before.get((host, port), 0.0):
             return

@@ -18,6 +18,7 @@ from multilang.drpc.errors import (
     SERVER_TIMEOUT,
     DRPCExecutionException,
 )
+from multilang.drpc.thrift import check_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -82,7 +83,8 @@ class Requests:
             return {name: len(ids) for name, ids in self._waiting.items()}
 
     def add(self, function: str, arguments: str, done: Done) -> str:
-        """A request; its id. Raises DRPCExecutionException when it can't be taken."""
+        """A request; its id. Raises DRPCExecutionException when it can't be taken, or be sent to any topology."""
+        check_size("the arguments", arguments)
         why = self.refusal(function)
         with self._lock:
             if self._closed:
@@ -117,8 +119,13 @@ class Requests:
             return id, request.arguments
 
     def result(self, id: str, result: str) -> None:
-        """The result of a request; of one that is over already nothing happens."""
-        self._end(id, result, None)
+        """The result of a request, which fails by one that can't be sent; of one that is over already nothing happens."""
+        try:
+            check_size("the result", result)
+        except DRPCExecutionException as problem:
+            self._end(id, None, problem)
+        else:
+            self._end(id, result, None)
 
     def fail(self, id: str, cause: str | DRPCExecutionException | None = None) -> None:
         """A request failed; the client is told the cause."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from multilang.component.bolt import Bolt
+from multilang.drpc.errors import DRPCExecutionException
 from multilang.drpc.places import Places, target_of
+from multilang.drpc.thrift import check_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +31,12 @@ class ReturnResults(Bolt):
             id, host, port = target_of(info)
         except (KeyError, TypeError, ValueError) as error:
             self.log(f"a result goes nowhere: its return-info is {info!r} ({error!r})", "error")
+            self.fail(tup)
+            return
+        try:
+            check_size("the result", result)
+        except DRPCExecutionException as error:
+            self._places.fail(host, port, id, error, self.log)
             self.fail(tup)
             return
         problem: Exception | None = None

@@ -192,7 +192,6 @@ class DRPCServer:
         """A request whose end the future gets. Raises DRPCExecutionException when it can't be taken."""
         if not function:
             raise DRPCExecutionException("a request must name a function", INTERNAL_ERROR)
-        _check_size("the arguments", arguments)
         loop = asyncio.get_running_loop()
 
         def done(text: str | None, problem: DRPCExecutionException | None) -> None:
@@ -220,7 +219,7 @@ class DRPCServer:
             id, arguments = self.requests.fetch(_text(fields, 1), owner) or ("", "")
             answer = {0: {1: arguments, 2: id}}
         elif name == "result":
-            self._result(_text(fields, 1), _text(fields, 2))
+            self.requests.result(_text(fields, 1), _text(fields, 2))
         elif name == "failRequest":
             self.requests.fail(_text(fields, 1))
         elif name == "failRequestV2":
@@ -229,14 +228,6 @@ class DRPCServer:
         else:
             return _unknown(message)
         return thrift.encode(thrift.REPLY, name, message.serial, answer)
-
-    def _result(self, id: str, text: str) -> None:
-        try:
-            _check_size("the result", text)
-        except DRPCExecutionException as problem:
-            self.requests.fail(id, problem)
-        else:
-            self.requests.result(id, text)
 
     async def _http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async def execute(function: str, arguments: str) -> str:
@@ -268,13 +259,6 @@ def _text(fields: dict[int, Any], number: int) -> str:
     """A field that should be text; what is missing, or something else, is none."""
     value = fields.get(number)
     return value if isinstance(value, str) else ""
-
-
-def _check_size(what: str, text: str) -> None:
-    """Raise for what would fit into no message to the other side."""
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size > thrift.MAX_TEXT:
-        raise DRPCExecutionException(f"{what} of {size} bytes: at most {thrift.MAX_TEXT} can be sent", INTERNAL_ERROR)
 
 
 def _unknown(message: thrift.Message) -> bytes:

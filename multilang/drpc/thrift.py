@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from struct import Struct, error
 
-from multilang.drpc.errors import DRPCConnectionError, DRPCExecutionException
+from multilang.drpc.errors import INTERNAL_ERROR, DRPCConnectionError, DRPCExecutionException
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,6 +148,15 @@ def request(function: str, arguments: str) -> dict[int, Any]:
                 f"a DRPC request's {what} text with a UTF-8 form, which {text[problem.start]!a} has not; replace or escape it"
             ) from None
     return {1: function, 2: arguments}
+
+
+def check_size(what: str, text: str) -> None:
+    """Raise DRPCExecutionException for what would fit into no message to the other side."""
+    if len(text) <= MAX_TEXT // 4:
+        return  # no character has more bytes
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > MAX_TEXT:
+        raise DRPCExecutionException(f"{what} of {size} bytes: at most {MAX_TEXT} can be sent", INTERNAL_ERROR)
 
 
 def answer_of(message: Message, name: str, serial: int) -> Any:

@@ -6,6 +6,7 @@ import pytest
 
 from multilang import BasicBolt, Bolt
 from multilang.drpc import DRPCExecutionException, LinearDRPCTopologyBuilder, LocalDRPC
+from multilang.drpc.thrift import MAX_TEXT
 from multilang.local import TaskStartError
 
 
@@ -31,6 +32,17 @@ class Silent(Bolt):
         pass
 
 
+class Grows(BasicBolt):
+    """Answers with as many characters as it is asked for."""
+
+    output_fields = ["id", "result"]
+
+    def process(self, tup):
+        number, character = tup[1].split()
+        self.emit([tup[0], character * int(number)])
+
+
+grows = topology(Grows)
 not_today, silent = topology(NotToday), topology(Silent)
 
 
@@ -59,3 +71,18 @@ def test_a_request_whose_time_is_over_is_forgotten_and_may_be_cancelled(mode):
         run.kill()
         with pytest.raises(DRPCExecutionException):
             drpc.execute("f", "a", timeout=0.2)
+
+
+@pytest.mark.parametrize("mode", ["process", "inprocess", "simulated"])
+def test_what_no_message_can_carry_is_refused_with_its_size_and_the_limit(mode):
+    with LocalDRPC(mode, timeout_secs=100) as drpc:
+        run = drpc.submit(grows, conf={"topology.message.timeout.secs": 3600})
+        for character, number in (("x", MAX_TEXT + 1), ("x", MAX_TEXT * 2), ("\u20ac", MAX_TEXT // 3 + 1)):
+            size = number * len(character.encode())
+            with pytest.raises(DRPCExecutionException, match=f"the arguments of {size} bytes: at most {MAX_TEXT} can"):
+                drpc.execute("f", character * number)
+            with pytest.raises(DRPCExecutionException, match=f"the result of {size} bytes: at most {MAX_TEXT} can"):
+                drpc.execute("f", f"{number} {character}")
+        assert len(drpc.execute("f", f"{MAX_TEXT} x")) == MAX_TEXT
+        assert sum(task.restarts for task in run.tasks) == 0
+        assert len(drpc.requests) == 0
