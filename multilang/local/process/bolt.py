@@ -74,8 +74,8 @@ class BoltTask(ProcessTask):
         child = self.child
         if not queue or child is None or not self.ready or self._dying or child.has_more():
             return
-        if self.deaths and not self.answered:
-            return  # whether this one can be started is to be seen by itself: its death must not be laid to a tuple
+        if not self.answered:
+            return  # it may not come through its start: no tuple is to die with it, nor to be what it died of
         new_id = self.host.new_id
         unfinished = self.unfinished
         say = self.conn.tuple_text
@@ -109,8 +109,7 @@ class BoltTask(ProcessTask):
             self.flush()
 
     def started(self) -> None:
-        if self.deaths:
-            self.conn.heartbeat(str(next(self.host.new_id)))
+        self.conn.heartbeat(str(next(self.host.new_id)))
         self.host.dirty.add(self)
 
     def look_after(self) -> None:
@@ -229,7 +228,7 @@ class BoltTask(ProcessTask):
         """What is still to come of it, in words; empty when there is nothing. What is older than that no longer counts."""
         queued = sum(root != 0 or edge != IDLE for _, _, root, edge in list(self.queue)) if self.queue else 0
         if queued:
-            where = "" if self.ready else ", its process is being started"
+            where = "" if self.answered else ", its process is being started"
             return f"{self.plan}: {queued} tuples queued{where}"
         if not self.ready:
             return f"{self.plan}: its process is being started"
