@@ -61,8 +61,7 @@ class Running:
         return self._map(range(ROWS // TENS)) == dict.fromkeys(range(ROWS // TENS), TENS)
 
     def worker(self) -> int | None:
-        found = [pid for pid in workers(self._storm) if f"\0{self.name}-" in Path(f"/proc/{pid}/cmdline").read_text()]
-        return found[0] if found else None
+        return next((pid for pid in workers(self._storm) if f"\0{self.name}-" in command_of(pid)), None)
 
     def components(self) -> set[int]:
         """The processes of its worker."""
@@ -70,13 +69,19 @@ class Running:
         return {pid for pid in self._storm.processes() if parent is not None and parent_of(pid) == parent}
 
     def kill(self, victim: str, chance: random.Random) -> None:
-        wait_for(self.components, f"{self.name} has processes")
+        wait_for(lambda: self._killed(victim, chance), f"{self.name} has a {victim} that could be killed")
+
+    def _killed(self, victim: str, chance: random.Random) -> bool:
+        """False where it has no such process at the moment, or that ended by itself meanwhile."""
         worker = self.worker()
-        assert worker is not None
+        found = [worker] if victim == "worker" and worker is not None else sorted(self.components())
+        if not found:
+            return False
         try:
-            os.kill(worker if victim == "worker" else chance.choice(sorted(self.components())), signal.SIGKILL)
-        except (ProcessLookupError, IndexError):
-            return  # it was just ending by itself: killed all the same, as far as the rows know
+            os.kill(chance.choice(found), signal.SIGKILL)
+        except ProcessLookupError:
+            return False
+        return True
 
     def _map(self, keys: Any) -> dict[Any, int]:
         path = self.folder / "counts.sqlite"
@@ -88,6 +93,13 @@ class Running:
             return {key: value or 0 for key, value in map.multi_get(keys).items()}
         finally:
             map.close()
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""  # it has just ended
 
 
 def parent_of(pid: int) -> int:

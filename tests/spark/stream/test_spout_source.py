@@ -399,7 +399,11 @@ source.latestOffset(source.initialOffset())
         raise
 
 
-def test_what_can_not_be_a_source_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_can_not_be_a_source_is_refused_by_name(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "orders.js").touch()
     for options, said in (
         ({}, r"storm_spout needs a spout, by one of"),
         ({"spout": f"{HERE}.Numbers", "row": "1"}, r"has no option 'row'.*rows"),
@@ -416,6 +420,8 @@ def test_what_can_not_be_a_source_is_refused_by_name(spark: SparkSession, tmp_pa
     ):
         with pytest.raises(NotOnSparkError, match=said):
             reader(tmp_path, **options)
+    with pytest.raises(TopologyError, match=r"node.*gone.js.*no such file is in"):
+        reader(tmp_path, command="node gone.js", fields="a")
     with pytest.raises(NotOnSparkError, match=r"needs the option log: a file on the driver's machine"):
         StormSpoutSource({"spout": f"{HERE}.Numbers"}).schema()
     with pytest.raises(NotOnSparkError, match=r"emits the fields n, value, and the schema has m, value"):
