@@ -7,10 +7,10 @@ components here; ``"simulated"`` runs them on a virtual clock with seeded faults
 from __future__ import annotations
 
 from multilang.local.cluster import LocalCluster
-from multilang.local.counters import Counters
 from multilang.local.errors import LocalClusterError, NotDrainedError, TaskStartError
 from multilang.local.faults import Faults
 from multilang.local.topology import LocalTopology, TaskError, TaskInfo
+from multilang.runtime.counters import Counters
 
 __all__ = [
     "Counters",

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from multilang.runtime.counters import Counters
+from multilang.topology.model import ACKER
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 UNKNOWN = -1  # the spout task of a root whose init message has not come yet
 
@@ -124,3 +127,9 @@ class Acker:
         for bucket in self._buckets:
             if bucket.pop(root, None) is not None:
                 return
+
+
+def acker_counters(ackers: Sequence[Acker]) -> Counters:
+    """Return the ackers' counters, as Storm counts them: each message is an acked input, each answer to a spout an emit."""
+    heard, answered = sum(each.heard for each in ackers), sum(each.answered for each in ackers)
+    return Counters(ACKER, "bolt", len(ackers), emitted=answered, transferred=answered, executed=heard, acked=heard)

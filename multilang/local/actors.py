@@ -11,13 +11,14 @@ from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.component.report import describe
 from multilang.component.runner import close, start_bolt, start_spout
 from multilang.component.wrapper import innermost
-from multilang.local.collector import LocalBoltCollector, LocalSpoutCollector
-from multilang.local.counters import SAMPLE_EVERY
 from multilang.local.errors import LocalClusterError, TaskStartError
-from multilang.local.pending import RotatingMap
 from multilang.local.topology import LocalTopology, TaskInfo
-from multilang.local.tuples import IDLE, LocalTuple, Origin
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.runtime.collectors import LocalBoltCollector, LocalSpoutCollector
+from multilang.runtime.counters import SAMPLE_EVERY
+from multilang.runtime.rotating import RotatingMap
+from multilang.runtime.task import IDLE_ROUNDS, START_ATTEMPTS
+from multilang.runtime.tuples import IDLE, LocalTuple, Origin
 from multilang.topology.shell import ShellComponent
 
 if TYPE_CHECKING:
@@ -27,14 +28,11 @@ if TYPE_CHECKING:
 
     from multilang.component.base import Component
     from multilang.component.runner import SpoutRunner
-    from multilang.local.clock import Clock
-    from multilang.local.counters import TaskStats
-    from multilang.local.links import Links, OnTaskIds
-    from multilang.local.plan import Plan, TaskPlan
     from multilang.local.topology import Capture
-
-START_ATTEMPTS = 3  # deaths in initialize(), or of a spout before any tuple, one after the other
-IDLE_ROUNDS = 5  # empty nexts in a row, until a spout that can't tell counts as exhausted
+    from multilang.runtime.clock import Clock
+    from multilang.runtime.counters import TaskStats
+    from multilang.runtime.links import Links
+    from multilang.runtime.plan import Plan, TaskPlan
 
 
 class BoltActor:
@@ -139,17 +137,6 @@ def make_idle(items: Iterable[tuple[Any, Any]]) -> None:
     for _, content in items:
         if isinstance(content, LocalTuple) and not content.root:
             content.edge = IDLE
-
-
-class Later:
-    """The receiver of an ``on_task_ids`` callback: gets its ids where a tuple would be executed."""
-
-    __slots__ = ("countdown", "execute", "plan")
-
-    def __init__(self, plan: TaskPlan, call: OnTaskIds) -> None:
-        self.plan = plan
-        self.execute = call
-        self.countdown = -1  # never comes down to 0: it is not counted
 
 
 class ActorTopology(LocalTopology):

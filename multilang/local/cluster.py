@@ -7,9 +7,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from multilang.component import Component, find
-from multilang.local.clock import SystemClock
 from multilang.local.errors import LocalClusterError, TaskStartError
-from multilang.local.plan import Plan
+from multilang.runtime.clock import SystemClock
+from multilang.runtime.plan import Plan
 from multilang.topology.errors import did_you_mean
 
 if TYPE_CHECKING:

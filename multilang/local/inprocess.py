@@ -12,11 +12,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from multilang.local.acker import Acker
-from multilang.local.actors import ActorTopology, BoltActor, Later, is_idle, make_idle
-from multilang.local.clock import Timers
-from multilang.local.counters import SAMPLE_EVERY
-from multilang.local.links import Links
-from multilang.local.plan import cyclic_components
+from multilang.local.actors import ActorTopology, BoltActor, is_idle, make_idle
+from multilang.runtime.clock import Timers
+from multilang.runtime.counters import SAMPLE_EVERY
+from multilang.runtime.links import Links
+from multilang.runtime.plan import cyclic_components
+from multilang.runtime.task import Later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.local.actors import SpoutActor
-    from multilang.local.clock import Clock
-    from multilang.local.plan import Plan
     from multilang.local.topology import Capture, Until
-    from multilang.local.tuples import LocalTuple
+    from multilang.runtime.clock import Clock
+    from multilang.runtime.plan import Plan
+    from multilang.runtime.tuples import LocalTuple
 
 _LOOK_SECS = 1.0  # between two looks for errors that came again
 _SHORTEST_SLEEP_SECS = 0.001  # between two looks at what other threads did, or at what is waited for,

@@ -12,11 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from multilang.local.acker import Acker
-from multilang.local.actors import ActorTopology, BoltActor, Later, SpoutActor, is_idle, make_idle
-from multilang.local.clock import VirtualClock
-from multilang.local.counters import SAMPLE_EVERY
+from multilang.local.actors import ActorTopology, BoltActor, SpoutActor, is_idle, make_idle
 from multilang.local.faults import NO_FAULTS
-from multilang.local.links import Links
+from multilang.runtime.clock import VirtualClock
+from multilang.runtime.counters import SAMPLE_EVERY
+from multilang.runtime.links import Links
+from multilang.runtime.task import Later
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.local.faults import Faults
-    from multilang.local.plan import Plan
     from multilang.local.topology import Capture, Until
-    from multilang.local.tuples import LocalTuple
+    from multilang.runtime.plan import Plan
+    from multilang.runtime.tuples import LocalTuple
 
 LONGEST_SECS = 24 * 3600.0  # virtual ones, for a wait without timeout: a day that does not drain is a hang
 MAX_UNDER_WAY = 1000  # messages; above that, spouts are not asked

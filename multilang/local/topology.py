@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from multilang.component.repeats import Repeats
 from multilang.component.spout import Spout
-from multilang.local.counters import TaskStats, acker_counters, summed
+from multilang.local.acker import acker_counters
 from multilang.local.errors import LocalClusterError, NotDrainedError
+from multilang.runtime.counters import TaskStats, summed
 from multilang.topology.errors import did_you_mean
 from multilang.topology.model import ACKER
 
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from multilang.local.acker import Acker
-    from multilang.local.clock import Clock
-    from multilang.local.counters import Counters
-    from multilang.local.plan import Plan, TaskPlan
-    from multilang.local.tuples import LocalTuple
+    from multilang.runtime.clock import Clock
+    from multilang.runtime.counters import Counters
+    from multilang.runtime.plan import Plan, TaskPlan
+    from multilang.runtime.tuples import LocalTuple
 
     Until: TypeAlias = "str | Callable[[LocalTopology], object]"
     Keep: TypeAlias = Callable[[LocalTuple], object]

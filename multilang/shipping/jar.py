@@ -288,7 +288,7 @@ def _imported(path: Path) -> set[str]:
 
 
 def _part(name: str) -> str:
-    """The part of this package that a dotted name is in: ``multilang.LocalCluster`` and ``multilang.local.conf`` in local."""
+    """The part of this package that a dotted name is in: ``multilang.LocalCluster`` and ``multilang.runtime.settings`` in local."""
     words = name.split(".")
     if len(words) < 2 or words[0] != "multilang":
         return ""

@@ -6,7 +6,7 @@ is loaded by itself.
 
 from __future__ import annotations
 
-from multilang.local.clock import VirtualClock
+from multilang.runtime.clock import VirtualClock
 from multilang.testing.bolts import BoltRun, Emitted, make_tuple, run_bolt, tick
 from multilang.testing.complete import CompletedTopology, complete_topology
 from multilang.testing.conformance import multilang_conformance

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from multilang.component.runner import close, start_bolt
 from multilang.component.wrapper import innermost
 from multilang.coordination import COORD_STREAM
-from multilang.local.collector import LocalBoltCollector
-from multilang.local.counters import TaskStats
-from multilang.local.tuples import LocalTuple, Origin
 from multilang.protocol import Tuple
 from multilang.protocol.codec import normalize
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.runtime.collectors import LocalBoltCollector
+from multilang.runtime.counters import TaskStats
+from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.state.bolt import Stateful
 from multilang.state.memory import MemoryStateProvider
 from multilang.testing.harness import Emitted, Harness, Raised, coordinated_part

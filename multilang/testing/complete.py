@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from multilang.local import Faults
-    from multilang.local.counters import Counters
     from multilang.local.topology import TaskError
-    from multilang.local.tuples import LocalTuple
+    from multilang.runtime.counters import Counters
+    from multilang.runtime.tuples import LocalTuple
 
 
 class CompletedTopology:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from multilang.component import Bolt, FailedException, Spout, Stream
 from multilang.coordination import COORD_STREAM
-from multilang.local.links import Links
-from multilang.local.plan import Plan
+from multilang.runtime.links import Links
+from multilang.runtime.plan import Plan
 from multilang.topology import TopologyBuilder
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from multilang.component.base import Component
     from multilang.coordination import CoordinatedBolt
-    from multilang.local.plan import TaskPlan
-    from multilang.local.tuples import LocalTuple
+    from multilang.runtime.plan import TaskPlan
+    from multilang.runtime.tuples import LocalTuple
 
 SINK = "sink"
 

@@ -6,9 +6,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from multilang.component.runner import close, start_spout
-from multilang.local.collector import LocalSpoutCollector
-from multilang.local.counters import TaskStats
-from multilang.local.pending import RotatingMap
+from multilang.runtime.collectors import LocalSpoutCollector
+from multilang.runtime.counters import TaskStats
+from multilang.runtime.rotating import RotatingMap
 from multilang.testing.harness import Emitted, Harness, Raised
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.spout import Spout
-    from multilang.local.clock import VirtualClock
+    from multilang.runtime.clock import VirtualClock
 
 
 class SpoutRun:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.local.collector import Emitter, LocalBoltCollector
 from multilang.protocol.codec import MAX_INT, MIN_INT
 from multilang.protocol.messages import DEFAULT_STREAM
+from multilang.runtime.collectors import Emitter, LocalBoltCollector
 from spark_bridge.job.tuples import SparkTuple, joined
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.collector import BoltCollector
-    from multilang.local.counters import TaskStats
-    from multilang.local.links import Links, OnTaskIds
-    from multilang.local.plan import TaskPlan
     from multilang.protocol import Tuple
+    from multilang.runtime.counters import TaskStats
+    from multilang.runtime.links import Links, OnTaskIds
+    from multilang.runtime.plan import TaskPlan
     from spark_bridge.job.routes import SparkRoute
 
     Anchors = Sequence[Tuple | str] | None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.local.plan import cyclic_components
+from multilang.runtime.plan import cyclic_components
 from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from abc import ABC, abstractmethod
 from select import select
 from typing import TYPE_CHECKING
 
-from multilang.local.actors import START_ATTEMPTS
-from multilang.local.process.child import Child, how_it_ended
-from multilang.local.process.command import environment
 from multilang.protocol import Error, Log, Metrics, Pid, RemoteProtocolError
 from multilang.protocol.parent import ParentConnection
+from multilang.runtime.child import Child, environment, how_it_ended
+from multilang.runtime.task import START_ATTEMPTS
 from multilang.topology import TopologyError
 from multilang.topology.commands import local_start
 from spark_bridge.job.errors import ComponentStartError
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Literal
 
-    from multilang.local.links import Links
-    from multilang.local.plan import TaskPlan
+    from multilang.runtime.links import Links
+    from multilang.runtime.plan import TaskPlan
 
 _END_SECS = 5.0  # for a child to end by itself when its input has ended
 

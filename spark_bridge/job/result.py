@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from multilang.local.counters import Counters
+    from multilang.runtime.counters import Counters
     from multilang.topology.model import Topology
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from multilang.component import settings
 from multilang.component.repeats import kind_of
-from multilang.local.conf import DEFAULTS, Settings
-from multilang.local.counters import Counters
-from multilang.local.plan import storm_id
+from multilang.runtime.counters import Counters
+from multilang.runtime.plan import storm_id
+from multilang.runtime.settings import DEFAULTS, Settings
 from multilang.state import settings as state_settings
 from multilang.state.bolt import Stateful
 from multilang.state.names import namespace

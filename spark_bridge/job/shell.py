@@ -6,16 +6,16 @@ import time
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from multilang.local.counters import TaskStats
 from multilang.protocol import Ack, Emit, Fail, Sync
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.runtime.counters import TaskStats
 from spark_bridge.job.collector import note
 from spark_bridge.job.program import DiedError, Program
 from spark_bridge.job.tuples import joined
 
 if TYPE_CHECKING:
-    from multilang.local.links import Links
-    from multilang.local.plan import TaskPlan
+    from multilang.runtime.links import Links
+    from multilang.runtime.plan import TaskPlan
     from spark_bridge.job.routes import SparkRoute
 
 _LOOK_SECS = 0.05  # between two heartbeats to a child that still works on tuples

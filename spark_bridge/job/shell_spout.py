@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from multilang.local.process.spout import IDLE_NEXTS
 from multilang.protocol import Emit, Sync
+from multilang.runtime.task import IDLE_ROUNDS
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.program import DiedError, Program
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from multilang.local.links import Links
-    from multilang.local.plan import TaskPlan
+    from multilang.runtime.links import Links
+    from multilang.runtime.plan import TaskPlan
 
 
 class ShellSpoutTask(Program):
@@ -42,7 +42,7 @@ class ShellSpoutTask(Program):
         """Whether nothing more will come."""
         if self.left <= 0:
             return True
-        return self._idle >= IDLE_NEXTS if self._said is None else self._said
+        return self._idle >= IDLE_ROUNDS if self._said is None else self._said
 
     @property
     def waits(self) -> bool:

@@ -11,13 +11,13 @@ from multilang.component.collector import SpoutCollector
 from multilang.component.report import describe
 from multilang.component.runner import close, start_spout
 from multilang.component.spout import Spout
-from multilang.local.actors import IDLE_ROUNDS
-from multilang.local.collector import Emitter
-from multilang.local.counters import TaskStats
-from multilang.local.links import Links
-from multilang.local.plan import Route, TaskPlan
-from multilang.local.tuples import Origin
 from multilang.protocol.codec import encode_id, loads, normalize
+from multilang.runtime.collectors import Emitter
+from multilang.runtime.counters import TaskStats
+from multilang.runtime.links import Links
+from multilang.runtime.plan import Route, TaskPlan
+from multilang.runtime.task import IDLE_ROUNDS
+from multilang.runtime.tuples import Origin
 from multilang.topology.shell import ShellComponent
 from spark_bridge.job.errors import ComponentStartError, NotOnSparkError, SparkJobError
 from spark_bridge.job.shell_spout import ShellSpoutTask

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from multilang.local.links import Links
-    from multilang.local.plan import TaskPlan
+    from multilang.runtime.links import Links
+    from multilang.runtime.plan import TaskPlan
     from multilang.state import StateProvider
 
     Rows = Sequence[tuple[bytes, bytes | None]]

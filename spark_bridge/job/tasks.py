@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from multilang.component.report import describe
 from multilang.component.runner import close, start_bolt
-from multilang.local.actors import START_ATTEMPTS
-from multilang.local.counters import TaskStats
-from multilang.local.tuples import Origin
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.runtime.counters import TaskStats
+from multilang.runtime.task import START_ATTEMPTS
+from multilang.runtime.tuples import Origin
 from multilang.state.checkpointed import anchored_only
 from spark_bridge.job.collector import SparkBoltCollector, note
 from spark_bridge.job.errors import ComponentStartError
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from multilang.local.links import Links
-    from multilang.local.plan import TaskPlan
+    from multilang.runtime.links import Links
+    from multilang.runtime.plan import TaskPlan
     from multilang.state import State
 
 _SYSTEM = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",))

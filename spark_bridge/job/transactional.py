@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
-    from multilang.local.links import Links
-    from multilang.local.plan import TaskPlan
+    from multilang.runtime.links import Links
+    from multilang.runtime.plan import TaskPlan
     from multilang.transactional.attempt import TransactionAttempt
     from spark_bridge.job.collector import SparkBoltCollector
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError
-from multilang.local.plan import storm_id
+from multilang.runtime.plan import storm_id
 from multilang.state.errors import StateError
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.names import CURRENT, METADATA, RUNS

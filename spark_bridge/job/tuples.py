@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.local.tuples import LocalTuple, Origin
+from multilang.runtime.tuples import LocalTuple, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

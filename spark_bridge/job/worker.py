@@ -11,10 +11,10 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from multilang.component.repeats import Repeats, kind_of
-from multilang.local.actors import Later
-from multilang.local.links import Links
-from multilang.local.plan import TaskPlan
-from multilang.local.tuples import Origin
+from multilang.runtime.links import Links
+from multilang.runtime.plan import TaskPlan
+from multilang.runtime.task import Later
+from multilang.runtime.tuples import Origin
 from multilang.state.bolt import Stateful
 from multilang.topology.shell import ShellComponent
 from spark_bridge.job.arrivals import Arrivals
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-    from multilang.local.conf import Settings
+    from multilang.runtime.settings import Settings
     from spark_bridge.job.job import Job
 
     Out = tuple[int, Record]

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from multilang.local.conf import DEFAULTS, Settings
-from multilang.local.plan import storm_id
+from multilang.runtime.plan import storm_id
+from multilang.runtime.settings import DEFAULTS, Settings
 from multilang.state.replayable import ReplayableSpout
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.spouts import SpoutFeed

@@ -8,12 +8,12 @@ from time import monotonic
 from multilang.component import Bolt, Spout, Stream
 from multilang.component.runner import start_bolt
 from multilang.coordination import ALL, COORD, COORD_STREAM, SINGLE, CoordinatedBolt
-from multilang.local.collector import LocalBoltCollector
-from multilang.local.counters import TaskStats
-from multilang.local.links import Links
-from multilang.local.plan import Plan
-from multilang.local.tuples import LocalTuple, Origin
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.runtime.collectors import LocalBoltCollector
+from multilang.runtime.counters import TaskStats
+from multilang.runtime.links import Links
+from multilang.runtime.plan import Plan
+from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.topology import TopologyBuilder
 
 IDS = ("source", "id")

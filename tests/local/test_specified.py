@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multilang.local.conf import DEFAULTS, Settings
+from multilang.runtime.settings import DEFAULTS, Settings
 from tests.local import specified
 
 everywhere = pytest.mark.parametrize("mode", ["inprocess", "simulated", "process"])

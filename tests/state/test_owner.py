@@ -8,7 +8,7 @@ import sys
 import pytest
 import ujson
 
-from multilang.local.clock import VirtualClock
+from multilang.runtime.clock import VirtualClock
 from multilang.state import FencedError, InUseError, StateError, owner
 from multilang.state.exact_spout import ExactCheckpointSpout
 from multilang.state.providers import provider_of

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from multilang.local.clock import VirtualClock
+from multilang.runtime.clock import VirtualClock
 from multilang.state.names import SPOUT, STATE_KEY, namespace
 from multilang.state.providers import provider_of
 from multilang.state.settings import AT_LEAST_ONCE, interval_secs

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from multilang.local.edges import edges
 from multilang.local.process.task import ProcessTask
-from multilang.local.tuples import IDLE, Origin
 from multilang.protocol import Ack, Emit, Fail, Sync
 from multilang.protocol.codec import dumps
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.runtime.edges import edges
+from multilang.runtime.tuples import IDLE, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from multilang.local.plan import TaskPlan
     from multilang.local.process.spout import SpoutTask
     from multilang.local.process.topology import ProcessTopology
+    from multilang.runtime.plan import TaskPlan
 
 _SYSTEM = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",))
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
-import site
 import sys
-import sysconfig
 from types import FunctionType
 from typing import TYPE_CHECKING
 
@@ -66,20 +64,6 @@ class Commands:
     def folder_of(self, spec: ComponentSpec) -> str | None:
         """The folder that stands for the one in which a worker starts the program; None: the current one."""
         return self._programs[spec.id][1] if spec.id in self._programs else None
-
-
-def environment() -> dict[str, str]:
-    """The children's environment: ours, and modules are found where they are found here."""
-    python = sysconfig.get_paths()
-    usual = {python["purelib"], python["platlib"], *site.getsitepackages(), site.getusersitepackages()}
-    own = [
-        path
-        for path in sys.path
-        if os.path.isabs(path) and os.path.isdir(path) and path not in usual and not path.startswith(python["stdlib"])
-    ]
-    known = os.environ.get("PYTHONPATH", "")
-    own += [path for path in known.split(os.pathsep) if path and path not in own]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(own)} if own else dict(os.environ)
 
 
 class _Pickler(pickle.Pickler):

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from multilang.local.counters import SAMPLE_EVERY
-from multilang.local.pending import RotatingMap
 from multilang.local.process.task import ProcessTask
 from multilang.protocol import Emit, Sync
+from multilang.runtime.counters import SAMPLE_EVERY
+from multilang.runtime.rotating import RotatingMap
+from multilang.runtime.task import IDLE_ROUNDS
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from multilang.local.plan import TaskPlan
     from multilang.local.process.topology import ProcessTopology
-
-IDLE_NEXTS = 5  # empty nexts in a row, until a spout that can't tell counts as exhausted
+    from multilang.runtime.plan import TaskPlan
 
 
 class SpoutTask(ProcessTask):
@@ -203,4 +202,4 @@ class SpoutTask(ProcessTask):
             return ""
         if self.exhausted is False:
             return f"{self.plan}: not exhausted, as it says itself"
-        return "" if self.idle >= IDLE_NEXTS else f"{self.plan}: not exhausted, it still emits"
+        return "" if self.idle >= IDLE_ROUNDS else f"{self.plan}: not exhausted, it still emits"

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 from multilang.component.process import UNRECOVERABLE, UNUSABLE
 from multilang.local.errors import LocalClusterError, TaskStartError
-from multilang.local.process.child import Child, how_it_ended
 from multilang.protocol import Emit, Error, Log, Metrics, Pid, RemoteProtocolError
 from multilang.protocol.parent import ParentConnection
+from multilang.runtime.child import Child, how_it_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from multilang.local.plan import Route, TaskPlan
     from multilang.local.process.topology import ProcessTopology
     from multilang.protocol.messages import Message
+    from multilang.runtime.plan import Route, TaskPlan
 
 START_ATTEMPTS = 5  # deaths in a row before it was started
 _FIRST_DELAY_SECS = 0.05

@@ -15,26 +15,27 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from multilang.local.acker import Acker
-from multilang.local.clock import Timers
 from multilang.local.errors import LocalClusterError
-from multilang.local.plan import cyclic_components, reaches
 from multilang.local.process.bolt import BoltTask
-from multilang.local.process.command import Commands, environment
+from multilang.local.process.command import Commands
 from multilang.local.process.spout import SpoutTask
 from multilang.local.topology import LocalTopology, TaskInfo
-from multilang.local.tuples import LocalTuple
 from multilang.protocol.codec import dumps
 from multilang.protocol.framing import DEFAULT_MAX_BUFFER
+from multilang.runtime.child import environment
+from multilang.runtime.clock import Timers
+from multilang.runtime.plan import cyclic_components, reaches
+from multilang.runtime.tuples import LocalTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
     from typing import Any
 
-    from multilang.local.clock import Clock
-    from multilang.local.plan import Plan, Route, TaskPlan
     from multilang.local.process.task import ProcessTask
     from multilang.local.topology import Capture, Until
+    from multilang.runtime.clock import Clock
+    from multilang.runtime.plan import Plan, Route, TaskPlan
 
 GRACE_SECS = 5.0  # between SIGTERM and SIGKILL: what a component's close() may take
 _DEACTIVATE_SECS = 1.0  # that a spout has to answer its last command and deactivate

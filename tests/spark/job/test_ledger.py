@@ -7,7 +7,7 @@ import random
 import pytest
 
 from multilang import BasicBolt, TopologyBuilder
-from multilang.local.conf import DEFAULTS
+from multilang.runtime.settings import DEFAULTS
 from spark_bridge.job.blocks import OUTPUT, REPORT
 from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.job import Job, Stage

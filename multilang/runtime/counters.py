@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from multilang.topology.model import ACKER
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from typing import Any
-
-    from multilang.local.acker import Acker
 
 MAX_LOST = 100_000  # message ids kept of those that failed; what fails beyond that is only counted
 SAMPLE_EVERY = 20  # Storm's topology.stats.sample.rate, 0.05: only latencies are sampled here, counts are exact
@@ -156,12 +152,6 @@ class TaskStats:
     def unfinished(self) -> int:
         """Tuples given to a bolt that it has neither acked nor failed."""
         return self.received - self.acked - self.failed - self.lost
-
-
-def acker_counters(ackers: Sequence[Acker]) -> Counters:
-    """Those of the ackers, as Storm counts them: each message is an input that is acked, each answer to a spout an emit."""
-    heard, answered = sum(each.heard for each in ackers), sum(each.answered for each in ackers)
-    return Counters(ACKER, "bolt", len(ackers), emitted=answered, transferred=answered, executed=heard, acked=heard)
 
 
 def summed(component: str, kind: str, tasks: Iterable[TaskStats]) -> Counters:

@@ -10,21 +10,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.component.collector import BoltCollector, SpoutCollector
-from multilang.local.counters import SAMPLE_EVERY
-from multilang.local.edges import edges
-from multilang.local.tuples import LocalTuple
 from multilang.protocol import ChildConnection, Tuple, UnserializableValue
 from multilang.protocol.codec import MAX_INT, MIN_INT, TEXTS, dumps, encode_id, loads, normalize
 from multilang.protocol.messages import DEFAULT_STREAM
+from multilang.runtime.counters import SAMPLE_EVERY
+from multilang.runtime.edges import edges
+from multilang.runtime.tuples import LocalTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TypeAlias
 
-    from multilang.local.counters import TaskStats
-    from multilang.local.links import Links, OnTaskIds
-    from multilang.local.pending import RotatingMap
-    from multilang.local.plan import Route, TaskPlan
+    from multilang.runtime.counters import TaskStats
+    from multilang.runtime.links import Links, OnTaskIds
+    from multilang.runtime.plan import Route, TaskPlan
+    from multilang.runtime.rotating import RotatingMap
 
     Anchors: TypeAlias = Sequence[Tuple | str] | None
     Pending: TypeAlias = RotatingMap[tuple[Any, float]]

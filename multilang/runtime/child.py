@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import site
 import subprocess
+import sys
+import sysconfig
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -145,3 +148,17 @@ def how_it_ended(status: int | None) -> str:
         return f"was ended by {signal.Signals(-status).name}"
     except ValueError:
         return f"was ended by signal {-status}"
+
+
+def environment() -> dict[str, str]:
+    """A child's environment: ours, and modules are found where they are found here."""
+    python = sysconfig.get_paths()
+    usual = {python["purelib"], python["platlib"], *site.getsitepackages(), site.getusersitepackages()}
+    own = [
+        path
+        for path in sys.path
+        if os.path.isabs(path) and os.path.isdir(path) and path not in usual and not path.startswith(python["stdlib"])
+    ]
+    known = os.environ.get("PYTHONPATH", "")
+    own += [path for path in known.split(os.pathsep) if path and path not in own]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(own)} if own else dict(os.environ)

@@ -5,8 +5,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from multilang.local.clock import Timers, VirtualClock
-from multilang.local.pending import RotatingMap
+from multilang.runtime.clock import Timers, VirtualClock
+from multilang.runtime.rotating import RotatingMap
 
 
 class RotatingMapMachine(RuleBasedStateMachine):

@@ -9,11 +9,11 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from multilang.component.context import Context
-from multilang.local.conf import DEFAULTS, Settings
-from multilang.local.errors import LocalClusterError
-from multilang.local.tuples import Origin
 from multilang.protocol import LocalProtocolError, RemoteProtocolError
 from multilang.protocol.outputs import Outputs
+from multilang.runtime.settings import DEFAULTS, Settings
+from multilang.runtime.tuples import Origin
+from multilang.topology.errors import TopologyError
 from multilang.topology.groupings import chooser
 from multilang.topology.model import ACKER
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from multilang.local.tuples import LocalTuple
     from multilang.protocol import Emit
+    from multilang.runtime.tuples import LocalTuple
     from multilang.topology.groupings import Chooser
     from multilang.topology.model import ComponentSpec, Topology
 
@@ -131,9 +131,7 @@ class Plan:
         self.topology = topology.with_conf(conf, name)
         self.name = name
         if not topology.spouts:
-            raise LocalClusterError(
-                f"topology {name!r} has no spout, so nothing would ever flow; add one with set_spout"
-            )
+            raise TopologyError(f"topology {name!r} has no spout, so nothing would ever flow; add one with set_spout")
         self.conf = {**DEFAULTS, **self.topology.conf, "topology.name": name, "storm.id": storm_id(name)}
         self.settings = Settings(self.conf)
         self.assignment = self.topology.task_ids(self.settings.ackers)

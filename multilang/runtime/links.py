@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeAlias
 
-    from multilang.local.acker import Acker
-    from multilang.local.plan import TaskPlan
-    from multilang.local.tuples import LocalTuple
+    from multilang.runtime.plan import TaskPlan
+    from multilang.runtime.tuples import LocalTuple
 
     OnTaskIds: TypeAlias = Callable[[list[int]], None]
+
+
+class DirectAcker(Protocol):
+    """An acker that a collector calls without a message; see the embedded cluster's for ``newest`` and ``heard``."""
+
+    newest: dict[int, list[int]]
+    heard: int
+
+    def settle(self, root: int, entry: list[int]) -> None:
+        """Look whether ``root`` is done now; ``entry``: what is kept of it, whose first item is the xor."""
 
 
 class Links:
@@ -52,7 +61,7 @@ class Links:
         fail: Callable[[int], None],
         later: Callable[[TaskPlan, OnTaskIds], Any],
         named: dict[str, LocalTuple],
-        acker: Acker | None = None,
+        acker: DirectAcker | None = None,
         at_once: bool = False,
         getrandbits: Callable[[int], int],
         now: Callable[[], float],

@@ -1,0 +1,23 @@
+"""A task's life, as far as it is the same on every engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from multilang.runtime.links import OnTaskIds
+    from multilang.runtime.plan import TaskPlan
+
+START_ATTEMPTS = 3  # deaths in initialize(), or of a spout before any tuple, one after the other
+IDLE_ROUNDS = 5  # empty nexts in a row, until a spout that can't tell counts as exhausted
+
+
+class Later:
+    """The receiver of an ``on_task_ids`` callback: gets its ids where a tuple would be executed."""
+
+    __slots__ = ("countdown", "execute", "plan")
+
+    def __init__(self, plan: TaskPlan, call: OnTaskIds) -> None:
+        self.plan = plan
+        self.execute = call
+        self.countdown = -1  # never comes down to 0: it is not counted
