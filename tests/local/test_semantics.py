@@ -127,6 +127,11 @@ def test_unanchored_tuples_are_waited_for_too(run_topology, mode):
     assert (run.counters["unreliable"].acked, run.counters["unreliable"].pending) == (0, 0)
 
 
+def test_a_spout_that_can_not_tell_any_more_whether_it_is_exhausted_counts_as_such_when_it_is_idle(run_topology, mode):
+    run = run_topology(topologies.undecided, mode)
+    assert run.counters["undecided"].acked == 1
+
+
 def test_without_ackers_a_tuple_is_acked_as_soon_as_it_is_emitted(run_topology, mode):
     run = run_topology(topologies.fails_twice, mode, conf={"topology.acker.executors": 0})
     assert (run.counters["numbers"].acked, run.counters["numbers"].failed) == (100, 0)

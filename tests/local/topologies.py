@@ -175,6 +175,29 @@ class Prompt(Spout):
         return self.at == len(self.ids)
 
 
+class Undecided(Spout):
+    """Knows for a while after its one tuple was acked that there is more, and can't tell afterwards."""
+
+    output_fields = ["n"]
+
+    def initialize(self, conf, context):
+        self.emitted = False
+        self.left = 3
+
+    def next_tuple(self):
+        if self.emitted:
+            self.left -= 1
+        else:
+            self.emitted = True
+            self.emit([1], tup_id=1)
+
+    def ack(self, tup_id):
+        self.left = 3
+
+    def exhausted(self):
+        return False if self.left > 0 else None
+
+
 class FailsTwice(BasicBolt):
     """Fails each number until its third time."""
 
@@ -410,6 +433,7 @@ idle_beside_busy = _idle_beside_busy()
 passing = _chain("passing", Numbers, Pass)
 fails_twice = _chain("fails-twice", Numbers, FailsTwice)
 prompt = _chain("prompt", Prompt, Pass)
+undecided = _chain("undecided", Undecided, Pass)
 patient = _chain("patient", Patient, FailsTwice)
 forgets_once = _chain("forgets-once", Numbers, ForgetsOnce)
 dies_once = _chain("dies-once", Numbers, DiesOn)

@@ -150,8 +150,7 @@ class SpoutTask(ProcessTask):
             self._doubted = False
             self.host.dirty.add(self)
             return
-        if sync.exhausted is not None:
-            self.exhausted = sync.exhausted
+        self.exhausted = sync.exhausted  # None after False: it can't tell any more
         if self.stats.emitted != self._emitted_before:
             self.idle = 0
             self._next_at = 0.0
