@@ -13,6 +13,7 @@ from __future__ import annotations
 from time import monotonic
 
 from multilang.component.errors import ConfigError
+from multilang.state.kafka_client import REQUIRES, Topic, check_fields
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,
     Source,
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 
 PATIENCE_SECS = 5.0  # for brokers that don't answer
 REFRESH_SECS = 10.0  # until the topic is asked for further partitions
-PARTS = ("key", "offset", "partition", "timestamp", "value")
+_ALONE = {"group.id": "storm-multilang"}  # asked for, and not used: no group is joined, nothing is committed there
 
 
 class _Kafka(SourceSpout):
-    requires: Mapping[str, str] = {"confluent_kafka": "confluent-kafka>=2.6"}
+    requires: Mapping[str, str] = REQUIRES
 
     def __init__(
         self,
@@ -43,9 +44,7 @@ class _Kafka(SourceSpout):
         options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(fields, take)
-        unknown = [field for field in fields if field not in PARTS]
-        if unknown:
-            raise ConfigError(f"a message of Kafka has no {unknown[0]!r}; it has {', '.join(PARTS)}")
+        check_fields(fields)
         self.servers = servers
         self.topic = topic
         self.options = dict(options or {})
@@ -66,37 +65,13 @@ class KafkaSource(Source):
     """See the spouts. A consumer for each partition that is read, as each is read on from where it was left."""
 
     def __init__(self, servers: str, topic: str, fields: Sequence[str], options: Mapping[str, Any]) -> None:
-        try:
-            import confluent_kafka
-        except ImportError as problem:
-            raise ConfigError(
-                f"a spout of Kafka needs the package confluent-kafka ({problem}): pip install 'storm-multilang[kafka]'; for a "
-                "cluster's workers put confluent-kafka into the file that multilang submit --requirements names"
-            ) from problem
-        self._kafka = confluent_kafka
-        self._topic = topic
+        self._topic = Topic(servers, topic, options, SourceError)
         self._fields = fields
-        self._where = f"topic {topic!r} of Kafka at {servers}"
-        self._settings = {
-            "bootstrap.servers": servers,
-            "group.id": "storm-multilang",  # asked for, and not used: no group is joined, nothing is committed there
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "auto.offset.reset": "error",
-            "enable.partition.eof": True,
-            "queued.max.messages.kbytes": 8192,  # read ahead, for each partition
-            "reconnect.backoff.max.ms": 1000,
-            "log_level": 0,  # what goes wrong is told here
-            **options,
-        }
         self._consumers: dict[int, Any] = {}
         self._next: dict[int, int] = {}  # the offset that a consumer gives next
         self._partitions = 0
         self._asked_at = float("-inf")
-        try:
-            self._control = confluent_kafka.Consumer(self._settings)
-        except confluent_kafka.KafkaException as problem:
-            raise ConfigError(f"Kafka does not take the spout's options: {problem.args[0].str()}") from problem
+        self._control = self._topic.consumer(_ALONE)
         try:
             self.num_partitions()
         except SourceError as problem:
@@ -105,10 +80,7 @@ class KafkaSource(Source):
 
     def num_partitions(self) -> int:
         if monotonic() >= self._asked_at + REFRESH_SECS:
-            found = self._asked(self._control.list_topics, self._topic).topics[self._topic]
-            if found.error is not None:
-                raise SourceError(f"{self._where} can't be read: {found.error.str()}; make the topic, or name another")
-            self._partitions = len(found.partitions)
+            self._partitions = self._topic.partitions(self._control, PATIENCE_SECS)
             self._asked_at = monotonic()
         return self._partitions
 
@@ -131,15 +103,14 @@ class KafkaSource(Source):
 
     def _ends(self, partition: int) -> tuple[int, int]:
         """The first offset that is there, and the one behind the last."""
-        low, high = self._asked(self._control.get_watermark_offsets, self._kafka.TopicPartition(self._topic, partition))
-        return low, high
+        return self._topic.ends(self._control, partition, PATIENCE_SECS)
 
     def _end(self, partition: int, start: int) -> int:
         """The offset behind the last; SourceError when ``start`` is no longer there."""
         low, high = self._ends(partition)
         if not low <= start <= high:
             raise SourceError(
-                f"partition {partition} of {self._where} has offsets from {low} to {high}, and {start} is to be read: Kafka has "
+                f"partition {partition} of {self._topic.where} has offsets from {low} to {high}, and {start} is to be read: Kafka has "
                 "removed it (retention.ms, retention.bytes), or the topic was made anew; read a new topic under a new "
                 "transactional id"
             )
@@ -158,19 +129,19 @@ class KafkaSource(Source):
             for message in consumer.consume(min(end - position, most - len(rows)), timeout=0.1):
                 error = message.error()
                 if error is None and message.offset() < end:
-                    rows.append(self._row(message))
+                    rows.append(self._topic.row(message, self._fields))
                     self._next[partition] = position = message.offset() + 1
                 elif error is None:  # it belongs to the next batch, for which it is read once more
                     self._next[partition] = message.offset() + 1
                     position = end
-                elif error.code() != self._kafka.KafkaError._PARTITION_EOF:
-                    raise SourceError(f"partition {partition} of {self._where} can't be read: {error.str()}")
+                elif error.code() != self._topic.kafka.KafkaError._PARTITION_EOF:
+                    raise SourceError(f"partition {partition} of {self._topic.where} can't be read: {error.str()}")
                 elif message.offset() >= end:  # otherwise it was the end before there were more
                     self._next[partition] = position = end
                 deadline = monotonic() + PATIENCE_SECS
             if monotonic() > deadline:
                 raise SourceError(
-                    f"partition {partition} of {self._where} gave nothing for {PATIENCE_SECS:g} seconds; are its brokers running?"
+                    f"partition {partition} of {self._topic.where} gave nothing for {PATIENCE_SECS:g} seconds; are its brokers running?"
                 )
         return rows, position
 
@@ -178,33 +149,8 @@ class KafkaSource(Source):
         """The partition's consumer, which gives the message of ``offset`` next."""
         consumer = self._consumers.get(partition)
         if consumer is None:
-            consumer = self._consumers[partition] = self._kafka.Consumer(self._settings)
+            consumer = self._consumers[partition] = self._topic.consumer(_ALONE)
         if self._next.get(partition) != offset:
-            consumer.assign([self._kafka.TopicPartition(self._topic, partition, offset)])
+            consumer.assign([self._topic.at(partition, offset)])
             self._next[partition] = offset
         return consumer
-
-    def _row(self, message: Any) -> list[Any]:
-        return [self._part(message, field) for field in self._fields]
-
-    def _part(self, message: Any, field: str) -> Any:
-        value = getattr(message, field)()
-        if field == "timestamp":
-            return value[1]
-        if not isinstance(value, bytes):
-            return value
-        try:
-            return value.decode()
-        except UnicodeDecodeError as problem:
-            raise SourceError(
-                f"the {field} of message {message.offset()}, partition {message.partition()} of {self._where}, is no UTF-8: "
-                f"{problem.reason}; what crosses the wire is text, so write JSON or base64, not bytes"
-            ) from problem
-
-    def _asked(self, call: Any, what: Any) -> Any:
-        try:
-            return call(what, timeout=PATIENCE_SECS)
-        except self._kafka.KafkaException as problem:
-            raise SourceError(
-                f"{self._where} does not answer: {problem.args[0].str()}; is a broker running there?"
-            ) from problem

@@ -1,0 +1,100 @@
+"""A topic of Kafka: consumers of it, what its messages hold, and which topic it is when something can't be had of it."""
+
+from __future__ import annotations
+
+from multilang.component.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+REQUIRES = {"confluent_kafka": "confluent-kafka>=2.6"}
+PARTS = ("key", "offset", "partition", "timestamp", "value")
+
+
+def check_fields(fields: Sequence[str]) -> None:
+    """Raise ConfigError where a message has no such part."""
+    for field in fields:
+        if field not in PARTS:
+            raise ConfigError(f"a message of Kafka has no {field!r}; it has {', '.join(PARTS)}")
+
+
+class Topic:
+    """The topic ``name`` at ``servers``. ``error`` is raised when something is wrong with it, now or ever.
+
+    Nothing that a consumer reads is committed by itself, and no offset is taken in place of one that is not there.
+    """
+
+    def __init__(self, servers: str, name: str, options: Mapping[str, Any], error: type[Exception]) -> None:
+        try:
+            import confluent_kafka
+        except ImportError as problem:
+            raise ConfigError(
+                f"a spout of Kafka needs the package confluent-kafka ({problem}): pip install 'storm-multilang[kafka]'; for a "
+                "cluster's workers put confluent-kafka into the file that multilang submit --requirements names"
+            ) from problem
+        self.kafka = confluent_kafka
+        self.name = name
+        self.where = f"topic {name!r} of Kafka at {servers}"
+        self._error = error
+        self._options = options
+        self._settings = {
+            "bootstrap.servers": servers,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "enable.partition.eof": True,
+            "queued.max.messages.kbytes": 8192,  # read ahead, for each partition
+            "reconnect.backoff.max.ms": 1000,
+            "log_level": 0,  # what goes wrong is told here
+        }
+
+    def consumer(self, settings: Mapping[str, Any]) -> Any:
+        """A consumer with these settings; the user's options lie over them. ConfigError where librdkafka refuses them."""
+        try:
+            return self.kafka.Consumer({**self._settings, **settings, **self._options})
+        except self.kafka.KafkaException as problem:
+            raise ConfigError(f"Kafka does not take the spout's options: {problem.args[0].str()}") from problem
+
+    def at(self, partition: int, *offset: int) -> Any:
+        """A partition, or an offset of it, as librdkafka's calls take it."""
+        return self.kafka.TopicPartition(self.name, partition, *offset)
+
+    def partitions(self, consumer: Any, patience: float) -> int:
+        """How many there are, asked of a broker that may take ``patience`` seconds."""
+        found = self._asked(consumer.list_topics, self.name, patience).topics[self.name]
+        if found.error is not None:
+            raise self._error(f"{self.where} can't be read: {found.error.str()}; make the topic, or name another")
+        return len(found.partitions)
+
+    def ends(self, consumer: Any, partition: int, patience: float) -> tuple[int, int]:
+        """The first offset that is there, and the one behind the last."""
+        low, high = self._asked(consumer.get_watermark_offsets, self.at(partition), patience)
+        return low, high
+
+    def row(self, message: Any, fields: Sequence[str]) -> list[Any]:
+        """What the message holds; key and value are text."""
+        return [self._part(message, field) for field in fields]
+
+    def _part(self, message: Any, field: str) -> Any:
+        value = getattr(message, field)()
+        if field == "timestamp":
+            return value[1]
+        if not isinstance(value, bytes):
+            return value
+        try:
+            return value.decode()
+        except UnicodeDecodeError as problem:
+            raise self._error(
+                f"the {field} of message {message.offset()}, partition {message.partition()} of {self.where}, is no UTF-8: "
+                f"{problem.reason}; what crosses the wire is text, so write JSON or base64, not bytes"
+            ) from problem
+
+    def _asked(self, call: Callable[..., Any], what: Any, patience: float) -> Any:
+        try:
+            return call(what, timeout=patience)
+        except self.kafka.KafkaException as problem:
+            raise self._error(
+                f"{self.where} does not answer: {problem.args[0].str()}; is a broker running there?"
+            ) from problem
