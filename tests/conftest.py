@@ -1,4 +1,4 @@
-"""What all tests have in common: how long and how hard hypothesis looks, and a Redis."""
+"""What all tests have in common: how long and how hard hypothesis looks, a Redis and a Kafka."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.servers import RedisServer
+    from tests.servers import KafkaServer, RedisServer
 
 # Tests share a busy machine: how long one example takes says nothing. A failure prints what repeats it.
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
@@ -22,6 +22,15 @@ settings.load_profile("full" if os.environ.get("MULTILANG_SOAK") == "full" else 
 # What a shell starts in the background ignores SIGINT, and so would every process that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for server in ("zookeeper", "kafka"):
+            if server in getattr(item, "fixturenames", ()) or f"[{server}" in item.name:
+                item.add_marker(pytest.mark.xdist_group(server))  # in one process: one server
+                item.add_marker(pytest.mark.timeout(600))  # the first may fetch it
 
 
 @pytest.fixture(scope="session")
@@ -40,3 +49,11 @@ def redis(redis_server: RedisServer) -> RedisServer:
     client.flushall()
     client.close()
     return redis_server
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    from tests.servers import KafkaServer, running
+
+    needed = [*(["mvn"] if not KafkaServer.is_here() else []), "java"]
+    yield from running(KafkaServer, tmp_path_factory.mktemp("kafka"), *needed)

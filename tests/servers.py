@@ -146,27 +146,33 @@ class ZooKeeperServer(Server):
 
 
 class KafkaServer(Server):
-    """One Kafka broker that is its own controller (KRaft)."""
+    """One Kafka broker that is its own controller (KRaft). Who asks it through ``wire`` is led there with all that follows."""
 
     name = "kafka"
     version = "3.9.1"
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        controller = free_port()
+        controller, behind_wire = free_port(), free_port()
+        self.wire = Wire(behind_wire)
         settings = {
             "process.roles": "broker,controller",
             "node.id": 1,
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},WIRE://127.0.0.1:{behind_wire},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port},WIRE://127.0.0.1:{self.wire.port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,WIRE:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "PLAINTEXT",
             "log.dirs": folder / "data",
             "auto.create.topics.enable": "false",
+            "group.initial.rebalance.delay.ms": 0,
+            "group.min.session.timeout.ms": 100,
             "broker.heartbeat.interval.ms": 200,
             "broker.session.timeout.ms": 1000,  # one that was killed is waited for so long before it may come again
             **dict.fromkeys(
                 [
+                    "offsets.topic.num.partitions",
                     "offsets.topic.replication.factor",
                     "transaction.state.log.replication.factor",
                     "transaction.state.log.min.isr",
