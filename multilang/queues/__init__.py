@@ -7,17 +7,22 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from multilang.queues.kafka import KafkaSpout
     from multilang.queues.redis import RedisStreamSpout
 
-__all__ = ["RedisStreamSpout"]
+__all__ = ["KafkaSpout", "RedisStreamSpout"]
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'multilang.queues' has no attribute {name!r}")
-    from multilang.queues.redis import RedisStreamSpout
+    if name == "KafkaSpout":
+        from multilang.queues.kafka import KafkaSpout
 
-    return RedisStreamSpout
+        return KafkaSpout
+    if name == "RedisStreamSpout":
+        from multilang.queues.redis import RedisStreamSpout
+
+        return RedisStreamSpout
+    raise AttributeError(f"module 'multilang.queues' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

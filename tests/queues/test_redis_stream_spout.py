@@ -16,7 +16,7 @@ from multilang.component.errors import ConfigError
 from multilang.local import TaskStartError
 from multilang.queues import RedisStreamSpout
 from multilang.testing import run_spout
-from tests.queues.consuming import Dying, orders
+from tests.queues.consuming import DyingRedis, orders
 from tests.servers import RedisServer, Wire, free_port, wait_for
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def test_a_spout_that_is_killed_loses_no_entry(redis, queue, tmp_path, tasks, se
     deaths = tuple(random.Random(seed).sample(range(20, 300), 3))
     out = tmp_path / "out"
     with LocalCluster(seed=seed) as cluster:
-        run = cluster.submit(orders(Dying(redis.port, deaths, str(tmp_path), take=30), str(out), tasks))
+        run = cluster.submit(orders(DyingRedis(redis.port, deaths, str(tmp_path), take=30), str(out), tasks))
         run.wait(lambda run: unacked(queue) == 0, timeout=120)
         assert sum(task.restarts for task in run.tasks if task.component == "orders") == 3
     found = [int(line) for line in out.read_text().splitlines()]

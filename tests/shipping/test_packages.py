@@ -111,6 +111,27 @@ topology = builder.build(conf={{"multilang.positions": {positions!r}}})
 
 
 @pytest.mark.parametrize(
+    ("spout", "needed"),
+    [
+        ('RedisStreamSpout("orders", ["number"], "shop")', {"redis"}),
+        ('KafkaSpout("localhost:9092", "orders", "shop")', {"confluent_kafka"}),
+    ],
+)
+def test_a_queue_brings_what_its_spout_needs(project: Project, spout: str, needed: set[str]) -> None:
+    text = f"""
+from multilang import TopologyBuilder
+from multilang.queues import {spout.partition("(")[0]}
+
+builder = TopologyBuilder()
+builder.set_spout("orders", {spout})
+topology = builder.build()
+"""
+    shipment = pack(project.topology(text=text))
+    assert wheels_in(shipment) & {"redis", "confluent_kafka"} == needed
+    assert shipment.check()
+
+
+@pytest.mark.parametrize(
     ("how", "needed"),
     [
         ({}, {"kazoo"}),
@@ -183,7 +204,7 @@ def test_what_a_user_imports_of_such_a_package_is_there_too(project: Project) ->
 
 def test_the_lines_are_those_of_the_extras() -> None:
     from multilang.component.prometheus import REQUIRES
-    from multilang.queues import RedisStreamSpout
+    from multilang.queues import KafkaSpout, RedisStreamSpout
     from multilang.state.redis import RedisStateProvider
     from multilang.transactional import RedisBacking, TransactionalKafkaSpout, TransactionalRedisSpout
     from multilang.transactional.stores.zookeeper import ZooKeeperTransactionalState
@@ -192,6 +213,7 @@ def test_the_lines_are_those_of_the_extras() -> None:
     extras = [f'extra == "{name}"' for name in ("kafka", "metrics", "redis", "zookeeper")]
     lines = {line.strip() for line, *marker in mine if "".join(marker).strip() in extras}
     users = (
+        KafkaSpout,
         RedisStateProvider,
         RedisBacking,
         RedisStreamSpout,

@@ -1,0 +1,390 @@
+"""A topic of Kafka as the source of a plain topology: partitions are dealt over a consumer group, offsets committed to that.
+
+Kafka keeps one offset for each partition of a group, which says that all before it is done. So an offset is committed when its
+message's tree and those of all earlier ones of its partition are done: one that is late holds the offset back, not the others.
+
+A task has a partition until the group takes it away (a *rebalance*). What of it is under way then is no longer this task's: the
+next owner begins at the committed offset, so an ack that comes later commits nothing. A task that was stopped, and wakes up after
+the group has gone on without it, may still take itself for the owner; its commit bears an old generation of the group, and Kafka
+refuses it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Thread
+
+from multilang.component.errors import ConfigError
+from multilang.component.reliable import ReliableSpout
+from multilang.state.kafka_client import REQUIRES, Topic, check_fields
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from multilang.component.context import Context
+
+PATIENCE_SECS = 5.0  # for brokers that don't answer
+_WAIT_SECS = 0.05  # in next_tuple, while messages are on their way here
+_LISTEN_SECS = 1.0  # between two looks for what the group says, while there is room for no message
+_REFRESH_SECS = 10  # until the topic is asked for further partitions
+_QUIET_SECS = 10.0  # before the same is told again
+_SILENCE_SECS = 300.0  # until a task that asks for nothing is put out of the group
+_LONGEST_SILENCE_SECS = 86_400.0  # which librdkafka takes
+_OURS = (
+    "auto.offset.reset",
+    "enable.auto.commit",
+    "enable.auto.offset.store",
+    "enable.partition.eof",
+    "error_cb",
+    "group.id",
+    "group.instance.id",
+    "group.protocol",
+    "on_commit",
+    "partition.assignment.strategy",
+    "session.timeout.ms",
+)
+
+
+class _TopicError(Exception):
+    """The topic, or a message, can't be read."""
+
+
+class _Partition:
+    """One of the task's: the offsets under way, in order, and what was committed of it."""
+
+    __slots__ = ("asked", "at_end", "next", "serial", "under_way")
+
+    def __init__(self, serial: int) -> None:
+        self.serial = serial  # tells two times apart that this task had it
+        self.under_way: dict[int, None] = {}
+        self.next: int | None = None  # behind the last one that was read
+        self.asked: int | None = None  # Kafka was asked to commit this, and has not refused
+        self.at_end = False
+
+    @property
+    def done(self) -> int | None:
+        """The offset before which everything is done; None: nothing is known yet."""
+        return next(iter(self.under_way), self.next)
+
+
+class KafkaSpout(ReliableSpout):
+    """The messages of a topic, each at least once; the message id is ``PARTITION/OFFSET``, and a number that makes it the task's own.
+
+    Args:
+        servers: Brokers to ask first, ``"host:port,host:port"``.
+        topic: Its name.
+        group: The consumer group. Topologies with one group divide the partitions; each further group gets all messages.
+        fields: What of a message is a field: ``value``, ``key``, ``timestamp`` (milliseconds), ``partition``, ``offset``. Key and
+            value are text in UTF-8.
+        session_secs: Seconds without a sign of a task's life, after which Kafka gives its partitions to the others.
+        options: Further settings of librdkafka, such as ``{"security.protocol": "SSL"}``.
+
+    A group begins with the first message that is there. A message that fails is replayed without limit, unless ``max_replays`` is
+    set; what is given up counts as done. ``commit_secs``: the time between two commits. Needs the extra ``kafka``.
+    """
+
+    max_replays = None
+    commit_secs: float = 1.0
+    requires: Mapping[str, str] = REQUIRES
+
+    def __init__(
+        self,
+        servers: str,
+        topic: str,
+        group: str,
+        fields: Sequence[str] = ("value",),
+        session_secs: float = 30.0,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        for name, value in (("servers", servers), ("topic", topic), ("group", group)):
+            if type(value) is not str or not value:
+                raise ConfigError(f"{name} is {value!r}; use text that is not empty")
+        if not session_secs > 0:
+            raise ConfigError(f"session_secs is {session_secs!r}; use seconds above 0")
+        check_fields(fields)
+        for name in options or ():
+            if name in _OURS:
+                raise ConfigError(f"options has {name!r}, which the spout sets by itself; leave it out")
+        self.output_fields = list(fields)  # type: ignore[misc]
+        self.servers = servers
+        self.topic = topic
+        self.group = group
+        self.session_secs = session_secs
+        self.options = dict(options or {})
+
+    def check_start(self, conf: dict[str, Any]) -> None:
+        """Ask once whether the topic is there."""
+        super().check_start(conf)
+        topic = Topic(self.servers, self.topic, self.options, ConfigError)
+        consumer = topic.consumer({"group.id": self.group})
+        try:
+            topic.partitions(consumer, PATIENCE_SECS)
+        finally:
+            consumer.close()
+
+    def source_id(self, tup_id: Any) -> Any:
+        return str(tup_id).rsplit("/", 1)[0]
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        super().initialize(conf, context)
+        self._topic = Topic(self.servers, self.topic, self.options, _TopicError)
+        self._fields = list(self.output_fields or ())
+        self._partitions: dict[int, _Partition] = {}
+        self._given: dict[str, tuple[_Partition, int]] = {}  # message id -> what it is of
+        self._astray: dict[int, int | None] = {}  # partition -> the offset that is not there; None: none was committed
+        self._ahead: deque[Any] = deque()  # messages that came while there was no room for them
+        self._paused = False
+        self._joined = False
+        self._closing = False  # in a thread of its own, where nothing can be told
+        self._member: str | None = None
+        self._serials = 0
+        self._commit_at = self._listen_at = 0.0
+        self._told = False
+        self._last_told, self._quiet_until = "", 0.0
+        self._gone_on = f"group {self.group!r} of {self._topic.where} went on without this task"
+        # As long as a tuple may take, there may be no room for another, and no call of next_tuple.
+        silence = max(_SILENCE_SECS, self.session_secs, 3 * (conf.get("topology.message.timeout.secs") or 0))
+        self._consumer = self._topic.consumer(
+            {
+                "group.id": self.group,
+                # Partitions that stay are not taken away in between, and what of them is under way stays ours.
+                "partition.assignment.strategy": "cooperative-sticky",
+                "session.timeout.ms": int(self.session_secs * 1000),
+                "heartbeat.interval.ms": max(int(min(self.session_secs / 5, 3.0) * 1000), 1),
+                "max.poll.interval.ms": int(min(silence, _LONGEST_SILENCE_SECS) * 1000),
+                "topic.metadata.refresh.interval.ms": _REFRESH_SECS * 1000,
+                "on_commit": self._committed,
+                "error_cb": self._away,
+            }
+        )
+        self._consumer.subscribe([self.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
+
+    def next_tuple(self) -> None:
+        if self.clock() >= self._commit_at:
+            self._commit(self._partitions)
+        if self._astray:
+            self._place()
+        if self._paused and not self._ahead:
+            self._consumer.resume(self._consumer.assignment())
+            self._paused = False
+        wait_secs = 0.0 if self._at_end() else _WAIT_SECS
+        while (message := self._ahead.popleft() if self._ahead else self._consumer.poll(wait_secs)) is not None:
+            if message.error() is not None:
+                self._heard(message)
+            elif self._give(message):
+                return
+
+    def ack(self, tup_id: Any) -> None:
+        known = tup_id in self._sent
+        super().ack(tup_id)
+        if known:
+            self._done(tup_id)
+
+    def fail(self, tup_id: Any) -> None:
+        known = tup_id in self._sent
+        super().fail(tup_id)
+        if known and tup_id not in self._sent:  # it was given up
+            self._done(tup_id)
+
+    def replay(self) -> bool:
+        busy = super().replay()
+        if busy and self.clock() >= self._listen_at:
+            self._listen()
+        return busy
+
+    def exhausted(self) -> bool | None:
+        return None if self._at_end() and not self._ahead else False
+
+    def close(self) -> None:
+        if hasattr(self, "_consumer"):
+            self._closing = True
+            # It takes the partitions away, and waits until the group has what is committed then: without a broker, for long.
+            closing = Thread(target=self._consumer.close, daemon=True)
+            closing.start()
+            closing.join(PATIENCE_SECS)
+
+    # ---- messages ----
+
+    def _give(self, message: Any) -> bool:
+        number, offset = message.partition(), message.offset()
+        partition = self._partitions.get(number)
+        if partition is None:
+            return False
+        self._told = partition.at_end = False
+        partition.next = offset + 1
+        try:
+            values = self._topic.row(message, self._fields)
+        except _TopicError as problem:
+            self.report_error(f"{problem}; the message is left out")
+            return False
+        tup_id = f"{number}/{offset}/{partition.serial}"
+        partition.under_way[offset] = None
+        self._given[tup_id] = partition, offset
+        self.emit(values, tup_id)
+        return True
+
+    def _done(self, tup_id: Any) -> None:
+        found = self._given.pop(tup_id, None)
+        if found is not None:
+            partition, offset = found
+            del partition.under_way[offset]
+            if self.clock() >= self._commit_at:  # next_tuple is not called while the topology is deactivated
+                self._commit(self._partitions)
+
+    def _at_end(self) -> bool:
+        return self._joined and not self._astray and all(each.at_end for each in self._partitions.values())
+
+    def _listen(self) -> None:
+        """Hear what the group says, though there is room for no message: a task that never asks holds up a rebalance."""
+        self._listen_at = self.clock() + _LISTEN_SECS
+        if not self._paused:
+            self._consumer.pause(self._consumer.assignment())
+            self._paused = True
+        message = self._consumer.poll(0)
+        if message is not None and message.error() is not None:
+            self._heard(message)
+        elif message is not None:
+            self._ahead.append(message)
+        if self.clock() >= self._commit_at:
+            self._commit(self._partitions)
+
+    def _heard(self, message: Any) -> None:
+        """What librdkafka says in place of a message."""
+        error, errors = message.error(), self._topic.kafka.KafkaError
+        if error.fatal():
+            raise _TopicError(f"{self._topic.where} can't be read any more: {error.str()}")
+        partition = self._partitions.get(message.partition())
+        if error.code() == errors._PARTITION_EOF:
+            if partition is not None:
+                partition.at_end = True
+                partition.next = message.offset()  # the last may have no message: marks of Kafka's own transactions
+                self._told = False
+        elif error.code() == errors._AUTO_OFFSET_RESET:
+            if partition is not None:
+                offset = message.offset()
+                self._astray[message.partition()] = offset if offset is not None and offset >= 0 else None
+        elif error.code() == errors._MAX_POLL_EXCEEDED:
+            self.log(f"{self._gone_on}, which asked for no message for long: {error.str()}")
+        else:
+            self._tell(f"{self._topic.where} can't be read: {error.str()}")
+
+    def _place(self) -> None:
+        """Go on from the first message, in partitions that don't have the offset that is to be read."""
+        for number, missing in list(self._astray.items()):
+            start = self._topic.kafka.OFFSET_BEGINNING
+            if missing is not None:
+                try:
+                    start, end = self._topic.ends(self._consumer, number, PATIENCE_SECS)
+                except _TopicError as problem:
+                    self._tell(str(problem))
+                    return
+                where = f"partition {number} of {self._topic.where}"
+                if missing < start:
+                    self._partitions[number].next = start
+                    self.report_error(
+                        f"messages {missing} to {start - 1} of {where} were removed (retention.ms, retention.bytes) before they were "
+                        "acked: those that were not under way are lost"
+                    )
+                else:
+                    self._drop([number])
+                    self._partitions[number] = self._begun()
+                    self.report_error(
+                        f"{where} has offsets from {start} to {end}, and {missing} is to be read: the topic was made anew, or has "
+                        "lost its end; it is read from its first message on"
+                    )
+            self._astray.pop(number, None)
+            self._consumer.incremental_unassign([self._topic.at(number)])
+            self._consumer.incremental_assign([self._topic.at(number, start)])
+
+    # ---- the group ----
+
+    def _commit(self, numbers: Iterable[int]) -> None:
+        """Ask Kafka to keep how far everything is done; its answer comes to ``_committed``."""
+        self._commit_at = self.clock() + self.commit_secs
+        news = []
+        for number in numbers:
+            partition = self._partitions.get(number)
+            if partition is not None and (done := partition.done) is not None and done != partition.asked:
+                news.append((partition, self._topic.at(number, done)))
+        # Whoever was put out of the group has no name there, and would be taken for somebody who commits without a group.
+        if not news or self._consumer.memberid() != self._member:
+            return
+        try:
+            self._consumer.commit(offsets=[offset for _, offset in news], asynchronous=True)
+        except self._topic.kafka.KafkaException as problem:
+            self._tell(f"offsets of {self._topic.where} can't be committed: {problem.args[0].str()}")
+            return
+        for partition, offset in news:
+            partition.asked = offset.offset
+
+    def _committed(self, error: Any, offsets: Sequence[Any]) -> None:
+        errors = self._topic.kafka.KafkaError
+        refused = [each for each in offsets if error is not None or each.error is not None]
+        for each in refused:
+            partition = self._partitions.get(each.partition)
+            if partition is not None:
+                partition.asked = None  # so that it is asked for again
+        if self._closing:
+            return
+        if not refused:
+            self._told = False
+            return
+        why = error or refused[0].error
+        what = f"offsets of {self._topic.where} can't be committed: {why.str()}"
+        if why.code() in (errors.ILLEGAL_GENERATION, errors.UNKNOWN_MEMBER_ID):
+            self.log(f"{what}; {self._gone_on}, and others have its partitions")
+        elif why.code() != errors.REBALANCE_IN_PROGRESS:
+            self._tell(what)
+
+    def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        self._told = False
+        self._joined = True
+        self._member = consumer.memberid()
+        for each in partitions:
+            self._partitions[each.partition] = self._begun()
+
+    def _revoked(self, _consumer: Any, partitions: Sequence[Any]) -> None:
+        numbers = [each.partition for each in partitions]
+        self._commit(numbers)  # it arrives before they are given to anybody else
+        self._drop(numbers)
+
+    def _lost(self, _consumer: Any, partitions: Sequence[Any]) -> None:
+        """The group has put this task out, or there is no group any more."""
+        self._joined = False
+        numbers = [each.partition for each in partitions]
+        self._drop(numbers)
+        if numbers and not self._closing:
+            self.log(f"{self._gone_on}; what it had under way of partitions {sorted(numbers)} is given again")
+
+    def _begun(self) -> _Partition:
+        self._serials += 1
+        return _Partition(self._serials)
+
+    def _drop(self, numbers: Sequence[int]) -> None:
+        """What is under way of these partitions is the next owner's to give: no replay, and no commit."""
+        for number in numbers:
+            self._astray.pop(number, None)
+            partition = self._partitions.pop(number, None)
+            for offset in partition.under_way if partition is not None else ():
+                tup_id = f"{number}/{offset}/{partition.serial}"  # type: ignore[union-attr]
+                for known in (self._given, self._sent, self._due):
+                    known.pop(tup_id, None)
+        self._ahead = deque(each for each in self._ahead if each.partition() not in numbers)
+
+    def _away(self, error: Any) -> None:
+        """What goes wrong with brokers, as librdkafka tells it: that a connection broke is no news while there are others."""
+        errors = self._topic.kafka.KafkaError
+        if error.code() == errors._ALL_BROKERS_DOWN:
+            self._tell(f"{self._topic.where} does not answer: start a broker there, or name another")
+        elif error.code() not in (errors._TRANSPORT, errors._RESOLVE) and not error.fatal():
+            self._tell(f"{self._topic.where} can't be used: {error.str()}")
+
+    def _tell(self, text: str) -> None:
+        now = self.clock()
+        late = text == self._last_told and now < self._quiet_until  # librdkafka may tell of it after it was mended
+        if not (self._told or self._closing or late):
+            self._told = True
+            self._last_told, self._quiet_until = text, now + _QUIET_SECS
+            self.report_error(f"{text}; it is tried again until it works")
