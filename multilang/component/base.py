@@ -58,6 +58,9 @@ class Component:
         told in place of the start.
         """
 
+    def after_end(self) -> None:
+        """Called where the embedded cluster has ended the topology, once and not in each task; see ``close``."""
+
     if TYPE_CHECKING:  # spouts and bolts take two arguments, batch bolts four
 
         def initialize(self, *args: Any, **kwargs: Any) -> None: ...

@@ -11,8 +11,8 @@ from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.component.report import describe
 from multilang.component.runner import close, start_bolt, start_spout
 from multilang.component.wrapper import innermost
-from multilang.local.errors import LocalClusterError, TaskStartError
-from multilang.local.topology import LocalTopology, TaskInfo
+from multilang.local.errors import LocalClusterError, NotDrainedError, TaskStartError
+from multilang.local.topology import INACTIVE, LocalTopology, TaskInfo
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from multilang.runtime.collectors import LocalBoltCollector, LocalSpoutCollector
 from multilang.runtime.counters import SAMPLE_EVERY
@@ -193,6 +193,12 @@ class ActorTopology(LocalTopology):
             raise
         self.opened = True
 
+    def _check_opened(self) -> None:
+        """Raise NotDrainedError where it would never be drained: it runs in the thread that waits, so nobody activates it."""
+        if self.failure is None and not self.opened:
+            message = f"topology {self.name!r} would never be drained; activate() it before wait():"
+            raise NotDrainedError(message, [INACTIVE])
+
     @abstractmethod
     def _open(self) -> None:
         """Start all tasks, and what keeps time."""
@@ -359,6 +365,8 @@ class ActorTopology(LocalTopology):
 
         Where there is any, bolts without ticks that keep tuples are named as well: theirs may be those of the spouts.
         """
+        if not self.opened:
+            return [INACTIVE]
         lines = self._open_spouts()
         timeouts = self.plan.settings.message_timeouts
         able = [bolt for bolt in self.bolts.values() if bolt.plan.settings.tick_secs or not timeouts]

@@ -100,6 +100,8 @@ class InProcessTopology(ActorTopology):
 
     def wait(self, until: Until = "drained", timeout: float | None = None) -> None:
         if until == "drained":
+            self._check_running()
+            self._check_opened()
             met = self._loop(None, True, timeout)
         elif callable(until):
             met = self._loop(lambda: until(self), False, timeout)
@@ -123,11 +125,12 @@ class InProcessTopology(ActorTopology):
             return
         try:
             self.deactivate()
-            if wait_secs:
+            if wait_secs and self.opened:
                 self._loop(None, True, wait_secs)
         finally:
             self.killed = True
             self.close()
+            self._ended()
 
     @property
     def waiting_for(self) -> list[str]:

@@ -145,6 +145,8 @@ class SimulatedTopology(ActorTopology):
     def wait(self, until: Until = "drained", timeout: float | None = None) -> None:
         secs = LONGEST_SECS if timeout is None else timeout
         if until == "drained":
+            self._check_running()
+            self._check_opened()
             met = self._loop(self._is_drained, secs)
         elif callable(until):
             met = self._loop(lambda: until(self), secs)
@@ -168,11 +170,12 @@ class SimulatedTopology(ActorTopology):
             return
         try:
             self.deactivate()
-            if wait_secs:
+            if wait_secs and self.opened:
                 self._loop(self._is_drained, wait_secs)
         finally:
             self.killed = True
             self.close()
+            self._ended()
 
     @property
     def waiting_for(self) -> list[str]:

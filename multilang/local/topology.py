@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from multilang.component.base import Component
 from multilang.component.repeats import Repeats
 from multilang.component.spout import Spout
 from multilang.local.acker import acker_counters
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 _PRINTED = "stdout: "  # before what a component's process wrote to its standard output
 MAX_ERRORS = 1000  # the oldest are dropped; the counters count them all
+
+INACTIVE = "it was submitted inactive: no task is started, and nothing is emitted, before activate() is called"
 
 _LEVELS = (5, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)  # by Storm's number, 0 is trace
 
@@ -102,6 +105,8 @@ class LocalTopology(ABC):
 
         A spout is exhausted when its ``exhausted()`` says so or, where it can't tell, when it was idle several times.
         ``until`` may also be a function of this topology; the wait ends when it returns true. ``timeout`` in seconds.
+        One that was submitted inactive is drained when it was activated and then all is done.
+
         Raises NotDrainedError, which says what is still to come and where, and LocalClusterError when the topology
         can't go on.
         """
@@ -175,6 +180,12 @@ class LocalTopology(ABC):
         """Raise LocalClusterError once it was ended: nothing more will come of it."""
         if self.killed:
             raise LocalClusterError(f"topology {self.name!r} was killed; submit it again")
+
+    def _ended(self) -> None:
+        """Tell its components, as they were declared, that it was ended."""
+        for spec in self.plan.topology.components.values():
+            if isinstance(spec.component, Component):
+                spec.component.after_end()
 
     @abstractmethod
     def fail(self, error: LocalClusterError) -> None:

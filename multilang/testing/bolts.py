@@ -17,7 +17,7 @@ from multilang.runtime.counters import TaskStats
 from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.state.bolt import Stateful
 from multilang.state.memory import MemoryStateProvider
-from multilang.testing.harness import Emitted, Harness, Raised, coordinated_part
+from multilang.testing.harness import Emitted, Harness, Raised, check_kind, coordinated_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -178,6 +178,12 @@ class BoltRun:
         """Tell it that it is over."""
         close(self._runs)
         self._collect()
+        self._raised.check_came(self.bolt)
+
+    def _check_expected(self) -> None:
+        """Raise AssertionError where no exception came that ``expect`` names, and none can come any more of what was given."""
+        if self._inputs and self._coordinated is None and not self.unfinished:
+            self._raised.check_came(self.bolt)
 
     def _give(self, tup: Tuple, own: bool = False) -> None:
         origin = Origin(str(tup.component), tup.stream, tup.task, tuple(tup.fields), self._harness.name_tuple)
@@ -259,11 +265,14 @@ def run_bolt(
     given to ``set_committer_bolt`` without being marked as a Committer.
 
     An exception is raised here, also one that would only be reported and fail its tuple; FailedException is not. ``expect``:
-    classes of exceptions that the test wants to be reported, as on a cluster.
+    classes of exceptions that the test wants to be reported, as on a cluster; AssertionError where none comes: at once, or at
+    ``close`` where the bolt keeps tuples, or is yet to be told of an id's end.
     """
+    check_kind(bolt, "bolt")
     inputs = _tuples(tuples, fields)
     run = BoltRun(bolt, inputs, conf, component, sink_tasks, seed, state, expect, commits)
     run.process(*inputs)
+    run._check_expected()
     return run
 
 

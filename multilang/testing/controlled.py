@@ -8,7 +8,7 @@ from multilang.component.bolt import Bolt
 from multilang.testing.shared import Shared, check_reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from multilang.component.context import Context
@@ -21,7 +21,7 @@ class HeldTuple:
     """A tuple that came to a ControlledBolt.
 
     ``values``, ``fields``, ``component``, ``stream``: as it came; ``task``: the task that has it; ``state``: "held", "acked",
-    "failed", or "lost" when that task died. ``held["word"]`` is a value by its field's name.
+    "failed", or "lost" when that task died or its topology ended. ``held["word"]`` is a value by its field's name.
     """
 
     def __init__(self, control: Control, number: int, task: int, came: dict[str, Any]) -> None:
@@ -56,7 +56,8 @@ class HeldTuple:
     def _order(self, *order: Any) -> None:
         with self._control.lock:
             if self.state != "held":
-                why = "its task died" if self.state == "lost" else f"it is {self.state} already"
+                lost = "its topology has ended" if self._control.ended else "its task died"
+                why = lost if self.state == "lost" else f"it is {self.state} already"
                 raise RuntimeError(f"nothing can be done any more with the tuple {self.values!r}: {why}")
             self._control.orders.setdefault(self.task, []).append([self._number, *order])
 
@@ -72,12 +73,24 @@ class Control(Shared):
         self.decide = decide
         self.received: list[HeldTuple] = []
         self.orders: dict[int, list[list[Any]]] = {}
+        self.ended = False
 
     def begin(self, task: int) -> None:
         """A task begins, and has nothing of what an earlier one in its place had."""
+        self.ended = False
         self.orders.pop(task, None)
-        for held in self.received:
-            if held.task == task and held.state == "held":
+        self._lose(held for held in self.received if held.task == task)
+
+    def end(self) -> None:
+        """The topology has ended: nobody will ask any more what is to be done."""
+        with self.lock:
+            self.ended = True
+            self.orders.clear()
+            self._lose(self.received)
+
+    def _lose(self, received: Iterable[HeldTuple]) -> None:
+        for held in received:
+            if held.state == "held":
                 held.state = "lost"
 
     def came(self, task: int, tup: dict[str, Any]) -> list[Any]:
@@ -127,6 +140,9 @@ class ControlledBolt(Bolt):
         check_reachable(self._control, self._collector, f"what bolt {context.component!r} does, a ControlledBolt,")
         self._tuples: dict[int, Tuple] = {}
         self._control.call("begin", context.task)
+
+    def after_end(self) -> None:
+        self._control.end()
 
     def process(self, tup: Tuple) -> None:
         came = {"values": tup.values, "fields": tup.fields, "component": tup.component, "stream": tup.stream}

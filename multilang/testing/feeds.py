@@ -52,6 +52,8 @@ class Feed(Shared):
         self.waiting: deque[tuple[Sequence[Any], Any, str]] = deque()
         self.pending: list[Any] = []
         self._serial = 0
+        self.topologies = 0  # that run, or are being started
+        self.has_ended = False  # one of them
 
     def put(self, values: Sequence[Any], tup_id: Any, stream: str) -> Any:
         """Let a tuple wait; its message id."""
@@ -116,6 +118,11 @@ class FeederSpout(Spout):
 
     def feed(self, values: Sequence[Any] | Mapping[str, Any], tup_id: Any = None, stream: str = "default") -> Any:
         """Let a tuple be emitted, a list of values or a dict by fields. Returns its message id: a number, unless given."""
+        if self._feed.has_ended and not self._feed.topologies:
+            raise RuntimeError(
+                f"feed({values!r}): the topology of this {type(self).__name__} has ended, and nobody would emit the tuple; feed it "
+                "before that end, or submit the topology again"
+            )
         declared = self.declared_streams()
         if stream not in declared:
             raise ValueError(
@@ -140,6 +147,13 @@ class FeederSpout(Spout):
         check_reachable(
             self._feed, self._collector, f"what spout {context.component!r} emits, a {type(self).__name__},"
         )
+
+    def check_start(self, conf: dict[str, Any]) -> None:
+        self._feed.topologies += 1
+
+    def after_end(self) -> None:
+        self._feed.topologies = max(self._feed.topologies - 1, 0)
+        self._feed.has_ended = True
 
     def next_tuple(self) -> None:
         found = self._feed.call("take")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from multilang.component import Bolt, FailedException, Spout, Stream
+from multilang.component import Bolt, FailedException, ReportedFailedException, Spout, Stream
 from multilang.coordination import COORD_STREAM
 from multilang.runtime.links import Links
 from multilang.runtime.plan import Plan
 from multilang.topology import TopologyBuilder
+from multilang.topology.shell import ShellComponent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,13 +55,27 @@ class Raised:
     """Keeps the exceptions that a component's runner reported in place of raising them, for the test that did not ask for them."""
 
     def __init__(self, expect: type[Exception] | tuple[type[Exception], ...]) -> None:
-        self._expect = (*expect, FailedException) if isinstance(expect, tuple) else (expect, FailedException)
+        self._wanted = expect if isinstance(expect, tuple) else (expect,)
+        # A FailedException is not reported, and what it fails is seen: nobody can say here whether it came.
+        self._missing = bool(self._wanted) and not any(map(_is_silent, self._wanted))
         self._errors: list[BaseException] = []
 
     def add(self, error: BaseException) -> None:
         """Keep one that was reported."""
-        if not isinstance(error, self._expect):
+        if isinstance(error, self._wanted):
+            self._missing = False
+        elif not isinstance(error, FailedException):
             self._errors.append(error)
+
+    def check_came(self, component: object) -> None:
+        """Raise AssertionError unless one of those came that the test expects."""
+        if self._missing:
+            self._missing = False
+            names = " or ".join(kind.__name__ for kind in self._wanted)
+            raise AssertionError(
+                f"expect={names}: no such exception came of {type(component).__name__}; leave expect= out where none is to come, "
+                "or give it the tuples of which one comes"
+            )
 
     def check(self) -> None:
         """Raise the first of those that came since the last call."""
@@ -68,6 +83,32 @@ class Raised:
         self._errors.clear()
         if errors:
             raise errors[0]
+
+
+def _is_silent(kind: type[BaseException]) -> bool:
+    return issubclass(kind, FailedException) and not issubclass(kind, ReportedFailedException)
+
+
+def check_kind(component: Any, wanted: str) -> None:
+    """Raise TypeError, which names the right function, for what run_bolt or run_spout (``wanted``: a bolt, a spout) can't run."""
+    from multilang.coordination import BatchBolt
+
+    kind = component if isinstance(component, type) else type(component)
+    kinds: dict[str, Any] = {"bolt": Bolt | BatchBolt, "spout": Spout}
+    if issubclass(kind, kinds[wanted]):
+        return
+    name = kind.__name__
+    other = next((other for other, classes in kinds.items() if issubclass(kind, classes)), None)
+    if other is not None:
+        raise TypeError(f"run_{wanted}({name}): {name} is a {other}; use run_{other}")
+    if issubclass(kind, ShellComponent):
+        raise TypeError(
+            f"run_{wanted}({name}): {name} is a command, which runs in a process of its own; use "
+            'LocalCluster(mode="process"), or multilang_conformance'
+        )
+    raise TypeError(
+        f"run_{wanted}({component!r:.100}): that is no {wanted}; give a subclass of {wanted.title()}, or an object of one"
+    )
 
 
 class _Source(Spout):

@@ -9,7 +9,7 @@ from multilang.component.runner import close, start_spout
 from multilang.runtime.collectors import LocalSpoutCollector
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.rotating import RotatingMap
-from multilang.testing.harness import Emitted, Harness, Raised
+from multilang.testing.harness import Emitted, Harness, Raised, check_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -106,6 +106,7 @@ class SpoutRun:
         """Tell it that it is over."""
         close(self.spout)
         self._collect()
+        self._raised.check_came(self.spout)
 
     def _collect(self) -> None:
         for tup, direct_task in self._harness.taken():
@@ -133,8 +134,9 @@ def run_spout(
     What became of its tuples is told with ``ack`` and ``fail``. Every output stream has a subscriber, the component
     "sink" of ``sink_tasks`` tasks. Emits are checked as on the wire. ``clock``: the time in seconds for a spout that asks its
     ``clock()``, as ReliableSpout does for its replays: a VirtualClock, or a function. An exception is raised here, one that
-    is reported as well unless ``expect`` names its class.
+    is reported as well unless ``expect`` names its class; where none comes, ``close`` raises AssertionError.
     """
+    check_kind(spout, "spout")
     run = SpoutRun(spout, conf, component, sink_tasks, seed, clock, expect)
     run.next(nexts)
     return run

@@ -128,6 +128,8 @@ def readable(error: Exception) -> SparkJobError:
             text[at:].partition("\n\n")[0].partition("\n SQLSTATE: ")[0].rstrip(),
             what_is_missing(text),
         )
+        if missing and traceback.rpartition("\n")[2].startswith("ModuleNotFoundError: "):
+            return SparkJobError(missing)
         return SparkJobError(f"a Spark task failed:\n{traceback}" + (f"\n\n{missing}" if missing else ""))
     said = text.partition("\n\tat ")[0].strip()
     if said.startswith("An error occurred while calling"):

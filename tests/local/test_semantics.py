@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from itertools import pairwise
 
@@ -244,11 +245,14 @@ def test_no_component_is_opened_before_its_topology_is_activated(mode, tmp_path)
     opened = tmp_path / "opened"
     with LocalCluster(mode, conf={"test.opened": str(opened)}) as cluster:
         run = cluster.submit(topologies.opens, inactive=True)
-        run.wait(timeout=30)
+        with pytest.raises(NotDrainedError, match="submitted inactive"):
+            run.wait(timeout=0.1)
         run.run_for(0.2)
         assert not opened.exists()
         assert not any(task.alive for task in run.tasks)
-        assert run.waiting_for == []
+        assert ["inactive" in line for line in run.waiting_for] == [True]
+        with pytest.raises(NotDrainedError, match="submitted inactive"):
+            run.wait(lambda run: opened.exists(), timeout=0.1)
         run.activate()
         run.wait(timeout=30)
         assert sorted(opened.read_text().splitlines()) == ["activated", "numbers", "pass"]
@@ -256,6 +260,27 @@ def test_no_component_is_opened_before_its_topology_is_activated(mode, tmp_path)
         run.deactivate()
         run.activate()
         run.wait(lambda run: opened.read_text().count("activated") == 2, timeout=30)
+
+
+def test_a_wait_lasts_until_a_topology_is_activated_and_drained_or_says_that_nobody_can(mode, tmp_path):
+    opened = tmp_path / "opened"
+    with LocalCluster(mode, conf={"test.opened": str(opened)}) as cluster:
+        run = cluster.submit(topologies.opens, inactive=True)
+        if mode == "process":
+            activating = threading.Timer(0.2, run.activate)
+            activating.start()
+            run.wait(timeout=60)
+            assert run.counters["opens"].acked == 100
+            activating.join()
+            return
+        for until in ("drained", lambda run: run.activate() or True):
+            if until == "drained":
+                with pytest.raises(NotDrainedError, match=r"would never be drained; activate\(\) it before wait\(\)"):
+                    run.wait()
+            else:
+                run.wait(until)
+        run.wait(timeout=60)
+        assert run.counters["opens"].acked == 100
 
 
 def test_a_topology_that_never_was_activated_ends_without_a_component(mode, tmp_path):

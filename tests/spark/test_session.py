@@ -79,5 +79,6 @@ def test_executors_whose_python_lacks_the_library_are_named_with_what_to_do(
     with pytest.raises(SourceError, match=due):
         RDDSource(rdd).read(0, 0, 1)
     topology = load_topology(str(Path(__file__).parents[2] / "examples/word_count.py"))
-    with pytest.raises(SparkJobError, match=due):
+    with pytest.raises(SparkJobError, match=f"^{due}") as caught:
         run_topology(topology, {"sentences": rdd}, spark)
+    assert "\n" not in str(caught.value)

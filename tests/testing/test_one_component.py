@@ -9,6 +9,7 @@ from multilang.component import ReportedFailedException
 from multilang.coordination import ALL, COORD_STREAM, SINGLE, CoordinatedBolt
 from multilang.state import StatefulBasicBolt
 from multilang.testing import VirtualClock, make_tuple, run_bolt, run_spout
+from multilang.topology import ShellBolt, ShellSpout
 from multilang.transactional import Committer, MemoryBacking, TransactionalMap, TransactionAttempt
 
 
@@ -51,6 +52,32 @@ def test_one_that_it_asked_for_is_reported_and_fails_its_tuple_as_on_a_cluster(b
     assert "ZeroDivisionError in component 'bolt'" in error
     with pytest.raises(ZeroDivisionError):
         run_bolt(bolt, [[0]], expect=(ValueError, KeyError)).tick()
+
+
+class Late(Bolt):
+    """Reports an exception of each tuple when the next one comes."""
+
+    kept = None
+
+    def process(self, tup):
+        if self.kept is not None:
+            self.ack(self.kept)
+        self.kept = tup
+
+
+def test_an_exception_that_it_asked_for_and_that_never_comes_is_told():
+    due = "expect=ZeroDivisionError: no such exception came of {}; leave expect= out"
+    with pytest.raises(AssertionError, match=due.format("Divides")):
+        run_bolt(Divides, [[1], [13]], expect=ZeroDivisionError)
+    with pytest.raises(
+        AssertionError, match="expect=ValueError or KeyError: no such exception came of DividesWithState"
+    ):
+        run_bolt(DividesWithState, [[1]], expect=(ValueError, KeyError))
+    run_bolt(Divides, [[0], [1]], expect=(ValueError, ZeroDivisionError))
+    run_bolt(Divides, [[13]], expect=FailedException)  # which is not reported
+    run_bolt(Divides, [[14]], expect=ReportedFailedException)
+    with pytest.raises(AssertionError, match="no such exception came of Divides"):
+        run_bolt(Divides, [[13]], expect=ReportedFailedException)
 
 
 def test_a_failed_exception_is_asked_for_by_the_bolt_itself():
@@ -220,3 +247,41 @@ def test_exceptions_of_a_spout_are_raised():
 
     with pytest.raises(OSError, match="the source is gone"):
         run_spout(Breaks, 1)
+
+
+@pytest.mark.parametrize("bolt", [DividesAll, Late, Total])
+def test_one_that_may_come_yet_is_asked_for_at_the_end(bolt):
+    run = run_bolt(bolt, [["a", 1]] if bolt is Total else [[1]], expect=ZeroDivisionError)
+    if bolt is Total:
+        run.finish("a")
+    elif bolt is DividesAll:
+        run.tick()
+    with pytest.raises(AssertionError, match=f"no such exception came of {bolt.__name__}"):
+        run.close()
+    late = run_bolt(Divides, expect=ZeroDivisionError)
+    late.process([0])
+    late.close()
+    with pytest.raises(AssertionError, match="no such exception came of Retries"):
+        run_spout(Retries, 1, expect=OSError).close()
+
+
+@pytest.mark.parametrize("given", [Spout, Spout(), Retries])
+def test_a_spout_is_no_bolt_and_the_right_function_is_named(given):
+    name = "Retries" if given is Retries else "Spout"
+    with pytest.raises(TypeError, match=rf"^run_bolt\({name}\): {name} is a spout; use run_spout$"):
+        run_bolt(given, [[1]])
+
+
+@pytest.mark.parametrize("given", [Divides, Divides(), Total, KeyedFairBolt(Total)])
+def test_a_bolt_is_no_spout_and_the_right_function_is_named(given):
+    name = (given if isinstance(given, type) else type(given)).__name__
+    with pytest.raises(TypeError, match=rf"^run_spout\({name}\): {name} is a bolt; use run_bolt$"):
+        run_spout(given, 1)
+
+
+@pytest.mark.parametrize("function", [run_bolt, run_spout])
+def test_what_is_no_component_or_a_command_is_said_to_be(function):
+    with pytest.raises(TypeError, match=rf"^{function.__name__}\(3\): that is no (bolt|spout); give a subclass"):
+        function(3)
+    with pytest.raises(TypeError, match=r"Shell(Bolt|Spout) is a command, which runs in a process of its own"):
+        function((ShellBolt if function is run_bolt else ShellSpout)(["program"]))

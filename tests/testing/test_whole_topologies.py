@@ -160,6 +160,29 @@ def test_what_a_task_held_is_lost_with_it():
         run.wait(lambda _: feeder.tracker.failed == [1], LIMIT)
 
 
+@MODES
+def test_nothing_can_be_fed_or_decided_when_the_topology_has_ended(mode):
+    feeder, bolt = FeederSpout(["n"]), ControlledBolt()
+    builder = TopologyBuilder()
+    builder.set_spout("fed", feeder)
+    builder.set_bolt("held", bolt).shuffle_grouping("fed")
+    ended = builder.build("ended")
+    feeder.feed([1])  # before it began
+    with LocalCluster(mode) as cluster:
+        run = cluster.submit(ended)
+        run.wait(lambda _: bolt.received, LIMIT)
+    with pytest.raises(RuntimeError, match=r"feed\(\[2\]\): the topology of this FeederSpout has ended"):
+        feeder.feed([2])
+    with pytest.raises(RuntimeError, match="its topology has ended"):
+        bolt.received[0].ack()
+    with LocalCluster(mode) as cluster:  # and again while another runs
+        run = cluster.submit(ended)
+        two = feeder.feed([2])
+        run.wait(lambda _: len(bolt.received) == 2, LIMIT)
+        bolt.received[1].ack()
+        run.wait(lambda _: feeder.tracker.is_acked(two), LIMIT)
+
+
 def test_a_topology_that_processes_import_can_not_be_fed_and_says_what_to_do():
     with LocalCluster("process") as cluster, pytest.raises(TaskStartError, match="Build the topology inside the test"):
         cluster.submit(module_level).wait(timeout=LIMIT)

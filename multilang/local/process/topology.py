@@ -19,7 +19,7 @@ from multilang.local.errors import LocalClusterError
 from multilang.local.process.bolt import BoltTask
 from multilang.local.process.command import Commands
 from multilang.local.process.spout import SpoutTask
-from multilang.local.topology import LocalTopology, TaskInfo
+from multilang.local.topology import INACTIVE, LocalTopology, TaskInfo
 from multilang.protocol.codec import dumps
 from multilang.protocol.framing import DEFAULT_MAX_BUFFER
 from multilang.runtime.child import environment
@@ -169,7 +169,7 @@ class ProcessTopology(LocalTopology):
         try:
             if self._failure is None and self._thread.is_alive():
                 self.deactivate()
-                if wait_secs:
+                if wait_secs and self.opened:
                     asked: list[bool] = []
                     self._order(lambda: self._ask_anew(asked))
                     self._wait_for(lambda: bool(asked) and self._drained, time.monotonic() + wait_secs)
@@ -177,6 +177,7 @@ class ProcessTopology(LocalTopology):
             self._order(self._end)
             self._thread.join()
             self.killed = True
+            self._ended()
 
     def _wait_for(self, condition: Callable[[], bool], end: float | None) -> bool:
         """Wait for ``condition``, which the thread announces, at most until ``end``; raises what the thread failed by."""
@@ -218,7 +219,7 @@ class ProcessTopology(LocalTopology):
     def waiting_for(self) -> list[str]:
         self._check_running()
         if not self.opened:
-            return []
+            return [INACTIVE]
         lines = [spout.waiting_for() for spout in list(self.spouts.values())]
         lines += [bolt.waiting_for(self.stale_before) for bolt in list(self.bolts.values())]
         return [line for line in lines if line]
