@@ -15,6 +15,7 @@ from zlib import crc32
 
 from multilang.protocol.codec import dumps
 from spark_bridge.sources.errors import ChangedRowsError
+from spark_bridge.sources.plain import plain_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,10 +37,18 @@ def extended(total: int, rows: Sequence[Row]) -> int:
     try:
         text = marshal.dumps(list(map(tuple, rows)), _MARSHAL)
     except ValueError:  # a value that is no plain one, such as an object of a subclass of str
-        for row in rows:
-            total = crc32(dumps(list(row)).encode("utf-8", "surrogatepass"), total)
+        for row in plain_rows(rows):
+            total = crc32(_text(row), total)
         return total
     return crc32(memoryview(text)[_HEAD:], total)
+
+
+def _text(row: Row) -> bytes:
+    """Return one row's part of the text, whatever rows are beside it."""
+    try:
+        return marshal.dumps([tuple(row)], _MARSHAL)[_HEAD:]
+    except ValueError:
+        return dumps(list(row)).encode("utf-8", "surrogatepass")
 
 
 class Mark:

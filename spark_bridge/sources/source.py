@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spark_bridge.sources.errors import SourceError
+from spark_bridge.sources.plain import plain_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class PartitionSource:
     def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:
         """The rows from ``offset`` on: at least one and at most ``limit``, none at the end of the partition.
 
-        Values are what JSON has. Raises SourceUnavailable for what may pass, SourceError for what won't.
+        Values are what JSON has, a list and no tuple among them: a row is known again by its checksum. Raises SourceUnavailable for what may pass, SourceError for what won't.
         """
         raise NotImplementedError
 
@@ -125,7 +126,8 @@ class ListSource(PartitionSource):
         self._name = name
         width = len(self._fields)
         self._partitions = [
-            [row if isinstance(row, list | tuple) else [row] for row in partition] for partition in partitions
+            plain_rows([row if isinstance(row, list | tuple) else [row] for row in partition])
+            for partition in partitions
         ]
         for number, partition in enumerate(self._partitions):
             for offset, row in enumerate(partition):
