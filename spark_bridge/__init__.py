@@ -9,7 +9,13 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spark_bridge.replayable import ReplayablePartitionSpout
-    from spark_bridge.sources.errors import ChangedRowsError, DamagedError, SourceError, SourceUnavailable
+    from spark_bridge.sources.errors import (
+        ChangedRowsError,
+        DamagedError,
+        OtherFieldsError,
+        SourceError,
+        SourceUnavailable,
+    )
     from spark_bridge.sources.live import RDDSource
     from spark_bridge.sources.publish import publish
     from spark_bridge.sources.published import PublishedSource
@@ -22,7 +28,13 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "spark_bridge.replayable": ("ReplayablePartitionSpout",),
-    "spark_bridge.sources.errors": ("ChangedRowsError", "DamagedError", "SourceError", "SourceUnavailable"),
+    "spark_bridge.sources.errors": (
+        "ChangedRowsError",
+        "DamagedError",
+        "OtherFieldsError",
+        "SourceError",
+        "SourceUnavailable",
+    ),
     "spark_bridge.sources.live": ("RDDSource",),
     "spark_bridge.sources.publish": ("publish",),
     "spark_bridge.sources.published": ("PublishedSource",),
@@ -40,6 +52,7 @@ __all__ = [
     "DamagedError",
     "ListSource",
     "OpaqueTransactionalPartitionSpout",
+    "OtherFieldsError",
     "PartitionSource",
     "PartitionSpout",
     "Progress",

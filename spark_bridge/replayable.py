@@ -5,7 +5,7 @@ from __future__ import annotations
 from multilang.state.replayable import ReplayableSpout
 from spark_bridge.sources.errors import ChangedRowsError
 from spark_bridge.sources.identity import Comparison, Mark, described, extended
-from spark_bridge.spout import OverSource
+from spark_bridge.spout import OverSource, check_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class ReplayablePartitionSpout(OverSource, ReplayableSpout):
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
         source = self._source = self._open(conf)
-        self._check_fields(source)
+        check_fields(source, self.output_fields or ())
         self._about = described(source)
         self._task = [context.task_index, len(context.tasks(context.component))]
         self._mine = range(context.task_index, source.partitions, self._task[1])

@@ -8,7 +8,7 @@ from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
 from multilang.component.streams import declared_streams
-from spark_bridge.sources.errors import SourceError
+from spark_bridge.sources.errors import OtherFieldsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,17 @@ class OverSource:
     def declared_streams(self) -> dict[str, Stream]:
         if self.output_fields is None:
             self.output_fields = self._fields_of_source()  # type: ignore[misc]
+        else:
+            self._check_declared(self.output_fields)
         return declared_streams(self.output_fields, self.output_streams)
+
+    def _check_declared(self, declared: Sequence[str]) -> None:
+        """Refuse other fields than the source has where that is known here; a source that has to be asked is, by the tasks."""
+        if self._given is not None and not isinstance(self._given, str) and not self._given.asks:
+            try:
+                check_fields(self._given, declared)
+            except OtherFieldsError as error:
+                raise ConfigError(str(error)) from None
 
     def _fields_of_source(self) -> list[str]:
         if self._given is None:
@@ -67,15 +77,19 @@ class OverSource:
         if given is None:
             given = conf.get(SOURCE)
             if not isinstance(given, str) or not given:
-                raise SourceError(f"the spout has no source; put its URL into the conf as {SOURCE!r}")
+                raise ConfigError(f"the spout has no source; put its URL into the conf as {SOURCE!r}")
         source = _opened(given)
         source.configure(conf)
         return source
 
-    def _check_fields(self, source: PartitionSource) -> None:
-        declared = list(self.output_fields or ())
-        if list(source.fields) != declared:
-            raise SourceError(f"the source has the fields {list(source.fields)!r}, the spout declares {declared!r}")
+
+def check_fields(source: PartitionSource, declared: Sequence[str]) -> None:
+    """Raise OtherFieldsError unless the source has the fields that a spout declares."""
+    if list(source.fields) != list(declared):
+        raise OtherFieldsError(
+            f"the source {source.name!r} has the fields {list(source.fields)!r}, the spout declares {list(declared)!r}: give the "
+            "spout fields= as the source has them, or none where the source can be asked when the topology is built"
+        )
 
 
 class PartitionSpout(OverSource, Spout):
@@ -213,7 +227,7 @@ class PartitionSpout(OverSource, Spout):
         source = self._source = self._open(conf)
         tasks = context.tasks(context.component)
         mine = range(context.task_index, self._patiently(lambda: source.partitions), len(tasks))
-        self._check_fields(source)
+        check_fields(source, self.output_fields or ())
         pending = conf.get("topology.max.spout.pending")
         self._most = min(self.max_pending, pending) if pending else self.max_pending
         self._resume = self._patiently(lambda: self._claimed(conf, context, mine))

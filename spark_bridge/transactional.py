@@ -21,7 +21,7 @@ from multilang.transactional.spouts.source import (
 from spark_bridge.sources import errors
 from spark_bridge.sources.identity import Comparison, Mark, described, extended
 from spark_bridge.sources.source import Progress
-from spark_bridge.spout import OverSource
+from spark_bridge.spout import OverSource, check_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class _Partitions(OverSource, SourceSpout):
     def declared_streams(self) -> dict[str, Stream]:
         if not self.fields:
             self.fields = self._fields_of_source()
+        else:
+            self._check_declared(self.fields)
         return SourceSpout.declared_streams(self)
 
     def check_start(self, conf: dict[str, Any]) -> None:
@@ -170,10 +172,7 @@ class PartitionRows(Source):
             del noted[next(iter(noted))]
 
     def _checked(self) -> int:
-        if list(self._source.fields) != self._fields:
-            raise SourceError(
-                f"the source has the fields {list(self._source.fields)!r}, the spout declares {self._fields!r}"
-            )
+        check_fields(self._source, self._fields)
         return self._source.partitions
 
     def _rows(self, partition: int, start: int, end: int) -> list[Row]:
@@ -194,7 +193,7 @@ class PartitionRows(Source):
         """What the source says; what is wrong with it in the words of transactions."""
         try:
             return call()
-        except errors.ChangedRowsError:
+        except (errors.ChangedRowsError, errors.OtherFieldsError):
             raise  # for good: to ask again would not help
         except errors.SourceError as problem:
             raise SourceError(str(problem)) from problem

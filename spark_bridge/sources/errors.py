@@ -17,5 +17,9 @@ class ChangedRowsError(SourceError, UnrecoverableError):
     """The same offsets gave other rows than before: the RDD is not deterministic, or it is not the same source."""
 
 
+class OtherFieldsError(SourceError, UnrecoverableError):
+    """A spout declares other fields than its source has; to open the source once more would not help."""
+
+
 class DamagedError(SourceError):
     """A published file is not what was written: cut short, altered, or replaced."""

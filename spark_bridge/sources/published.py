@@ -25,6 +25,8 @@ _OPEN = 16  # partitions whose index and footer are kept
 class PublishedSource(PartitionSource):
     """The rows at ``url``, any file system of fsspec. Needs pyarrow and fsspec, and neither Spark nor Java."""
 
+    asks = True
+
     def __init__(self, url: str) -> None:
         self.url = url
         self._folder: Folder | None = None

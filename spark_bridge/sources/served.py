@@ -26,6 +26,8 @@ class ServedSource(BlockSource):
     anew meanwhile, if it gives the same rows.
     """
 
+    asks = True
+
     def __init__(
         self, url: str, *, secret_variable: str = "MULTILANG_SOURCE_SECRET", secret_file: str | None = None
     ) -> None:

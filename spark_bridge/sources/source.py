@@ -49,6 +49,9 @@ class PartitionSource:
     waits: bool = True
     """Whether ``read`` may take long, so that a spout reads ahead in a thread of its own."""
 
+    asks: bool = False
+    """Whether its fields are asked of somebody else, a driver or a file system, who need not be there yet."""
+
     def configure(self, conf: Mapping[str, Any]) -> None:
         """Take from the topology's conf what the source needs where this task runs; called before anything is asked of it."""
 

@@ -20,6 +20,7 @@ class Until(PartitionSource):
         self._source = source
         self._ends = dict(ends)
         self.waits = source.waits
+        self.asks = source.asks
         missing = [each for each in range(source.partitions) if each not in ends]
         if missing or len(ends) > source.partitions:
             raise SourceError(

@@ -18,11 +18,14 @@ from hypothesis import strategies as st
 
 from multilang import LocalCluster
 from multilang.component.errors import ConfigError
+from multilang.local import LocalClusterError
+from multilang.topology import TopologyError
 from spark_bridge import (
     ListSource,
     PartitionSource,
     PartitionSpout,
     Progress,
+    ReplayablePartitionSpout,
     SourceError,
     SourceUnavailable,
     SQLiteStore,
@@ -31,7 +34,7 @@ from spark_bridge import (
 from spark_bridge.sources.identity import Mark, described, extended
 from spark_bridge.sources.readahead import ReadAhead
 from spark_bridge.sources.store import Reader
-from tests.spark.sources.topologies import Echo, FailsAlways, FailsFirst, TooMuch, through
+from tests.spark.sources.topologies import Asked, Echo, FailsAlways, FailsFirst, TooMuch, through
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -307,13 +310,36 @@ def test_the_source_may_come_with_the_conf() -> None:
         cluster.submit(topology)
 
 
-def test_other_fields_than_the_sources_are_refused() -> None:
-    topology = through(PartitionSpout(ListSource([[1]]), fields=["n"]))
-    with (
-        LocalCluster(mode="inprocess", fail_fast=True) as cluster,
-        pytest.raises(Exception, match=r"\['value'\].*\['n'\]"),
-    ):
-        cluster.submit(topology)
+OTHERS = r"the source 'list' has the fields \['value'\], the spout declares \['n'\]: give the spout fields="
+
+
+@pytest.mark.parametrize("kind", [PartitionSpout, ReplayablePartitionSpout])
+def test_other_fields_than_the_sources_are_refused_when_the_topology_is_built(kind: Any) -> None:
+    for source in (ListSource([[1]]), ListSource([[1]]).until({0: 1})):
+        with pytest.raises(TopologyError, match=OTHERS):
+            through(kind(source, fields=["n"]))
+
+
+@pytest.mark.parametrize("kind", [PartitionSpout, ReplayablePartitionSpout])
+@pytest.mark.parametrize("mode", ["process", "inprocess", "simulated"])
+def test_other_fields_of_a_source_that_tasks_ask_end_the_topology_without_another_start(kind: Any, mode: Any) -> None:
+    with LocalCluster(mode=mode) as cluster:
+        with pytest.raises(LocalClusterError, match=OTHERS) as caught:
+            cluster.submit(through(kind(Asked([[1]]), fields=["n"]))).wait(timeout=60)
+        assert "Traceback" not in str(caught.value)
+        for run in cluster.topologies.values():
+            assert len([error for error in run.errors if error.fatal]) == 1
+            assert run.counters["rows"].restarts == 0
+
+
+def test_a_spout_without_a_source_ends_the_topology_without_another_start() -> None:
+    with LocalCluster(mode="process") as cluster:
+        run = cluster.submit(through(PartitionSpout(fields=["n"])))
+        with pytest.raises(
+            LocalClusterError, match=r"the spout has no source; put its URL into the conf as 'multilang\.source'"
+        ):
+            run.wait(timeout=60)
+        assert run.counters["rows"].restarts <= 1
 
 
 def test_a_list_whose_rows_have_another_length_is_refused() -> None:

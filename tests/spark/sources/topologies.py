@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from multilang import BasicBolt, Context, FailedException, TopologyBuilder, Tuple
+from spark_bridge import ListSource
 
 if TYPE_CHECKING:
     from multilang import Spout, Topology
+
+
+class Asked(ListSource):
+    """Stands somewhere else, as far as who declares its spout knows."""
+
+    asks = True
 
 
 class Echo(BasicBolt):
