@@ -36,6 +36,7 @@ class RowFeed:
         self.rows = rows
         self.total = 0
         self.failures = 0
+        self.timed_out = 0  # of these, at the end of a round
         self.lost: dict[int, list[int]] = {}  # partition -> offsets that were given up
         self._fields = fields
         self._kinds = kinds
@@ -106,6 +107,7 @@ class EmittedFeed:
         self.size = size
         self.acked = 0
         self.failures = 0
+        self.timed_out = 0  # of these, at the end of a round
         self.lost: dict[Any, tuple[Any, list[Any]]] = {}  # message id and values of what failed and was not acked since
         self._batch: list[Any] = []
         self._fruitless = 0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RoundReport:
-    """``failed``: source's number -> (partition, offset) of its rows that failed; ``rows``: how many it read;
+    """``failed``: source's number -> (partition, offset) of its rows that failed; ``timed_out``: how many of them no bolt failed; ``rows``: how many it read;
     ``gave_up``: something failed in a transaction; ``sums``: partition -> their checksums, source by source; ``tasks``: task -> executed, emitted, transferred, acked, failed, errors; ``kinds``: the types in outputs' columns.
     """
 
@@ -31,6 +31,7 @@ class RoundReport:
         self.errors: list[tuple[int, str, int]] = []
         self.left: dict[str, set[str]] = {}
         roots: set[int] = set()
+        timed_out: set[int] = set()
         sent: dict[Any, Any] = {}
         got: dict[Any, Any] = {}
         for record in records:
@@ -39,17 +40,19 @@ class RoundReport:
             worker = report["worker"]
             sent.update({(worker, end): sums for end, sums in report["sent"].items()})
             got.update({(end, worker): sums for end, sums in report["got"].items()})
-            failed = array("q")
-            failed.frombytes(report["failed"])
-            roots.update(failed)
+            roots.update(_numbers(report["failed"]))
+            timed_out.update(_numbers(report["timed_out"]))
             self._add(layout, worker, report)
         _compare(layout, sent, got, described)
         self.failed: list[list[tuple[int, int]]] = [[] for _ in layout.sources]
-        for root in roots:
+        self.timed_out = [0] * len(layout.sources)
+        timed_out -= roots
+        for root in roots | timed_out:
             reader, offset = row_of(root)
             for number, source in enumerate(layout.sources):
                 if source.first <= reader < source.first + source.size:
                     self.failed[number].append((reader - source.first, offset))
+                    self.timed_out[number] += root in timed_out
 
     def _add(self, layout: Layout, worker: tuple[int, int], report: dict[str, Any]) -> None:
         for task, counts in report["tasks"].items():
@@ -69,6 +72,12 @@ class RoundReport:
                 if source.first <= index < source.first + source.size:
                     self.rows[number] += report["rows"]
                     self.sums[number][index - source.first] = report["sums"]
+
+
+def _numbers(data: bytes) -> array[int]:
+    numbers = array("q")
+    numbers.frombytes(data)
+    return numbers
 
 
 def _compare(layout: Layout, sent: dict[Any, Any], got: dict[Any, Any], described: dict[int, str]) -> None:

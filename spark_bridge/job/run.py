@@ -379,6 +379,8 @@ class Run:
             self._said(task, message, times)
         for component, names in report.left.items():
             self._left.setdefault(component, set()).update(names)
+        for feed, timed_out in zip(feeds, report.timed_out, strict=True):
+            feed.timed_out += timed_out
         if report.gave_up or (self._is_exact and any(report.failed)):
             records.unpersist()
             self._undo(report, feeds)
@@ -449,14 +451,14 @@ class Run:
             executed, emitted, transferred, acked, failed, errors = (
                 (sum(each) for each in zip(*of_tasks, strict=True)) if of_tasks else (0,) * 6
             )
-            lost = 0
-            unfinished = 0
+            lost = timed_out = unfinished = 0
             if spec.kind == "bolt":
                 unfinished = executed - acked - failed
             for feed in feeds:
                 if feed.component == id:
                     lost += len(feed.lost) if isinstance(feed, EmittedFeed) else sum(map(len, feed.lost.values()))
                     failed += feed.failures
+                    timed_out += feed.timed_out
                     if isinstance(feed, EmittedFeed):
                         acked += feed.acked
                         errors += feed.spout.errors
@@ -471,6 +473,7 @@ class Run:
                 executed=executed,
                 acked=acked,
                 failed=failed,
+                timed_out=timed_out,
                 lost=lost,
                 unfinished=unfinished,
                 errors=errors,

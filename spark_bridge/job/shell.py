@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
     from spark_bridge.job.routes import SparkRoute
+    from spark_bridge.job.tuples import Failed
 
 _LOOK_SECS = 0.05  # between two heartbeats to a child that still works on tuples
 
@@ -26,7 +27,7 @@ class ShellTask(Program):
 
     kind = "bolt"
 
-    def __init__(self, plan: TaskPlan, links: Links, failed: set[int]) -> None:
+    def __init__(self, plan: TaskPlan, links: Links, failed: Failed) -> None:
         super().__init__(plan, links)
         self.stats = TaskStats()
         self.left = ["what its process knows"]
@@ -74,7 +75,7 @@ class ShellTask(Program):
         stats = self.stats
         stats.lost = len(self._unfinished)
         for tup in self._unfinished.values():
-            self._lose(tup)
+            self._lose(tup, self._failed.timed_out)
         self._unfinished.clear()
         stats.executed = stats.received
         stats.acked = stats.received - stats.failed - stats.lost
@@ -104,15 +105,15 @@ class ShellTask(Program):
             self.end()
             for tup in self._unfinished.values():
                 self.stats.failed += 1
-                self._lose(tup)
+                self._lose(tup, self._failed)
             self._unfinished.clear()
             self.stats.restarts += 1
             self.start(None)
 
-    def _lose(self, tup: Any) -> None:
+    def _lose(self, tup: Any, among: set[int]) -> None:
         if tup is not None:
             tup.unfinished = False
-            note(self._failed, tup.root)
+            note(among, tup.root)
 
     def handle(self, message: Any) -> None:
         if isinstance(message, Emit):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
     from multilang.state import StateProvider
+    from spark_bridge.job.tuples import Failed
 
     Rows = Sequence[tuple[bytes, bytes | None]]
 
@@ -135,7 +136,7 @@ class StatefulTask(BoltTask):
 
     saved: StoredState
 
-    def __init__(self, plan: TaskPlan, links: Links, failed: set[int], saving: Saving) -> None:
+    def __init__(self, plan: TaskPlan, links: Links, failed: Failed, saving: Saving) -> None:
         super().__init__(plan, links, failed, anchored=True)
         self._saving = saving
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
     from multilang.state import State
+    from spark_bridge.job.tuples import Failed
 
 _SYSTEM = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",))
 _PRUNE_FROM = 10_000  # tuples that a bolt keeps, until those it has finished since are looked for
@@ -36,7 +37,7 @@ class BoltTask:
 
     saved: State | None = None
 
-    def __init__(self, plan: TaskPlan, links: Links, failed: set[int], *, anchored: bool = False) -> None:
+    def __init__(self, plan: TaskPlan, links: Links, failed: Failed, *, anchored: bool = False) -> None:
         self.plan = plan
         self._anchored = anchored
         self.stats = TaskStats()
@@ -114,7 +115,7 @@ class BoltTask:
         """All is over: what it still holds has failed, as it would by timing out."""
         left = [tup for tup in self.held if tup.unfinished]
         for tup in left:
-            note(self._failed, tup.root)
+            note(self._failed.timed_out, tup.root)
         stats = self.stats
         stats.lost = len(left)
         stats.executed = stats.received

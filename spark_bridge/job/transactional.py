@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from multilang.runtime.plan import TaskPlan
     from multilang.transactional.attempt import TransactionAttempt
     from spark_bridge.job.collector import SparkBoltCollector
+    from spark_bridge.job.tuples import Failed
 
 
 _RUNNING = "multilang.transaction"  # Spark's local property: the attempt that is being run
@@ -66,7 +67,7 @@ class Batch:
 class TransactionalTask(BoltTask):
     """As BoltTask; ``finish`` is the end of the batch."""
 
-    def __init__(self, plan: TaskPlan, links: Links, failed: set[int], batch: Batch) -> None:
+    def __init__(self, plan: TaskPlan, links: Links, failed: Failed, batch: Batch) -> None:
         super().__init__(plan, links, failed)
         self._batch = batch
 

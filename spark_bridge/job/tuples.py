@@ -13,6 +13,16 @@ if TYPE_CHECKING:
 Roots: TypeAlias = "int | tuple[int, ...]"
 """The spout tuples behind a tuple: one, several, or none (0)."""
 
+
+class Failed(set[int]):
+    """The roots of what bolts failed; ``timed_out``: of what they had neither acked nor failed at the end, as if it timed out."""
+
+    __slots__ = ("timed_out",)
+
+    def __init__(self) -> None:
+        self.timed_out: set[int] = set()
+
+
 OFFSET_BITS = 40  # of a root: the row's place in what its worker reads; the rest is the worker's number from 1 on
 
 

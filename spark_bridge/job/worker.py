@@ -23,7 +23,7 @@ from spark_bridge.job.routes import Routing, SparkRoute
 from spark_bridge.job.stateful import StatefulTask
 from spark_bridge.job.tasks import BoltTask
 from spark_bridge.job.transactional import Batch, TransactionalTask
-from spark_bridge.job.tuples import SparkTuple, root_of
+from spark_bridge.job.tuples import Failed, SparkTuple, root_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -60,7 +60,7 @@ class Worker:
         self._level = level
         self._index = index
         self._out: list[tuple[Any, Any]] = []
-        self._failed: set[int] = set()
+        self._failed = Failed()
         self._errors: dict[tuple[int, str], list[Any]] = {}  # task and kind -> the first one's text, how often
         self._error_counts: dict[int, int] = {}
         self._named: dict[str, Any] = {}
@@ -202,6 +202,7 @@ class Worker:
             "worker": (self._level, self._index),
             "tasks": {task: self._counts(task, bolt.stats) for task, bolt in self._tasks.items()},
             "failed": array("q", sorted(self._failed)).tobytes(),
+            "timed_out": array("q", sorted(self._failed.timed_out)).tobytes(),
             "errors": [(task, text, times) for (task, _), (text, times) in self._errors.items()],
             "sent": self._sent.as_dict(),
             "got": {} if got is None else got.as_dict(),

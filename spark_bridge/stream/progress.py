@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class BatchProgress:
     """``rows``: of the batch, each once; ``input_rate``: of rows that came, and ``process_rate``: of rows that were processed, a
     second; ``seconds``: from the batch's start to its commit. ``acked``: rows whose whole tree was acked; ``failed``: failures,
-    each attempt counted; ``replayed``: rounds that repeated what failed; ``lost``: rows that failed at the last attempt.
+    each attempt counted; ``timed_out``: of these, rows that no bolt failed; ``replayed``: rounds that repeated what failed; ``lost``: rows that failed at the last attempt.
     ``repeated``: its state was committed already before a crash, so nothing was processed.
     """
 
@@ -26,14 +26,16 @@ class BatchProgress:
     seconds: float
     acked: int = 0
     failed: int = 0
+    timed_out: int = 0
     replayed: int = 0
     lost: int = 0
     repeated: bool = False
 
     def __str__(self) -> str:
+        timed_out = f" ({self.timed_out:,} timed out)" if self.timed_out else ""
         text = (
             f"batch {self.batch}: {self.rows:,} rows in {self.seconds:.2f} s, in {self.input_rate:,.0f}/s, "
-            f"processed {self.process_rate:,.0f}/s, {self.failed:,} failed, {self.replayed} replayed, {self.lost:,} lost"
+            f"processed {self.process_rate:,.0f}/s, {self.failed:,} failed{timed_out}, {self.replayed} replayed, {self.lost:,} lost"
         )
         return f"{text}, committed before" if self.repeated else text
 

@@ -190,6 +190,7 @@ class _Batches:
             rows=result.acked + result.lost,
             acked=result.acked,
             failed=sum(result.counters[id].failed for id in result.topology.spouts),
+            timed_out=sum(result.counters[id].timed_out for id in result.topology.spouts),
             replayed=result.rounds - 1,
             lost=result.lost,
         )

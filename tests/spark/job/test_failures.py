@@ -127,6 +127,25 @@ def test_a_tuple_neither_acked_nor_failed_has_failed_at_the_end(spark: SparkSess
         assert sorted(each.values[1] for each in result.failed) == [7, 8, 60]
         assert result.rdd("forgets").count() == 103  # what it emitted was emitted, at each attempt
     assert result.counters["forgets"].unfinished == 6
+    assert (result.counters["rows"].failed, result.counters["rows"].timed_out) == (6, 6)
+    assert result.counters["rows"].as_dict()["timed_out"] == 6
+
+
+def test_a_tuple_that_timed_out_is_told_apart_from_one_that_a_bolt_failed(spark: SparkSession) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("forgets", Forgets, parallelism=2).shuffle_grouping("rows")
+    builder.set_bolt("fails", FailsAtFirst).shuffle_grouping("rows")
+    rdd = spark.sparkContext.parallelize(ROWS, 2)
+    conf = {
+        "test.forget": [7, 8, 60],
+        "test.fail": [3, 7],
+        "test.times": [1, 9],
+    }  # of 7, one forgets it and one fails it
+    with run_topology(builder.build("both"), {"rows": rdd}, spark, conf=conf, max_replays=1) as result:
+        assert (result.acked, result.lost, result.rounds) == (97, 3, 2)
+    rows = result.counters["rows"]
+    assert (rows.failed, rows.timed_out) == (7, 4)  # twice 7, 8 and 60, once 3
 
 
 def test_a_tuple_anchored_to_two_fails_both(spark: SparkSession) -> None:

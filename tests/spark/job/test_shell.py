@@ -67,6 +67,7 @@ def test_what_it_fails_or_never_acks_is_named(spark: SparkSession) -> None:
     ) as result:
         assert (result.acked, result.lost, result.rounds) == (58, 2, 2)
         assert sorted(each.values[0].split()[0] for each in result.failed) == ["a33", "a7"]
+    assert (result.counters["sentences"].failed, result.counters["sentences"].timed_out) == (4, 2)
 
 
 def test_a_program_that_dies_is_started_again_and_its_tuples_are_replayed(spark: SparkSession, tmp_path: Path) -> None:
