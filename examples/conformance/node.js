@@ -47,7 +47,8 @@ class Component {
   prepare() {}
 
   send(message) {
-    process.stdout.write(JSON.stringify(message) + "\nend\n");
+    // Raw, Storm drops U+007F from a text that also holds an escape.
+    process.stdout.write(JSON.stringify(message).replaceAll("\x7f", "\\u007f") + "\nend\n");
   }
 
   inTurn(work) {

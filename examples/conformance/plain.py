@@ -42,7 +42,9 @@ class Component:
         sys.stdout.buffer.flush()
 
     def send(self, message):
-        self.write(json.dumps(message, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace") + b"\nend\n")
+        text = json.dumps(message, ensure_ascii=False, allow_nan=False)
+        text = text.replace("\x7f", "\\u007f")  # raw, Storm drops it from a text that also holds an escape
+        self.write(text.encode("utf-8", "replace") + b"\nend\n")
 
     def read_command(self):
         while True:

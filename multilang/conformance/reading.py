@@ -19,6 +19,7 @@ MAX_DEPTH = 400  # Storm's parser refuses more
 _MAX_END = 64  # bytes of a closing line with white space around the word
 _MAX_DIGITS = 4300  # Python reads no longer integer from text; JSON sets no limit, nor does Storm
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,11 @@ def _parse(message: Message, text: str) -> None:
         flag(Finding("framing.depth", f"nested deeper than the {MAX_DEPTH} levels that Storm reads"))
     if "\\u" in text and _lone(value):
         flag(Finding("unicode.surrogate", "a string holds half a surrogate pair, which Storm makes '?'", halts=False))
+    if "\x7f" in text and "\\" in text:
+        lost = [each for each in _STRING.findall(text[:stop]) if "\x7f" in each and "\\" in each]
+        if lost:
+            what = f"Storm drops a raw U+007F from a text that also holds an escape: {cut(lost[0], 100)}"
+            flag(Finding("unicode.delete", what, halts=False))
 
 
 def _not_json(text: str, error: ValueError) -> Finding:

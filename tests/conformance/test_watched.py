@@ -25,6 +25,7 @@ FAULTS = {
     "framing.control": b'{"command": "log", "msg": "a\tb"}',
     "framing.duplicate": b'{"command": "sync", "command": "sync"}',
     "unicode.surrogate": b'{"command": "log", "msg": "\\ud800"}',
+    "unicode.delete": b'{"command": "log", "msg": "a\x7f\\n"}',
     "numbers.constant": b'{"command": "emit", "tuple": [NaN]}',
     "log.type": b'{"command": "log", "msg": {}}',
     "log.empty": b'{"command": "log"}',
@@ -100,6 +101,14 @@ def test_a_fault_of_the_first_message_is_found(code: str) -> None:
     assert found(FIRST[code] + b"\nend\n", pid=None) == {code}
 
 
+@pytest.mark.parametrize(
+    "values",
+    [b'"\\n\x7f"', b'{"\x7f\\"": 1}', b'[[{"a": ["\\\\\x7f"]}]]', b'"a", "\\"", "\\u0041\x7f"', b'"\x7f\\u007f"'],
+)
+def test_a_raw_delete_that_storm_would_drop_is_found_wherever_it_is(values: bytes) -> None:
+    assert "unicode.delete" in found(b'{"command": "emit", "tuple": [%s]}\nend\n' % values)
+
+
 def test_a_fault_of_the_last_bytes_is_found() -> None:
     assert found(b'{"command": "sync"}\nend \n') == {"framing.end"}
     rest = leftover(bytearray(b'{"command": "sy'))
@@ -116,6 +125,7 @@ def test_a_fault_of_the_last_bytes_is_found() -> None:
         b'{"command": "emit", "tuple": [1e5], "anchors": ["1"], "need_task_ids": false, "stream": null, "more": [[]]}',
         b'{\n"command":\n"emit", "tuple": [1], "stream": "direct", "task": 4294967304}',
         b'{"command": "fail", "id": "1"}',
+        b'{"command": "emit", "tuple": [["\x7f", "\\n", "a\\u007f\\n", {"\x7f": "\\\\"}]]}',
         b'{"command": "metrics", "name": "conformance", "params": {}}',
     ],
 )

@@ -108,3 +108,15 @@ section.watch(
     "Storm turns it into a question mark, in silence.",
     f"{MEASURED} (surrogate)",
 )
+
+
+@section.should(
+    "DEL beside an escape",
+    "U+007F is written \\u007f in a text or key that also holds an escape: raw, Storm's parser drops it there, in silence.",
+    steps="emit",
+    source=f"{MEASURED}; its parser, json-smart",
+    watch=("unicode.delete",),
+)
+def _(t: Talk) -> None:
+    value = ["a\x7f\nb", '\\"\x7f', {"key\x7f\t": "\x7f"}]
+    t.same(t.echo(storm_text(value)), value, CHANGED)

@@ -66,6 +66,12 @@ class NormalisesText(Bolt):
         self.write(unicodedata.normalize("NFC", text).encode() + b"\nend\n")
 
 
+@mutant("bolt", "common/unicode/13")
+class WritesDeleteRaw(Bolt):
+    def write(self, data):
+        super().write(data.replace(b"\\u007f", b"\x7f"))
+
+
 @mutant("bolt", "common/unicode/3")
 class SplitsLinesAnywhere(Bolt):
     def read_message(self):
