@@ -7,6 +7,7 @@ inside the same transaction (``BEGIN IMMEDIATE``). See ``multilang.state.owner``
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from contextlib import suppress
 from time import monotonic, sleep
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 WAIT_SECS = 60.0  # for another task that is writing
 
+_OCTAL = re.compile(rb"\\([0-7]{3})")
 _OWNERS = "CREATE TABLE owners (name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, owner TEXT NOT NULL) WITHOUT ROWID"
 
 
@@ -179,6 +181,12 @@ class SqliteFile:
                 f"the {self.what} {path} has {names} names (hard links), and who uses it by one doesn't see who uses it by "
                 "another: keep one name and make the others copies (cp), or symbolic links (ln -s)"
             )
+        if os.path.realpath(path) in _mount_points():
+            raise StateError(
+                f"the {self.what} {path} is mounted by itself (mount --bind, or a container's volume of one file), and who uses it "
+                "there doesn't see who uses it where it comes from; what SQLite keeps beside it (-wal) would also be left behind: "
+                "mount the folder that it is in"
+            )
 
     def _check(self, connection: sqlite3.Connection, path: str) -> None:
         # Both numbers of one moment: another task may be making the file meanwhile.
@@ -318,6 +326,17 @@ def _inode(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _mount_points() -> set[str]:
+    """Return the paths on which something is mounted, as far as this system tells."""
+    try:
+        with open("/proc/self/mountinfo", "rb") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return set()
+    # Blanks and backslashes in a path are written as three octal digits.
+    return {os.fsdecode(_OCTAL.sub(lambda found: bytes([int(found[1], 8)]), line.split()[4])) for line in lines}
 
 
 def _to_wal(connection: sqlite3.Connection) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import ujson
@@ -81,6 +83,55 @@ def test_another_topologys_state_is_refused_until_it_is_adopted(tmp_path):
     other.close()
     with pytest.raises(StateError, match="has the state of topology 'renamed', and this one is 'stateful'"):
         provider(conf, "third").claim()
+
+
+MOUNTED = """
+import sys
+from multilang.state import owner
+from tests.state.test_owner import in_file, provider
+owner.BEAT_SECS, owner.CLAIM_SECS = 0.05, 0.3
+there, here = sys.argv[1:]
+first, second = provider(in_file(there), "first"), provider(in_file(here), "second")
+for each in (first, second):
+    try:
+        each.claim()
+        print("claimed")
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize("what", ["the file", "its folder"])
+@pytest.mark.parametrize("name", ["state.sqlite", "a state\\.sqlite"])
+def test_a_file_that_is_mounted_by_itself_is_refused_and_a_folder_is_the_same(tmp_path, what, name):
+    there, here = tmp_path / "there", tmp_path / "here"
+    there.mkdir()
+    here.mkdir()
+    if what == "the file":
+        (there / name).touch()
+        (here / name).touch()
+        mounted = [there / name, here / name]
+    else:
+        mounted = [there, here]
+    own = ["unshare", "--mount", "--map-root-user", "sh", "-c"]  # what is mounted so goes with the process
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*own, 'mount --bind "$1" "$2"', "-", *mounted], capture_output=True).returncode
+    ):
+        pytest.skip("nothing may be mounted here")
+    command = [sys.executable, "-c", MOUNTED, there / name, here / name]
+    shown = subprocess.run(
+        [*own, 'mount --bind "$1" "$2"; shift 2; exec "$@"', "-", *mounted, *command],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+    )
+    first, second = shown.stdout.splitlines()
+    assert first == "claimed", shown
+    if what == "the file":
+        assert second.startswith(f"StateError the state file {here / name} is mounted by itself (mount --bind"), shown
+    else:
+        assert second.startswith(f"InUseError the state file {here / name} is in use by topology 'stateful'"), shown
 
 
 def test_another_run_is_refused_by_name_through_a_symbolic_link_to_the_file(tmp_path):
