@@ -26,11 +26,17 @@ def numbers(parallelism: int = 1):
     return builder.build("numbers")
 
 
-@pytest.mark.parametrize("parallelism", [1, 3])
-def test_a_spout_runs_until_it_is_exhausted_and_is_told_what_was_acked(
-    spark: SparkSession, tmp_path: Path, parallelism: int
+@pytest.mark.parametrize(("parallelism", "ackers"), [(1, 0), (3, None)])
+def test_a_spout_runs_until_it_is_exhausted_and_is_told_what_was_acked_with_ackers_and_without(
+    spark: SparkSession, tmp_path: Path, parallelism: int, ackers: int | None
 ) -> None:
-    conf = {"test.numbers": 100, "test.folder": str(tmp_path), "test.fail": [4, 77], "test.times": [2, 1]}
+    conf = {
+        "topology.acker.executors": ackers,
+        "test.numbers": 100,
+        "test.folder": str(tmp_path),
+        "test.fail": [4, 77],
+        "test.times": [2, 1],
+    }
     with run_topology(numbers(parallelism), {}, spark, conf=conf, batch=40) as result:
         assert (result.acked, result.lost) == (100, 0)
         sums: dict[str, int] = {}
