@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import multilang
-from multilang.protocol.codec import dumps
 from multilang.shipping.commands import LAUNCHER, Commands, add_tree
 from multilang.shipping.contents import Contents, Item
 from multilang.shipping.errors import ShippingError
@@ -103,16 +102,15 @@ class Shipment:
         with tempfile.TemporaryDirectory() as folder:
             self.unpack(Path(folder))
             shown = subprocess.run(
-                [sys.executable, "-B", "-E", "-s", "-S", "-c", _CHECK, dumps(asked)],
+                [sys.executable, "-B", "-E", "-s", "-S", "-c", _CHECK],
                 cwd=folder,
-                stdin=subprocess.DEVNULL,
+                input=json.dumps(asked).encode(),  # not an argument: those have a bound, and whoever lists processes sees them
                 capture_output=True,
-                text=True,
             )
         if shown.returncode:
             raise ShippingError(
                 "the topology can't be loaded from the jar's files alone (name what is missing with --include or "
-                f"--requirements):\n{shown.stderr.strip()}"
+                f"--requirements):\n{shown.stderr.decode('utf-8', 'replace').strip()}"
             )
         return True
 
@@ -121,7 +119,7 @@ class Shipment:
 _CHECK = """\
 import json, sys
 from importlib.machinery import PathFinder
-asked = json.loads(sys.argv.pop())
+asked = json.loads(sys.stdin.buffer.read())
 sys.path.insert(0, "")
 class LeftOut:
     @staticmethod

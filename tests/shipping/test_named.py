@@ -107,6 +107,13 @@ def test_middleware_that_a_conf_names_runs_from_an_unpacked_jar(project: Project
     assert logged == ["the middleware is here"]
 
 
+def test_a_conf_of_any_size_is_looked_at_and_is_no_argument_that_others_see(project: Project) -> None:
+    package = write(project, "multilang.middleware")
+    project.write(f"{package}/beside.py", "import sys\nassert 'hush' not in ' '.join(sys.orig_argv)\n")
+    conf = {"multilang.middleware": [f"{package}.code.Named"], "table": ["x" * 50] * 5000, "password": "hush ü"}
+    assert pack(project.topology().with_conf(conf)).check()
+
+
 def test_an_installed_package_that_a_conf_names_is_shipped_by_a_requirement_or_left_out(project: Project) -> None:
     topology = project.topology().with_conf({"multilang.state.trace": "click.echo"})
     with pytest.raises(ShippingError, match=r"'click', named by multilang.state.trace .*--leave-out click"):
