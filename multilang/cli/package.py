@@ -195,7 +195,9 @@ def listed(shipment: Shipment, every: bool) -> str:
         else:
             parts.setdefault(item.part, []).append(len(item.data))
     lines += [f"  {part}: {len(sizes)} files, {sum(sizes):,} bytes" for part, sizes in sorted(parts.items())]
-    return "\n".join([*lines, *(f"  with {note}" for note in shipment.notes)])
+    lines += [f"  with {note}" for note in shipment.notes]
+    lines += [f"  without {name}: {reason}" for name, reason in sorted(shipment.contents.left_out.items())]
+    return "\n".join(lines)
 
 
 def plan(shipment: Shipment) -> str:

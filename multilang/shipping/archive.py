@@ -54,6 +54,9 @@ def archive_shipment(shipment: Shipment, out: Path) -> Archived:
         for depth in range(1, item.name.count("/") + 1):
             tree.add("/".join(item.name.split("/")[:depth]), Entry())
         tree.add(item.name, Entry(item.data, mode=0o755 if item.executable else 0o644))
+    for name in shipment.contents.folders:
+        for depth in range(1, name.count("/") + 2):
+            tree.add("/".join(name.split("/")[:depth]), Entry())
     return write_tree(tree, out, str(out), environment=False)
 
 

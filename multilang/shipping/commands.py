@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from multilang.shipping.contents import Item
+from multilang.shipping.contents import YOURS, Item
 from multilang.shipping.errors import ShippingError
 from multilang.topology import ShellComponent
-from multilang.topology.commands import programs_in, words_of
+from multilang.topology.commands import program_in, programs_in, script_in, with_slash, words_of
+from multilang.topology.home import is_below
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from multilang.shipping.contents import Contents
     from multilang.topology import ComponentSpec, Topology
+    from multilang.topology.commands import Word
     from multilang.topology.home import Home
 
 LAUNCHER = "run_topology.py"
 _SYSTEM = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/")  # programs that workers may have
-_YOURS = "your files"
 
 # Thrift has two words for a command, and none that says where it is started: always in resources/, above which Storm puts the
 # links to blobs that its worker's directory has too. A worker need not have a Python for it, whose own may be in a blob.
@@ -37,10 +39,26 @@ esac
 
 @dataclass(frozen=True)
 class Shipped:
-    """A word of a command. ``in_shipment``: the name of a file in the jar's ``resources/``, not seen from there."""
+    """A word of a command. ``in_shipment``: the name of a file in the jar's ``resources/``, not seen from there.
+
+    ``before``: what stands before that name, as in ``--conf=a.json``; ``written``: the name as it was written; ``runs``: it is
+    started as a program.
+    """
 
     text: str
     in_shipment: bool = False
+    before: str = ""
+    written: str = ""
+    runs: bool = False
+
+    def seen_from(self, folder: str) -> str:
+        """The word where the jar's files are in ``folder``; in the current one if that is empty."""
+        if not self.in_shipment:
+            return self.text
+        if folder:
+            return f"{self.before}{folder}/{self.text}"
+        as_it_is = os.path.normpath(self.written) == self.text
+        return self.before + (self.written if as_it_is else with_slash(self.text, like=self.written))
 
 
 class Commands:
@@ -48,11 +66,17 @@ class Commands:
 
     ``two``: words for Storm's ShellComponent, which is started in ``resources/``; ``in_worker``: words for what is started in
     the worker's directory, where that can be said; ``scripts``: the words that a launcher in ``resources/`` starts.
-    ``blobs``: the names of blobs in the worker's directory.
+    ``blobs``: the names of blobs in the worker's directory; ``modules``: files that are imported, which are not run for that.
     """
 
     def __init__(
-        self, topology: Topology, home: Home, contents: Contents, interpreter: str, blobs: Collection[str] = ()
+        self,
+        topology: Topology,
+        home: Home,
+        contents: Contents,
+        interpreter: str,
+        blobs: Collection[str] = (),
+        modules: Collection[str] = (),
     ) -> None:
         self.two: dict[str, tuple[str, str]] = {}
         self.in_worker: dict[str, list[Shipped]] = {}
@@ -60,31 +84,44 @@ class Commands:
         for spec in programs_in(topology):
             if spec.component is not topology[spec.id].component:  # a task in Python runs it
                 _shipped(spec, home, contents, blobs)
+        shells = [spec for spec in topology.components.values() if isinstance(spec.component, ShellComponent)]
+        commands = {
+            spec.id: _shipped(spec, home, contents, blobs) for spec in shells
+        }  # all, before any launcher is made
+        own = {
+            words[at].text for id, words in commands.items() for at in _started(topology[id]) if words[at].in_shipment
+        }
+        # A jar has no permissions to run files and no empty folders, which a command's program may need for what it starts in turn.
+        helped = bool(contents.folders) or not contents.executables <= {*own, *modules}
         for spec in topology.components.values():
-            if not isinstance(spec.component, ShellComponent):
+            words = commands.get(spec.id)
+            if words is None:
                 self.two[spec.id] = (interpreter, LAUNCHER)
                 continue
-            words = _shipped(spec, home, contents, blobs)
-            runs_file = words[0].in_shipment
+            assert isinstance(spec.component, ShellComponent)
+            lost = helped or any(word.runs for word in words)
             if not spec.component.change_child_cwd:
                 launcher = f"run_in_worker_{len(self.in_worker) + 1}.sh"
-                contents.add(Item(launcher, _launcher_text(words).encode(), "launcher", f"starts {spec.id!r}"))
+                text = _launcher_text(words, contents)
+                contents.add(Item(launcher, text.encode(), "launcher", f"starts {spec.id!r}"))
                 self.two[spec.id] = ("sh", launcher)
-                # A jar keeps no permission to run its files, which the launcher gives back.
-                self.in_worker[spec.id] = [Shipped("sh"), Shipped(launcher, True)] if runs_file else words
+                self.in_worker[spec.id] = [Shipped("sh"), Shipped(launcher, True)] if lost else words
                 continue
-            texts = [word.text for word in words]
-            if len(texts) == 2 and not runs_file:
+            texts = [word.seen_from("") for word in words]
+            if len(texts) == 2 and not lost and not words[1].before:
                 self.two[spec.id] = (texts[0], texts[1])
             else:
                 script = f"run_command_{len(self.scripts) + 1}.py"
-                self.scripts[script] = [f"./{texts[0]}", *texts[1:]] if runs_file else texts
+                self.scripts[script] = texts
                 self.two[spec.id] = (interpreter, script)
 
 
-def add_tree(contents: Contents, path: Path, home: Home, part: str, why: str) -> None:
-    """Add a file or a whole folder under the name that it has below the topology's folder, or below ``resources/`` there."""
-    path = Path(os.path.abspath(path))
+def add_tree(contents: Contents, path: Path, home: Home, why: str) -> None:
+    """Add a file or a whole folder under the name that it has below the topology's folder, or below ``resources/`` there.
+
+    Links are followed, as who opens them follows them. Raises ShippingError for those that lead round.
+    """
+    path = Path(home.spelt(os.path.abspath(path)))
     if not path.exists():
         raise ShippingError(f"there is no {path}, {why}")
     if home.name(str(path)) is None:
@@ -92,15 +129,58 @@ def add_tree(contents: Contents, path: Path, home: Home, part: str, why: str) ->
             f"{path}, {why}, is outside of the topology's folder {home.root}, below which names stay what they are; "
             "move it there"
         )
+    _add(contents, path, home, why, ())
+
+
+def _add(contents: Contents, path: Path, home: Home, why: str, above: tuple[str, ...]) -> None:
+    """``above``: the folders that it is in, resolved."""
+    name = _name(home, path)
+    real = os.path.realpath(path)
+    if path.is_symlink():
+        if not os.path.exists(real):
+            contents.left_out[name] = f"a link that leads nowhere, to {os.readlink(path)}"
+            return
+        if not is_below(real, os.path.realpath(home.root)):
+            contents.notes[f"{name} from {real}, outside of the topology's folder, to which a link leads"] = None
     if path.is_file():
-        contents.add_file(_name(home, path), path, part, why)
+        contents.add_file(name, path, YOURS, why)
         return
-    for folder, folders, files in os.walk(path):
-        folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
-        for name in sorted(files):
-            file = Path(folder, name)
-            if file.suffix not in (".pyc", ".pyo"):
-                contents.add_file(_name(home, file), file, part, why)
+    if not path.is_dir():
+        raise ShippingError(f"{path}, {why}, is neither a file nor a folder, so no jar can hold it; remove it")
+    if any(is_below(one, real) for one in above):
+        raise ShippingError(f"{path}, {why}, leads to {real}, which it is itself a part of; remove that link")
+    try:
+        names = sorted(os.listdir(path))
+    except OSError as error:
+        raise ShippingError(f"{path}, {why}, can't be read: {error.strerror or error}") from None
+    if not names and name != ".":
+        contents.folders.add(name)
+    for each in names:
+        inner = path / each
+        reason = _of_tools(inner)
+        if reason is None:
+            _add(contents, inner, home, why, (*above, real))
+        elif reason:
+            contents.left_out[_name(home, inner)] = reason
+
+
+def _of_tools(path: Path) -> str | None:
+    """Why something in a folder does not go along, an empty text for what need not be told; None if it does."""
+    if path.name == "__pycache__" or (path.suffix in (".pyc", ".pyo") and path.with_suffix(".py").exists()):
+        return ""
+    if path.name in (".git", ".hg", ".svn", ".bzr"):
+        return "of version control"
+    if (path / "pyvenv.cfg").exists():
+        return f"an environment of Python's, which runs where it is; for the workers: multilang archive {path.name}"
+    if (path / "CACHEDIR.TAG").exists():
+        return "a cache, as its CACHEDIR.TAG says"
+    return None
+
+
+def _started(spec: ComponentSpec) -> list[int]:
+    """Which words of a command are its program and its script."""
+    command = spec.component.command  # type: ignore[union-attr]
+    return [at for at in (0, program_in(command), script_in(command)) if at is not None]
 
 
 def _shipped(spec: ComponentSpec, home: Home, contents: Contents, blobs: Collection[str]) -> list[Shipped]:
@@ -109,31 +189,72 @@ def _shipped(spec: ComponentSpec, home: Home, contents: Contents, blobs: Collect
     why = f"in the command of {spec.kind} {spec.id!r}"
     for index, word in enumerate(words_of(spec, home, blobs)):
         program = index == 0
-        if word.blob is not None or (program and word.text.startswith(_SYSTEM)):
+        if word.blob is not None or (word.path is None and not (program and os.path.isabs(word.text))):
+            if word.folder and not any(each.startswith(f"{word.text}/") for each in contents.names):
+                contents.left_out[word.text] = (
+                    f"a folder of the name that is {why}; if it is meant: --include {word.text}"
+                )
+            words.append(Shipped(word.before + word.text))
+            continue
+        if program and word.text.startswith(_SYSTEM):
             words.append(Shipped(word.text))
             continue
         if word.path is None:
-            if program and os.path.isabs(word.text):
-                raise ShippingError(
-                    f"{word.text!r}, {why}, is a path of this machine; name the program without its folder"
-                )
-            words.append(Shipped(word.text))
-            continue
+            raise ShippingError(f"{word.text!r}, {why}, is a path of this machine; name the program without its folder")
         name = home.name(word.path)
         if name is None:
             raise ShippingError(
                 f"{word.text!r}, {why}, is the file {word.path}, outside of the topology's folder {home.root}, so it can't "
                 "be shipped under a name that workers find; move it there, or name a program by its name alone"
             )
-        add_tree(contents, Path(word.path), home, _YOURS, why)
-        words.append(Shipped(name, in_shipment=True))
+        if name != ".":
+            _check_portable(word, home, why)
+            add_tree(contents, Path(word.path), home, why)
+        if word.runs:
+            contents.executables.add(name)
+        written = "" if word.needed and not word.runs else word.text  # an interpreter looks for no script on the PATH
+        words.append(Shipped(name, True, word.before, written, word.runs))
     return words
 
 
-def _launcher_text(words: list[Shipped]) -> str:
-    seen = [f'"$here"/{shlex.quote(word.text)}' if word.in_shipment else shlex.quote(word.text) for word in words]
-    permission = f"chmod u+x {seen[0]} 2>/dev/null\n" if words[0].in_shipment else ""
-    return f"{_IN_WORKER}{permission}exec {' '.join(seen)}\n"
+def _check_portable(word: Word, home: Home, why: str) -> None:
+    """Raise ShippingError for a program that can be started on this machine alone."""
+    path = Path(home.spelt(word.path or ""))
+    for folder in path.parents:
+        if str(folder) == home.root:
+            break
+        if (folder / "pyvenv.cfg").exists():
+            raise ShippingError(
+                f"{word.text!r}, {why}, is in the environment {folder}, which runs where it is; make an archive of it (multilang "
+                f"archive {folder.name}), and name it in topology.blobstore.map"
+            )
+    if not word.runs:
+        return
+    with path.open("rb") as file:
+        found = re.match(rb"#![ \t]*(/[^\s]+)", file.readline())
+    interpreter = "" if found is None else os.fsdecode(found[1])
+    if interpreter and not interpreter.startswith(_SYSTEM):
+        raise ShippingError(
+            f"{word.text!r}, {why}, begins with #!{interpreter}, a path of this machine; write "
+            f"#!/usr/bin/env {os.path.basename(interpreter)}"
+        )
+
+
+def _launcher_text(words: list[Shipped], contents: Contents) -> str:
+    text = _IN_WORKER
+    folders = [f'"$here"/{shlex.quote(name)}' for name in sorted(contents.folders)]
+    if folders:
+        text += f"mkdir -p {' '.join(folders)} 2>/dev/null\n"
+    programs = [f'"$here"/{shlex.quote(name)}' for name in sorted(contents.executables)]
+    if programs:
+        text += f"chmod u+x {' '.join(programs)} 2>/dev/null\n"
+    seen = [
+        f'{shlex.quote(word.before) if word.before else ""}"$here"/{shlex.quote(word.text)}'
+        if word.in_shipment
+        else shlex.quote(word.text)
+        for word in words
+    ]
+    return f"{text}exec {' '.join(seen)}\n"
 
 
 def _name(home: Home, path: Path) -> str:

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 from multilang.shipping.errors import ShippingError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+
+YOURS = "your files"  # the part that is the user's own
 
 
 @dataclass(frozen=True)
@@ -24,9 +27,17 @@ class Item:
 
 
 class Contents:
-    """Files by name, ``/`` between folders. Adding the same bytes twice is no fault; other bytes are."""
+    """Files by name, ``/`` between folders. Adding the same bytes twice is no fault; other bytes are.
+
+    What a jar can't hold, so that launchers make it again: ``executables``, the user's files that may be run; ``folders``, those
+    that are empty. For the list of what went in: ``notes``; ``left_out``, by name, with the reason.
+    """
 
     def __init__(self) -> None:
+        self.executables: set[str] = set()
+        self.folders: set[str] = set()
+        self.notes: dict[str, None] = {}
+        self.left_out: dict[str, str] = {}
         self._items: dict[str, Item] = {}
         self._owners: dict[str, Item] = {}
 
@@ -37,6 +48,8 @@ class Contents:
         if there is None:
             self._check_owner(item)
             self._items[item.name] = item
+            if item.executable and item.part == YOURS:
+                self.executables.add(item.name)
         elif there.data != item.data:
             raise ShippingError(
                 f"two files would be {item.name!r}: that of {there.part} ({there.why}) and that of {item.part} "
@@ -55,6 +68,11 @@ class Contents:
     def has_module(self, name: str) -> bool:
         """Whether a top-level module or package of this name is here."""
         return name in self._owners
+
+    @property
+    def names(self) -> Iterable[str]:
+        """The names of all files."""
+        return self._items.keys()
 
     def __contains__(self, name: str) -> bool:
         return name in self._items

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import multilang
 from multilang.shipping.commands import LAUNCHER, Commands, add_tree
-from multilang.shipping.contents import Contents, Item
+from multilang.shipping.contents import YOURS, Contents, Item
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.imports import follow, imports_of, is_installed
 from multilang.shipping.named import confs, named_in
@@ -42,7 +42,6 @@ _JAR_MANIFEST = b"Manifest-Version: 1.0\r\nCreated-By: storm-multilang\r\n\r\n"
 # The parts of this package that every component's process runs; others go along if the topology's own modules import them.
 _FOR_CHILDREN = {"component", "protocol", "topology"}
 _OURS = "multilang"
-_YOURS = "your files"
 
 
 @dataclass(frozen=True)
@@ -83,6 +82,8 @@ class Shipment:
             path = folder / item.name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(item.data)
+        for name in self.contents.folders:
+            (folder / name).mkdir(parents=True, exist_ok=True)
 
     def check(self) -> bool:
         """Load the topology from the files alone, in a process of its own; False where they are for another machine.
@@ -104,7 +105,9 @@ class Shipment:
             shown = subprocess.run(
                 [sys.executable, "-B", "-E", "-s", "-S", "-c", _CHECK],
                 cwd=folder,
-                input=json.dumps(asked).encode(),  # not an argument: those have a bound, and whoever lists processes sees them
+                input=json.dumps(
+                    asked
+                ).encode(),  # not an argument: those have a bound, and whoever lists processes sees them
                 capture_output=True,
             )
         if shown.returncode:
@@ -180,7 +183,7 @@ def pack(
                 f"{path} ({why}) is compiled for this machine, and the jar is for Python {target.python}, "
                 f"{target.platform_name}; build a wheel of it for that, and name it in the requirements"
             )
-        contents.add_file(name, path, _YOURS, why)
+        contents.add_file(name, path, YOURS, why)
     for name, why in found.foreign.items():
         if not contents.has_module(name):
             raise ShippingError(
@@ -189,13 +192,13 @@ def pack(
             )
     _add_ourselves(contents, found.multilang)
     for resources in home.resources:
-        add_tree(contents, Path(resources), home, _YOURS, "in the topology's resources/")
+        add_tree(contents, Path(resources), home, "in the topology's resources/")
     for path in include:
-        add_tree(contents, path, home, _YOURS, "to be included")
+        add_tree(contents, path, home, "to be included")
     if not contents.has_module("ujson"):
         notes.append(add_ujson(contents, target))
     known = {*local_names(blob_map(topology)), *blobs}
-    commands = Commands(topology, home, contents, interpreter, known)
+    commands = Commands(topology, home, contents, interpreter, known, found.files)
     contents.add(Item(LAUNCHER, _own("run_topology.py"), "launcher", "starts every task"))
     for script in commands.scripts:
         contents.add(Item(script, _own("run_command.py"), "launcher", "starts a program"))
@@ -206,10 +209,13 @@ def pack(
         # What imports without: ujson is checked apart, a worker may have its own.
         "compiled": [item.name for item in contents if item.name.endswith(".so") and item.part != "ujson"],
         "commands": commands.scripts,
+        "executable": sorted(contents.executables),  # which a jar does not keep
+        "folders": sorted(contents.folders),  # as are those without files
     }
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     contents.add(Item(MANIFEST, text.encode(), "launcher", "says where the topology is and what the jar is for"))
     modules = [package.module for package in packages if contents.has_module(package.top)]
+    notes += list(contents.notes)
     return Shipment(topology, target, contents, commands.two, notes, leave_out, named, modules, commands.in_worker)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,9 +60,10 @@ class Places:
                 if self.env is not None and program == interpreter:
                     program = f"../{local_name(self.env)}/bin/python3"  # blobs are above resources/ too
                 return [program, script], True
-            in_worker = [Shipped(program), Shipped(script, script in shipment.contents)]
+            file = os.path.normpath(script)
+            in_worker = [Shipped(program), Shipped(file, True) if file in shipment.contents else Shipped(script)]
         folder = "resources" if self.app is None else f"./{local_name(self.app)}"
-        words = [f"{folder}/{word.text}" if word.in_shipment else word.text for word in in_worker]
+        words = [word.seen_from(folder) for word in in_worker]
         if self.env is not None and words[0] == interpreter:
             words[0] = f"./{local_name(self.env)}/bin/python3"
         return words, False

@@ -1,7 +1,8 @@
 """Storm's command for a component in another language whose command line is more or less than two words.
 
 Storm's ShellComponent has room for exactly two, and a jar keeps no file's permission to be run. This file stands in the
-jar's resources once for each such component; the manifest beside it has the command of each copy, by its name.
+jar's resources once for each such component, and for those whose files need what a jar does not keep; the manifest beside it has
+the command of each copy, by its name.
 """
 
 import json
@@ -11,15 +12,28 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
+def make_again(manifest):
+    """Give files back what a jar does not keep: permissions to be run, and folders without files."""
+    for name in manifest["folders"]:
+        try:
+            os.makedirs(os.path.join(HERE, name))
+        except OSError:
+            pass  # another task's process was faster
+    for name in manifest["executable"]:
+        path = os.path.join(HERE, name)
+        if not os.access(path, os.X_OK):
+            try:
+                os.chmod(path, os.stat(path).st_mode | 0o500)
+            except OSError:
+                pass  # not ours to change: who starts it says that it has no permission
+
+
 def main():
     with open(os.path.join(HERE, "manifest.json"), "rb") as file:
-        words = json.loads(file.read().decode("utf-8"))["commands"][os.path.basename(__file__)]
+        manifest = json.loads(file.read().decode("utf-8"))
+    words = manifest["commands"][os.path.basename(__file__)]
     os.chdir(HERE)
-    if os.path.isfile(words[0]) and "/" in words[0]:
-        try:
-            os.chmod(words[0], os.stat(words[0]).st_mode | 0o500)
-        except OSError:
-            pass  # not ours to change: then it has the permission, or exec says that it has not
+    make_again(manifest)
     try:
         os.execvp(words[0], words)
     except OSError as error:

@@ -66,10 +66,27 @@ def check():
     return manifest
 
 
+def make_again(manifest):
+    """Give files back what a jar does not keep: permissions to be run, and folders without files."""
+    for name in manifest["folders"]:
+        try:
+            os.makedirs(os.path.join(HERE, name))
+        except OSError:
+            pass  # another task's process was faster
+    for name in manifest["executable"]:
+        path = os.path.join(HERE, name)
+        if not os.access(path, os.X_OK):
+            try:
+                os.chmod(path, os.stat(path).st_mode | 0o500)
+            except OSError:
+                pass  # not ours to change: who starts it says that it has no permission
+
+
 def main():
     if HERE not in sys.path:
         sys.path.insert(0, HERE)
     manifest = check()
+    make_again(manifest)
     target = manifest["topology"]
     if target.partition(":")[0].endswith(".py"):
         target = os.path.join(HERE, target)

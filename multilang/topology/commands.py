@@ -41,22 +41,51 @@ _INTERPRETERS = {
     "java": r"-D.+|-X.+|-\w+:.+|-jar",
     **dict.fromkeys(("sh", "bash", "dash", "ksh", "zsh"), r"-[eux]+"),
 }
-_WRAPPERS = {"env", "nice", "nohup", "stdbuf", "timeout", "setsid", "multilang"}
+# Programs that start another: their options that stand alone, those that take the next word, and how many words of their own come
+# before the program. Of any other option nobody can tell.
+_WRAPPERS = {
+    "env": (r"-|-[iv]+|--ignore-environment|--debug|--unset=.*|-u.+|\w+=.*", r"-u|--unset", 0),
+    "nice": (r"-n?-?\d+|--adjustment=.*", r"-n|--adjustment", 0),
+    "ionice": (r"-t|-[cn]\d+|--ignore|--class(data)?=.*", r"-[cn]|--class(data)?", 0),
+    "nohup": (r"(?!)", r"(?!)", 0),
+    "setsid": (r"-[cfw]+|--ctty|--fork|--wait", r"(?!)", 0),
+    "stdbuf": (r"-[ioe].+|--(input|output|error)=.*", r"-[ioe]|--(input|output|error)", 0),
+    "timeout": (
+        r"-v|--verbose|--foreground|--preserve-status|-[ks].+|--(kill-after|signal)=.*",
+        r"-[ks]|--(kill-after|signal)",
+        1,
+    ),
+}
+_OTHER_WRAPPERS = {"multilang"}
 
 
 class Word:
     """A word of a command. ``path``: the file that it names here; ``blob``: below the worker's directory, what it names there.
 
-    ``needed``: the command can't run without it: it is its program or its script.
+    ``needed``: the command can't run without it: it is its program or its script. ``before``: of ``--conf=./a.json`` or ``-I./lib``,
+    the part before the name, which is ``text``. ``runs``: it is started as a program. ``folder``: it is the name of a folder, as
+    words of other meanings may be by chance.
     """
 
-    __slots__ = ("blob", "needed", "path", "text")
+    __slots__ = ("before", "blob", "folder", "needed", "path", "runs", "text")
 
-    def __init__(self, text: str, needed: bool, path: str | None = None, blob: str | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        needed: bool,
+        path: str | None = None,
+        blob: str | None = None,
+        before: str = "",
+        runs: bool = False,
+        folder: bool = False,
+    ) -> None:
         self.text = text
         self.needed = needed
         self.path = path
         self.blob = blob
+        self.before = before
+        self.runs = runs
+        self.folder = folder
 
 
 def words_of(spec: ComponentSpec, home: Home, blobs: Collection[str]) -> list[Word]:
@@ -64,9 +93,10 @@ def words_of(spec: ComponentSpec, home: Home, blobs: Collection[str]) -> list[Wo
     component = spec.component
     assert isinstance(component, ShellComponent)
     script = script_in(component.command)
+    starts = program_in(component.command)
     words = []
     for index, text in enumerate(component.command):
-        program = index == 0
+        program = index in (0, starts)
         needed = index == script or (program and "/" in text)
         if program and "/" not in text:
             words.append(Word(text, needed=False))  # found on the worker's PATH
@@ -76,10 +106,32 @@ def words_of(spec: ComponentSpec, home: Home, blobs: Collection[str]) -> list[Wo
             words.append(Word(text, needed, blob=below))
             continue
         path = home.find(text)
-        if path is not None and not (index == script or os.path.isfile(path)):
-            path = None  # a word that happens to be the name of a folder
-        words.append(Word(text, needed, path=path))
+        if needed:
+            here = path is not None and (index == script or os.path.isfile(path))
+            words.append(Word(text, needed, path=path if here else None, runs=program))
+        elif path is not None:
+            words.append(_argument(text, path, home))
+        else:
+            before, text = _split_option(text)
+            path = home.find(text) if before else None
+            if path is not None and home.name(path) is not None:
+                words.append(_argument(text, path, home, before))
+            else:
+                words.append(Word(text, needed, before=before))
     return words
+
+
+def _argument(text: str, path: str, home: Home, before: str = "") -> Word:
+    """A word that names a file, or a folder if that is clear: it is written as a path, below the topology's folder."""
+    if os.path.isfile(path) or ("/" in text and home.name(path) is not None):
+        return Word(text, False, path=path, before=before)
+    return Word(text, False, before=before, folder=home.name(path) is not None)
+
+
+def _split_option(text: str) -> tuple[str, str]:
+    """``--conf=`` and ``a.json``, ``-I`` and ``lib``; nothing and the word where it has no such parts."""
+    found = re.match(r"[\w.-]+=(?=.)|-[A-Za-z](?=[^-])", text)
+    return ("", text) if found is None else (found[0], text[found.end() :])
 
 
 def programs_in(topology: Topology) -> Iterator[ComponentSpec]:
@@ -94,10 +146,33 @@ def programs_in(topology: Topology) -> Iterator[ComponentSpec]:
             yield twin
 
 
+def program_in(words: Sequence[str]) -> int | None:
+    """The index of the program that a command ends up in, after ``nice``, ``env`` and their like; None where nobody can tell."""
+    at = 0
+    while _base(words[at]) in _WRAPPERS:
+        alone, with_next, own = _WRAPPERS[_base(words[at])]
+        at += 1
+        while at < len(words):
+            word = words[at]
+            if re.fullmatch(with_next, word):
+                at += 1
+            elif word.startswith("-") or re.fullmatch(alone, word):
+                if word != "--" and re.fullmatch(alone, word) is None:
+                    return None
+            elif own:
+                own -= 1
+            else:
+                break
+            at += 1
+        if at >= len(words):
+            return None
+    return None if _base(words[at]) in _OTHER_WRAPPERS else at
+
+
 def script_in(words: Sequence[str]) -> int | None:
     """The index of the word that is an interpreter's script; None where there is none, or nobody can tell."""
-    at = 0
-    if _base(words[0]) in _WRAPPERS:
+    at = program_in(words)
+    if at is None:
         at = next((index for index, word in enumerate(words) if _base(word) in _INTERPRETERS), 0)
     options = _INTERPRETERS.get(_base(words[at]))
     if options is None:
@@ -185,7 +260,7 @@ def _check(
         if not word.needed or word.path is not None or word.blob is not None:
             continue
         text = word.text
-        if os.path.isabs(text) and not is_below(os.path.normpath(text), home.root):
+        if os.path.isabs(text) and home.name(os.path.normpath(text)) is None:
             continue  # the workers may have it
         if any(other.find(text) is not None for other in others):
             continue
@@ -233,7 +308,7 @@ def local_start(spec: ComponentSpec, conf: Mapping[str, Any]) -> tuple[list[str]
     folder = home.root
     if component.change_child_cwd:
         resources = home.resources
-        paths = [word.path for word in found if word.path is not None and is_below(word.path, home.root)]
+        paths = [home.spelt(word.path) for word in found if word.path is not None and home.name(word.path) is not None]
         in_resources = [each for path in paths for each in resources if is_below(path, each)]
         folder = in_resources[0] if in_resources else resources[0] if resources and not paths else home.root
     words: list[str] = []
@@ -254,15 +329,19 @@ def local_start(spec: ComponentSpec, conf: Mapping[str, Any]) -> tuple[list[str]
                 f"{spec.kind} {spec.id!r}: the command {component.command!r} names {word.text!r}, and no such file is in the "
                 f"topology's folder {home.root}{_elsewhere(word.text, home)}"
             )
-        words.append(word.text if path is None else _as_seen(word.text, path, folder, program=not words))
+        words.append(word.before + (word.text if path is None else _as_seen(word.text, path, folder)))
     return words, folder
 
 
-def _as_seen(text: str, path: str, folder: str, program: bool) -> str:
+def _as_seen(text: str, path: str, folder: str) -> str:
     if os.path.isabs(text) or os.path.normpath(os.path.join(folder, text)) == path:
         return text
-    relative = os.path.relpath(path, folder)
-    return relative if "/" in relative or not program else f"./{relative}"
+    return with_slash(os.path.relpath(path, folder), like=text)
+
+
+def with_slash(name: str, like: str) -> str:
+    """``name`` as a path if ``like`` is one: a program without ``/`` is looked for on the PATH by what starts it."""
+    return f"./{name}" if "/" in like and "/" not in name else name
 
 
 def _elsewhere(text: str, home: Home) -> str:
@@ -272,7 +351,7 @@ def _elsewhere(text: str, home: Home) -> str:
         return ""
     return (
         f"; {path} is there: write its name as it is below the topology's folder"
-        if is_below(path, home.root)
+        if home.name(path) is not None
         else f"; {path} is there, but commands name files below the topology's folder: move it there"
     )
 

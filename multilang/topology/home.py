@@ -63,9 +63,15 @@ class Home:
     def name(self, path: str) -> str | None:
         """The name below a worker's ``resources/`` of a file or folder; None for one outside of ``root``."""
         for folder in (*self.resources, self.root):
-            if is_below(path, folder):
-                return os.path.relpath(path, folder).replace(os.sep, "/")
+            name = _name_in(folder, path)
+            if name is not None:
+                return name.replace(os.sep, "/")
         return None
+
+    def spelt(self, path: str) -> str:
+        """A path below ``root`` by its name from there, which is another one where the folder is reached by a link."""
+        name = _name_in(self.root, path)
+        return path if name is None else os.path.normpath(os.path.join(self.root, name))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Home) and (self.root, self.own) == (other.root, other.own)
@@ -75,6 +81,18 @@ class Home:
 
     def __repr__(self) -> str:
         return f"Home({self.root!r}, {self.own!r})"
+
+
+def _name_in(folder: str, path: str) -> str | None:
+    """The name of ``path`` in ``folder``, whichever links either is reached by; links below the folder keep their names."""
+    if is_below(path, folder):
+        return os.path.relpath(path, folder)
+    real, above = os.path.realpath(folder), path
+    while os.path.realpath(above) != real:
+        above, below = os.path.dirname(above), above
+        if above == below:
+            return None
+    return os.path.relpath(path, above)
 
 
 def is_below(path: str, folder: str) -> bool:

@@ -268,7 +268,7 @@ def test_a_folder_resources_beside_the_topology_becomes_the_jars(project: Projec
     resources = unpack_jar(shipment.jar(), tmp_path / "worker")
     assert (resources / "lib" / "deep.js").read_text() == "deep"
     assert not (resources / "resources").exists()
-    assert not (resources / ".hidden").exists()
+    assert (resources / ".hidden" / "x").exists()
     assert shipment.commands["other"] == ("node", "read.js")
     assert shipment.check()
 
