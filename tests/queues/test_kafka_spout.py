@@ -204,6 +204,17 @@ def test_what_was_acked_last_is_committed_at_the_end(kafka):
     assert queue.committed() == [3]
 
 
+def test_what_is_acked_while_the_topology_is_deactivated_is_committed(kafka):
+    queue = Queue(kafka, 1, 3)
+    run = run_spout(queue.spout())
+    read(3, run)
+    run.deactivate()
+    for tup_id in list(run.pending):
+        run.ack(tup_id)
+    wait_for(lambda: queue.committed() == [3], "no call of next_tuple is needed")
+    run.close()
+
+
 def test_without_ackers_a_message_is_done_when_it_is_emitted(kafka, tmp_path):
     queue = Queue(kafka, 1, 20)
     with LocalCluster(mode="inprocess", conf={"topology.acker.executors": 0}) as cluster:
