@@ -8,14 +8,17 @@ in which processes can, as often as wanted, and a seed repeats it.
 from __future__ import annotations
 
 import threading
+import time
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from multilang.local import LocalCluster
 from multilang.state import owner
+from multilang.transactional.stores import zookeeper
+from tests.handover.proxy import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import pytest
 
@@ -157,12 +160,16 @@ class World:
             if not able:
                 return bool(until())
             self.now += self.chance.random() * _SLICE_SECS
+            self.time_passed()
             for run in able:
                 for owned in run.owned:
                     owned._place.beat(owned.epoch)
             self._left = 1 + int(self.chance.expovariate(1 / _STEPS))
             self.chance.choice(able).turn()
         return bool(until())
+
+    def time_passed(self) -> None:
+        """What of a run goes on, or ends, without a turn of its."""
 
     def is_over(self) -> bool:
         """Whether the present turn is, of which this is one more step."""
@@ -172,3 +179,90 @@ class World:
     def _sleep(self, secs: float) -> None:
         self._left = 0
         _current.run.let_others("waits")
+
+
+class ZooKeeperWorld(World):
+    """Runs whose transactions are in a ZooKeeper at ``port``, each behind a network of its own; a context manager.
+
+    A session lives in threads that have no turns: of a run that is stopped or killed nothing gets through any more, and its session
+    is ended when it would be over. One that wakes finds it so.
+    """
+
+    def __init__(self, seed: int, monkeypatch: pytest.MonkeyPatch, port: int, session_secs: float) -> None:
+        super().__init__(seed, monkeypatch)
+        self._port = port
+        self._session_secs = session_secs
+        self._networks: dict[SimulatedRun, Proxy] = {}
+        self._clients: dict[SimulatedRun, list[Any]] = {}
+        self._silent: dict[SimulatedRun, float] = {}  # since when
+        self._over: dict[Any, int] = {}  # by client, the session of its that was ended
+        connect = zookeeper.ZooKeeperTransactionalState._connect
+
+        def connected(state: Any) -> Any:
+            client = connect(state)
+            self._clients[_current.run].append(client)
+            return client
+
+        monkeypatch.setattr(zookeeper.ZooKeeperTransactionalState, "_connect", connected)
+        monkeypatch.setattr(zookeeper, "monotonic", lambda: self.now)
+        monkeypatch.setattr(zookeeper, "sleep", self._sleep_a_little)
+
+    def begin(self, topology: Topology, conf: Mapping[str, Any]) -> SimulatedRun:
+        network = Proxy(self._port)
+        run = super().begin(topology, {**conf, zookeeper.PORT: network.port})
+        self._networks[run] = network
+        self._clients[run] = []
+        return run
+
+    def time_passed(self) -> None:
+        for run, network in self._networks.items():
+            if not (run.stopped or run.killed):
+                network.heal()
+                if self._silent.pop(run, None) is not None and not run.ended:
+                    self._wait_for_connections(run)
+            elif run not in self._silent:
+                self._silent[run] = self.now
+                network.cut()
+            elif self.now - self._silent[run] > self._session_secs:
+                for client in self._open_clients(run):
+                    self._end_session(client)
+                self._silent[run] = float("inf")
+
+    def _wait_for_connections(self, run: SimulatedRun) -> None:
+        """They are made in real time, while no other passes."""
+        end = time.monotonic() + 10
+        for client in self._open_clients(run):
+            before = self._over.pop(client, None)
+            while not (client.connected and client._session_id != before) and time.monotonic() < end:
+                time.sleep(0.002)
+
+    def _open_clients(self, run: SimulatedRun) -> list[Any]:
+        return [client for client in self._clients[run] if not client._stopped.is_set()]
+
+    def _end_session(self, client: Any) -> None:
+        from kazoo.client import KazooClient
+
+        self._over[client] = client._session_id
+        known = client._session_id, client._session_passwd
+        if known[0]:
+            other = KazooClient(f"127.0.0.1:{self._port}", client_id=known, timeout=self._session_secs)
+            try:
+                other.start(timeout=10)
+            finally:
+                other.stop()
+                other.close()
+
+    def _sleep_a_little(self, secs: float) -> None:
+        time.sleep(0.01)  # connections are made in real time
+        self._sleep(secs)
+
+    def __enter__(self) -> ZooKeeperWorld:  # noqa: PYI034  # Self is not in typing of Python 3.10
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for run, network in self._networks.items():
+            network.heal()
+            for client in self._clients[run]:
+                client.stop()
+                client.close()
+            network.__exit__(None, None, None)

@@ -14,7 +14,7 @@ from multilang.component.errors import UnrecoverableError
 from multilang.state.providers import provider_of
 from multilang.transactional import OpaqueMap, TransactionalMap
 from tests.handover.conftest import SOAK
-from tests.handover.simulation import World
+from tests.handover.simulation import World, ZooKeeperWorld
 from tests.handover.transactions import OpaqueWords, build, updating
 from tests.state.conftest import conf_of
 from tests.state.topologies import exact, stored, topology, words_of
@@ -107,10 +107,22 @@ def test_states_are_right_whoever_wrote_last(seed, tmp_path, request, monkeypatc
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_transactions_are_right_whoever_wrote_last(seed, tmp_path, monkeypatch):
+    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    transactions(seed, tmp_path, conf, World(seed, monkeypatch))
+
+
+@pytest.mark.parametrize("seed", SEEDS[: 250 if SOAK else 4])
+def test_transactions_in_zookeeper_are_right_whoever_wrote_last(seed, tmp_path, monkeypatch, zookeeper):
+    conf = {**zookeeper.conf, "transactional.zookeeper.root": str(tmp_path)}
+    with ZooKeeperWorld(seed, monkeypatch, zookeeper.port, 2.0) as world:
+        transactions(seed, tmp_path, conf, world)
+
+
+def transactions(seed, tmp_path, store, world):
     update = updating(TransactionalMap if seed % 2 else OpaqueMap, tmp_path / "maps.sqlite")
     counted = build("transactional", Words, update, 2) if seed % 2 else build("opaque", OpaqueWords, update, 1)
     conf = {
-        "multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite"),
+        **store,
         "multilang.transactional.trace": "tests.handover.simulation.at_step",
         "topology.max.spout.pending": 1 + seed % 3,
         "topology.message.timeout.secs": 5,
@@ -123,5 +135,5 @@ def test_transactions_are_right_whoever_wrote_last(seed, tmp_path, monkeypatch):
         assert counts == counts_of(WORDS)
         return counts
 
-    handovers(World(seed, monkeypatch), counted, conf, check)
+    handovers(world, counted, conf, check)
     update.map.close()
