@@ -200,7 +200,9 @@ class ZooKeeperWorld(World):
 
         def connected(state: Any) -> Any:
             client = connect(state)
-            self._clients[_current.run].append(client)
+            run = getattr(_current, "run", None)
+            if run is not None:  # else the test looks
+                self._clients[run].append(client)
             return client
 
         monkeypatch.setattr(zookeeper.ZooKeeperTransactionalState, "_connect", connected)

@@ -9,6 +9,7 @@ import os
 from collections import Counter
 
 import pytest
+from kazoo.client import KazooClient
 
 from multilang.component.errors import UnrecoverableError
 from multilang.state.providers import provider_of
@@ -115,10 +116,23 @@ def test_transactions_are_right_whoever_wrote_last(seed, tmp_path, monkeypatch):
 def test_transactions_in_zookeeper_are_right_whoever_wrote_last(seed, tmp_path, monkeypatch, zookeeper):
     conf = {**zookeeper.conf, "transactional.zookeeper.root": str(tmp_path)}
     with ZooKeeperWorld(seed, monkeypatch, zookeeper.port, 2.0) as world:
-        transactions(seed, tmp_path, conf, world)
+        client = KazooClient(f"127.0.0.1:{zookeeper.port}")
+        client.start()
+        seen = []
+
+        def goes_on():
+            [id] = client.get_children(str(tmp_path))
+            seen.append(int(client.get(f"{tmp_path}/{id}/coordinator/currtx")[0]))
+            assert seen == sorted(seen), "a run that woke has written which transaction is the current one"
+
+        try:
+            transactions(seed, tmp_path, conf, world, goes_on)
+        finally:
+            client.stop()
+            client.close()
 
 
-def transactions(seed, tmp_path, store, world):
+def transactions(seed, tmp_path, store, world, also=lambda: None):
     update = updating(TransactionalMap if seed % 2 else OpaqueMap, tmp_path / "maps.sqlite")
     counted = build("transactional", Words, update, 2) if seed % 2 else build("opaque", OpaqueWords, update, 1)
     conf = {
@@ -133,6 +147,7 @@ def transactions(seed, tmp_path, store, world):
     def check():
         counts = Counter(update.map.multi_get(counts_of(WORDS)))
         assert counts == counts_of(WORDS)
+        also()
         return counts
 
     handovers(world, counted, conf, check)
