@@ -5,13 +5,14 @@ key (a hash each)                  content
 ================================== ==========================================================
 ``<topology>:<namespace>``         what is committed
 ``<topology>:<namespace>$prepare`` what is prepared; no byte stands for a key to be deleted
-``<topology>:<namespace>$txid``    ``commit`` and ``prepare``: the transactions; ``epoch`` and ``claim``: whose it is
+``<topology>:<namespace>$txid``    ``commit`` and ``prepare``: the transactions; ``epoch`` and ``claim``: whose it is;
+                                   ``step``: the last that was done; ``size`` and ``waiting``: how many keys the others have
 ``<topology>:$owner``              ``epoch`` and ``owner`` of the topology's states; ``<topology>:$beats`` counts its beats
 ================================== ==========================================================
 
 Each step is one script, which compares the claim and the transactions and moves the rows inside Redis: it is done whole or
 not at all, and never for a task that is not the newest. A client that got no answer sends its script again, which finds its
-own work done. In a Redis cluster ``<topology>:<namespace>`` stands in braces, so that the three are on one server.
+own step done. One that finds fewer steps than it did, or other numbers of keys, ends: Redis has an older copy, or lost keys. In a Redis cluster ``<topology>:<namespace>`` stands in braces, so that the three are on one server.
 Needs the extra ``redis``.
 """
 
@@ -25,7 +26,7 @@ from multilang.state.redis_client import REQUIRES, connect, connect_cluster, exp
 from multilang.state.redis_place import HASTE_SECS, RedisPlace
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
 from multilang.state.settings import CONFIG, cached_keys, check_members
-from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced
+from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced, went_back
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,18 +44,36 @@ _COORDINATOR = "$checkpointspout-0"
 
 # KEYS of the scripts of a namespace: data, prepare, txid. Each returns {what came of it, ...}.
 _CLAIM = """\
-local epoch, claim = unpack(redis.call('HMGET', KEYS[3], 'epoch', 'claim'))
+local epoch, claim, step, size, waiting = unpack(
+  redis.call('HMGET', KEYS[3], 'epoch', 'claim', 'step', 'size', 'waiting'))
 if (epoch and tonumber(epoch) > tonumber(ARGV[1])) or (ARGV[2] ~= '' and claim ~= ARGV[2]) then
   return {'fenced', claim or 0, epoch or 0}
 end
+local keys, more = redis.call('HLEN', KEYS[1]), redis.call('HLEN', KEYS[2])
+if (size and keys ~= tonumber(size)) or (waiting and more ~= tonumber(waiting)) then
+  return {'lost', keys, size or '', more, waiting or ''}
+end
 local mine = ARGV[2] ~= '' and claim or (claim or 0) + 1
 redis.call('HSET', KEYS[3], 'epoch', ARGV[1], 'claim', mine)
-return {'claimed', tonumber(mine)}
+return {'claimed', tonumber(mine), tonumber(step or 0)}
 """
+# ARGV: the claim, the last step that is known to be done, the one that this is.
 _IF_MINE = """\
-local claim, committed, prepared = unpack(redis.call('HMGET', KEYS[3], 'claim', 'commit', 'prepare'))
+local claim, committed, prepared, step, size, waiting = unpack(
+  redis.call('HMGET', KEYS[3], 'claim', 'commit', 'prepare', 'step', 'size', 'waiting'))
 if not claim then return {'gone'} end
 if claim ~= ARGV[1] then return {'fenced', claim} end
+step = tonumber(step or 0)
+if step < tonumber(ARGV[2]) then return {'back', step} end
+if step == tonumber(ARGV[3]) then return {'done'} end
+local keys, more = redis.call('HLEN', KEYS[1]), redis.call('HLEN', KEYS[2])
+if (size and keys ~= tonumber(size)) or (waiting and more ~= tonumber(waiting)) then
+  return {'lost', keys, size or '', more, waiting or ''}
+end
+local function done()
+  redis.call('HSET', KEYS[3], 'step', ARGV[3], 'size', redis.call('HLEN', KEYS[1]), 'waiting', redis.call('HLEN', KEYS[2]))
+  return {'done'}
+end
 local function put(key, first, last, rows)
   for start = first, last, 1000 do
     redis.call('HSET', key, unpack(rows, start, math.min(start + 999, last)))
@@ -69,17 +88,17 @@ end
 _PREPARE = (
     _IF_MINE
     + """\
-local txid = tonumber(ARGV[2])
+local txid = tonumber(ARGV[4])
 if committed and txid <= tonumber(committed) then return {'transaction', committed, prepared or ''} end
-put(KEYS[2], 4, #ARGV, ARGV)
-if ARGV[3] == 'last' then redis.call('HSET', KEYS[3], 'prepare', txid) end
-return {'done'}
+put(KEYS[2], 6, #ARGV, ARGV)
+if ARGV[5] == 'last' then redis.call('HSET', KEYS[3], 'prepare', txid) end
+return done()
 """
 )
 _COMMIT = (
     _IF_MINE
     + """\
-local txid = tonumber(ARGV[2])
+local txid = tonumber(ARGV[4])
 if (committed and txid < tonumber(committed)) or (prepared and txid ~= tonumber(prepared)) then
   return {'transaction', committed or '', prepared or ''}
 end
@@ -93,17 +112,17 @@ put(KEYS[1], 1, #kept, kept)
 drop(KEYS[1], gone)
 redis.call('DEL', KEYS[2])
 redis.call('HSET', KEYS[3], 'commit', txid, 'prepare', txid)
-return {'done'}
+return done()
 """
 )
 _WRITE = (
     _IF_MINE
     + """\
-for place = 2, #ARGV, 2 do
+for place = 4, #ARGV, 2 do
   if ARGV[place + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[place])
   else redis.call('HSET', KEYS[1], ARGV[place], ARGV[place + 1]) end
 end
-return {'done'}
+return done()
 """
 )
 _ROLLBACK = (
@@ -112,7 +131,7 @@ _ROLLBACK = (
 redis.call('DEL', KEYS[2])
 if committed then redis.call('HSET', KEYS[3], 'prepare', committed)
 else redis.call('HDEL', KEYS[3], 'prepare') end
-return {'done'}
+return done()
 """
 )
 
@@ -174,6 +193,7 @@ class RedisStateProvider(StateProvider):
                     pipeline.delete(data, f"{data}$prepare")
                     pipeline.hdel(f"{data}$txid", "commit", "prepare")
                     pipeline.hincrby(f"{data}$txid", "claim", 1)  # nobody goes on who wrote there before
+                    pipeline.hset(f"{data}$txid", mapping={"size": len(content), "waiting": 0})
                     if content:
                         pipeline.rename(f"{data}$new", data)
                         pipeline.hset(f"{data}$txid", "commit", -1)
@@ -200,6 +220,7 @@ class RedisStateProvider(StateProvider):
         try:
             with explained(self.describe(), CONFIG):
                 client.ping()
+            self._check_eviction(client)
         finally:
             client.close()
 
@@ -210,6 +231,7 @@ class RedisStateProvider(StateProvider):
 
     def claim(self) -> int:
         if self._owned is None:
+            self._check_eviction(self.client)
             self._owned = claim_for(self.conf, self.place())
             if not self.namespaces() and (older := self._older()):
                 raise StateError(
@@ -245,6 +267,22 @@ class RedisStateProvider(StateProvider):
         if self._pool is None and self._cluster is not None:
             return connect_cluster(self._cluster, "state in Redis", patience)
         return connect(self._pool or {}, "state in Redis", patience)
+
+    def _check_eviction(self, client: Any) -> None:
+        """StateError where the server deletes keys by itself when its memory is full."""
+        with explained(self.describe(), CONFIG):
+            try:
+                said = client.info("memory")
+            except Exception as problem:
+                if type(problem).__name__ not in ("ResponseError", "NoPermissionError"):
+                    raise  # else it is not for this user to know
+                return
+        policy = str(said.get("maxmemory_policy", ""))
+        if policy.startswith("allkeys") and said.get("maxmemory"):
+            raise StateError(
+                f"{self.describe()} deletes keys when its memory is full (maxmemory-policy {policy}), and so would lose state: set "
+                "it to noeviction, or use another Redis"
+            )
 
     def _store(self, namespace: str) -> RedisStore:
         return RedisStore(self.client, namespace, self.key(namespace), self.describe(), self._value_limit())
@@ -301,6 +339,7 @@ class RedisStore(Store):
         self._txid = f"{key}$txid"
         self._where = f"{namespace!r} in {where}"
         self._claim: int | None = None
+        self._step = self._done = 0  # the last step that was begun, and the last that is known to be done
         self._read: dict[bytes, bytes | None] | None = None
         self.largest = largest
 
@@ -318,10 +357,13 @@ class RedisStore(Store):
             said, *found = self._client.eval(
                 _CLAIM, 3, self._data, self._prepare, self._txid, epoch, "" if mine is None else mine
             )
+        if said == b"lost":
+            raise self._lost(found)
         if said != b"claimed":
             known = " of epoch ".join(_text(each) for each in found)
             raise fenced(self._namespace, self._where, f"{mine or 0} of epoch {epoch}", known)
-        self._claim = int(found[0])
+        self._claim, self._done = map(int, found)
+        self._step = self._done
 
     def count(self) -> int:
         prepared = self._prepared()
@@ -352,7 +394,7 @@ class RedisStore(Store):
             last = number == len(parts)
             if last:
                 self.trace("sync")
-            committed, _ = self._step(_PREPARE, txid, "last" if last else "more", *_flat(part))
+            committed, _ = self._run(_PREPARE, txid, "last" if last else "more", *_flat(part))
             check_prepare(self._namespace, txid, committed)
         if self._read is not None:
             self._read.update(rows)
@@ -360,18 +402,18 @@ class RedisStore(Store):
 
     def commit(self, txid: int) -> None:
         self.trace("write")
-        check_commit(self._namespace, txid, *self._step(_COMMIT, txid))
+        check_commit(self._namespace, txid, *self._run(_COMMIT, txid))
         self._read = {}
         self.trace("synced")
 
     def write(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
         self.trace("write")
-        self._step(_WRITE, *_flat(rows))
+        self._run(_WRITE, *_flat(rows))
         self.trace("synced")
 
     def rollback(self) -> None:
         self.trace("write")
-        self._step(_ROLLBACK)
+        self._run(_ROLLBACK)
         self._read = {}
         self.trace("synced")
 
@@ -381,13 +423,20 @@ class RedisStore(Store):
                 self._read = {key: value or None for key, value in self._client.hgetall(self._prepare).items()}
         return self._read
 
-    def _step(self, script: str, *arguments: Any) -> tuple[int | None, int | None]:
+    def _run(self, script: str, *arguments: Any) -> tuple[int | None, int | None]:
         """Run a script of a namespace that is ours; the transactions that keep it from being done, (None, None): it is."""
         if self._claim is None:
             raise StateError(f"the state of {self._where} is written to before it was claimed: call claim(epoch) first")
         keys = (self._data, self._prepare, self._txid)
+        self._step += 1
         with explained(self._where):
-            said, *found = self._client.eval(script, 3, *keys, self._claim, *arguments)
+            said, *found = self._client.eval(script, 3, *keys, self._claim, self._done, self._step, *arguments)
+        if said == b"done":
+            self._done = self._step
+        if said == b"back":
+            raise went_back(self._namespace, self._where, self._done, int(found[0]))
+        if said == b"lost":
+            raise self._lost(found)
         if said == b"gone":
             raise StoreGoneError(
                 f"the state of {self._where} was deleted while it was in use: what was stored there is gone. Put it back, or start "
@@ -396,6 +445,14 @@ class RedisStore(Store):
         if said == b"fenced":
             raise fenced(self._namespace, self._where, self._claim, _text(found[0]))
         return (_number(found[0] or None), _number(found[1] or None)) if said == b"transaction" else (None, None)
+
+    def _lost(self, found: Sequence[Any]) -> StoreGoneError:
+        keys, size, more, waiting = (_text(each) for each in found)
+        which, has, had = (self._data, keys, size) if size not in ("", keys) else (self._prepare, more, waiting)
+        return StoreGoneError(
+            f"the state of {self._where} was changed by somebody else: {which!r} has {has} keys, and {had} were written. Put them back, or "
+            f"delete all of {self._data!r}, {self._prepare!r} and {self._txid!r} of every task to start from nothing"
+        )
 
 
 def _flat(rows: Sequence[tuple[bytes, bytes | None]]) -> list[bytes]:

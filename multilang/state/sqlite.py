@@ -16,7 +16,7 @@ from multilang.state.owner import Owner, wait_until_free
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
 from multilang.state.settings import CONFIG, cached_keys, check_members, owner_of, state_file
 from multilang.state.sqlite_file import SqliteFile
-from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced
+from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced, went_back
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _BATCH = 10_000  # rows read at once
 
 _SCHEMA = """\
 CREATE TABLE txids (namespace TEXT PRIMARY KEY, committed INTEGER, prepared INTEGER, \
-epoch INTEGER NOT NULL DEFAULT 0, claim INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+epoch INTEGER NOT NULL DEFAULT 0, claim INTEGER NOT NULL DEFAULT 0, step INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE TABLE data (namespace TEXT, key BLOB, value BLOB NOT NULL, PRIMARY KEY (namespace, key)) WITHOUT ROWID;
 CREATE TABLE prepared (namespace TEXT, key BLOB, value BLOB, PRIMARY KEY (namespace, key)) WITHOUT ROWID;
 """
@@ -38,10 +38,11 @@ _UPGRADES = {
     1: """\
 ALTER TABLE txids ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE txids ADD COLUMN claim INTEGER NOT NULL DEFAULT 0;
-"""
+""",
+    2: "ALTER TABLE txids ADD COLUMN step INTEGER NOT NULL DEFAULT 0;\n",
 }
 
-FILE = SqliteFile("state file", 0x4D4C5354, 2, _SCHEMA, CONFIG, _UPGRADES)  # "MLST"
+FILE = SqliteFile("state file", 0x4D4C5354, 3, _SCHEMA, CONFIG, _UPGRADES)  # "MLST"
 LARGEST = 1_000_000_000 - 1000  # SQLite's own limit for a row, less a key and what is around it
 
 
@@ -115,19 +116,21 @@ class SqliteStateProvider(StateProvider):
             FILE.open(self.path).close()
 
     def place(self) -> SqlitePlace:
-        return FILE.place(self.path)
+        return FILE.place(self.path, check=self._check_topology)
 
     def check_free(self) -> None:
-        FILE.check_free(self.path, owner_of(self.conf)[0])
-        self._check_topology()
-
-    def claim(self) -> int:
-        if self._owned is None:
-            self._check_topology()
-        return super().claim()
+        if not os.path.exists(self.path):
+            return
+        place = self.place()
+        try:
+            owner = wait_until_free(place, owner_of(self.conf)[0])
+        finally:
+            place.close()
+        if owner is not None:
+            self._check_topology(owner)
 
     def adopt(self) -> int:
-        place = self.place()
+        place = FILE.place(self.path)
         run, topology = owner_of(self.conf)
         try:
             me = Owner.after(wait_until_free(place, run), run, topology)
@@ -137,17 +140,10 @@ class SqliteStateProvider(StateProvider):
             place.close()
         return len(self.namespaces())
 
-    def _check_topology(self) -> None:
+    def _check_topology(self, owner: Owner) -> None:
         """StateError when the file has another topology's state: its names of tasks would be taken for this one's."""
         mine = self.conf.get("topology.name")
-        if mine is None or not os.path.exists(self.path):
-            return
-        place = self.place()
-        try:
-            owner = place.owner()
-        finally:
-            place.close()
-        if owner is not None and owner.topology != mine and (owner.ended or owner.is_dead()):
+        if mine is not None and owner.topology != mine:
             raise StateError(
                 f"the {FILE.what} {self.path} has the state of topology {owner.topology!r}, and this one is {mine!r}: name another "
                 f"file in {CONFIG}. If it is the same topology under a new name: multilang state adopt TOPOLOGY"
@@ -167,6 +163,7 @@ class SqliteStore(Store):
         self._namespace = namespace
         self._path = path
         self._claim: int | None = None
+        self._step = self._done = 0  # the last step that was begun, and the last that is known to be done
 
     def txids(self) -> tuple[int | None, int | None]:
         row = self._one("SELECT committed, prepared FROM txids WHERE namespace = ?")
@@ -175,8 +172,8 @@ class SqliteStore(Store):
     def claim(self, epoch: int) -> None:
         mine = self._claim
 
-        def write() -> int:
-            known, claim = self._one("SELECT epoch, claim FROM txids WHERE namespace = ?") or (0, 0)
+        def write() -> tuple[int, int]:
+            known, claim, step = self._one("SELECT epoch, claim, step FROM txids WHERE namespace = ?") or (0, 0, 0)
             if known > epoch or (mine is not None and claim != mine):
                 raise fenced(self._namespace, self._path, f"{mine or 0} of epoch {epoch}", f"{claim} of epoch {known}")
             new: int = claim + 1 if mine is None else claim
@@ -186,9 +183,10 @@ class SqliteStore(Store):
                 "ON CONFLICT (namespace) DO UPDATE SET epoch = ?2, claim = ?3",
                 values,
             )
-            return new
+            return new, step
 
-        self._claim = self._transaction(write, traced=False)
+        self._claim, self._done = self._transaction(write, traced=False)
+        self._step = self._done
 
     def count(self) -> int:
         found = self._one("SELECT count(*) FROM data WHERE namespace = ?")
@@ -273,8 +271,8 @@ class SqliteStore(Store):
                 self._connection.execute("INSERT OR REPLACE INTO data VALUES (?, ?, ?)", (self._namespace, key, value))
 
     def _claimed(self) -> tuple[int | None, int | None]:
-        """The transactions, if this still is the newest claim."""
-        row = self._one("SELECT claim, committed, prepared FROM txids WHERE namespace = ?")
+        """Begin a step, and return the transactions, if this still is the newest claim, and the file has all that it wrote."""
+        row = self._one("SELECT claim, committed, prepared, step FROM txids WHERE namespace = ?")
         if self._claim is None:
             raise StateError(
                 f"the state of {self._namespace!r} is written to before it was claimed: call claim(epoch) first"
@@ -283,6 +281,10 @@ class SqliteStore(Store):
             raise FILE.gone(self._path)
         if row[0] != self._claim:
             raise fenced(self._namespace, self._path, self._claim, row[0])
+        if row[3] < self._done:
+            raise went_back(self._namespace, self._path, self._done, row[3])
+        self._step += 1
+        self._one("UPDATE txids SET step = ?2 WHERE namespace = ?1", self._step)
         return row[1], row[2]
 
     def _remember(self, committed: int | None, prepared: int | None) -> None:
@@ -303,6 +305,7 @@ class SqliteStore(Store):
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        self._done = self._step
         trace("synced")
         return result
 

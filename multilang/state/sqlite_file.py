@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from multilang.state.owner import Ownership
 
 WAIT_SECS = 60.0  # for another task that is writing
+_BESIDE = ("-wal", "-shm")  # SQLite's log of changes, and the log's index with the locks
 
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 _OWNERS = "CREATE TABLE owners (name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, owner TEXT NOT NULL) WITHOUT ROWID"
@@ -64,7 +65,10 @@ class SqliteFile:
             self._check(connection, path)
             _to_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")  # what is committed is on the disk, not only in the system
-            connection.log = _inode(f"{path}-wal")
+            connection.execute(
+                "SELECT 1 FROM sqlite_master"
+            ).fetchone()  # it has its log and the log's index open by now
+            connection.note(*_BESIDE)
         except sqlite3.DatabaseError as problem:
             connection.close()
             raise self.explained(problem, path) from problem
@@ -77,15 +81,15 @@ class SqliteFile:
         """A connection that knows which file it opened, for ``check_place``; nothing is asked of the file."""
         self._check_names(path)
         # Nothing here is shared between threads; a topology in this process may be waited for by one or another.
+        real = os.path.realpath(path)  # SQLite's files are beside it, and not beside a link to it
         connection = sqlite3.connect(
-            path, timeout=wait_secs, isolation_level=None, check_same_thread=False, factory=_Connection
+            real, timeout=wait_secs, isolation_level=None, check_same_thread=False, factory=_Connection
         )
-        try:
-            found = os.stat(path)
-        except OSError:
+        connection.real = real
+        connection.note("")
+        if connection.files[""] is None:
             connection.close()
-            raise self.gone(path) from None
-        connection.opened = (found.st_dev, found.st_ino)
+            raise self.gone(path)
         return connection
 
     def explained(self, problem: sqlite3.DatabaseError, path: str) -> StateError:
@@ -104,9 +108,12 @@ class SqliteFile:
             )
         return StateError(f"the {self.what} {path} can't be used: {text}{fix}")
 
-    def place(self, path: str, name: str = "") -> SqlitePlace:
-        """What a topology owns: the file, or what the file has under ``name``."""
-        return SqlitePlace(self, path, name)
+    def place(self, path: str, name: str = "", check: Callable[[Owner], None] = lambda _: None) -> SqlitePlace:
+        """What a topology owns: the file, or what the file has under ``name``.
+
+        ``check``: called with the former owner inside the step that replaces it; raises where that one has no such heir.
+        """
+        return SqlitePlace(self, path, name, check)
 
     def claim(
         self,
@@ -144,24 +151,22 @@ class SqliteFile:
     def check_place(self, connection: sqlite3.Connection, path: str) -> None:
         """StoreGoneError when ``path`` is no longer the file that was opened; called before something is committed.
 
-        SQLite itself goes on writing to a file that was deleted or emptied, without an error, and so to its log of changes, of
-        which others then know nothing.
+        SQLite itself goes on writing to a file that was deleted, renamed or emptied, without an error, and so to its log of
+        changes and the log's index, of which whoever opens the file then knows nothing.
         """
-        opened = getattr(connection, "opened", None)
-        try:
-            found = os.stat(path)
-        except OSError:
-            raise self.gone(path) from None
-        if found.st_size == 0 or (opened is not None and opened != (found.st_dev, found.st_ino)):
+        if not isinstance(connection, _Connection):
+            return
+        real = connection.real
+        if os.path.realpath(path) != real or not _size(real):
             raise self.gone(path)
-        log = getattr(connection, "log", None)
-        if log is not None and log != _inode(f"{path}-wal"):
-            raise self.gone(path, "-wal")
+        for suffix, known in connection.files.items():
+            if known != _inode(f"{real}{suffix}"):
+                raise self.gone(path, suffix)
 
     def gone(self, path: str, part: str = "") -> StoreGoneError:
-        """The error for a file that was deleted, emptied or replaced under its users; ``part``: SQLite's file beside it."""
+        """The error for a file that was deleted, renamed, emptied or replaced under its users; ``part``: SQLite's file beside it."""
         return StoreGoneError(
-            f"the {self.what} {path}{part} was deleted, emptied or replaced while it was in use: what was written to it since is not there. "
+            f"the {self.what} {path}{part} was deleted, renamed, emptied or replaced while it was in use: what was written to it since is not there. "
             "Put it back, or start the topology again, which then goes on from what the file has"
         )
 
@@ -232,11 +237,12 @@ class SqliteFile:
 class SqlitePlace(OwnedPlace):
     """A file's owner is in its table ``owners``, by name. It beats in a file beside it, where no writer makes it wait."""
 
-    def __init__(self, file: SqliteFile, path: str, name: str) -> None:
+    def __init__(self, file: SqliteFile, path: str, name: str, check: Callable[[Owner], None]) -> None:
         self.elsewhere = f"{self.elsewhere} in {file.setting}"
         self._file = file
         self._path = path
         self._name = name
+        self._check = check
         real = os.path.realpath(path)  # the same beside every symbolic link to the file
         self._beats_path = f"{real}.{quote(name, safe='')}.owner" if name else f"{real}.owner"
         self._connection: sqlite3.Connection | None = None
@@ -259,6 +265,8 @@ class SqlitePlace(OwnedPlace):
                 row = self._row(connection)
                 found = (0 if row is None else row[0]) == epoch
                 if found:
+                    if row is not None:
+                        self._check(Owner.from_text(row[1]))
                     values = (self._name, owner.epoch, owner.text())
                     connection.execute("INSERT OR REPLACE INTO owners VALUES (?, ?, ?)", values)
                 connection.execute("COMMIT")
@@ -308,10 +316,17 @@ class SqlitePlace(OwnedPlace):
 
 
 class _Connection(sqlite3.Connection):
-    """A connection that knows which file it opened, and which log of changes (-wal) it has: device and inode."""
+    """A connection that knows which files it has open: ``real``, and by what is behind that name, device and inode of each."""
 
-    opened: tuple[int, int] | None = None
-    log: tuple[int, int] | None = None
+    real = ""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.files: dict[str, tuple[int, int] | None] = {}
+
+    def note(self, *suffixes: str) -> None:
+        """Remember these files as they are now."""
+        self.files.update((suffix, _inode(f"{self.real}{suffix}")) for suffix in suffixes)
 
 
 def _run(connection: sqlite3.Connection, statements: str) -> None:
@@ -337,6 +352,13 @@ def _mount_points() -> set[str]:
         return set()
     # Blanks and backslashes in a path are written as three octal digits.
     return {os.fsdecode(_OCTAL.sub(lambda found: bytes([int(found[1], 8)]), line.split()[4])) for line in lines}
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def _to_wal(connection: sqlite3.Connection) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from multilang.state.api import KeyValueState, unheard
-from multilang.state.errors import FencedError, StateError
+from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer
 
 TYPE_CHECKING = False
@@ -90,6 +90,11 @@ def check_commit(namespace: str, txid: int, committed: int | None, prepared: int
         raise StateError(
             f"transaction {txid} can't be committed in {namespace!r}, where {committed} is committed already"
         )
+    if prepared is not None and prepared < txid:
+        raise StoreGoneError(  # since what is to be committed was prepared by all tasks, no repetition helps
+            f"transaction {txid} can't be committed in {namespace!r}, where {prepared} is prepared: what all tasks had prepared is gone "
+            "here, as when a store is put back to an older copy. Put back a copy that has the state of all tasks"
+        )
     if prepared is not None and txid != prepared:
         raise StateError(f"transaction {txid} can't be committed in {namespace!r}, where {prepared} is prepared")
 
@@ -99,6 +104,14 @@ def fenced(namespace: str, where: str, mine: object, found: object) -> FencedErr
     return FencedError(
         f"the state of {namespace!r} ({where}) was taken over by another task or topology meanwhile (claim {found}, and this "
         f"one has {mine}): nothing more is written here"
+    )
+
+
+def went_back(namespace: str, where: str, done: int, found: int) -> StoreGoneError:
+    """The error for a store that has ``found`` as its last step where ``done`` was done, and nobody else has claimed it."""
+    return StoreGoneError(
+        f"the state of {namespace!r} ({where}) was put back to an older copy while it was in use: it has step {found}, and step "
+        f"{done} was written. Nothing more is written to it. Start the topology again, which goes on from that copy"
     )
 
 

@@ -106,7 +106,7 @@ def test_a_topology_whose_file_went_away_ends_and_is_started_again(what: str, ho
             else:
                 path.write_bytes(b"")
             with pytest.raises(
-                LocalClusterError, match=rf"{path}(-wal)? (was deleted, emptied or replaced|is damaged)"
+                LocalClusterError, match=rf"{path}(-wal)? (was deleted, renamed, emptied or replaced|is damaged)"
             ):
                 run.wait(lambda run: False, timeout=60)
         if how != "deleted":

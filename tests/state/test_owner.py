@@ -67,10 +67,15 @@ def test_another_run_is_refused_by_name_while_the_owner_beats(durable):
     second.close()
 
 
-def test_another_topologys_state_is_refused_until_it_is_adopted(tmp_path):
+@pytest.mark.parametrize("how", ["ended", "stopped"])
+def test_another_topologys_state_is_refused_until_it_is_adopted(tmp_path, monkeypatch, how):
+    monkeypatch.setattr(owner, "LEASE_SECS", 0.5)
     first, conf = provider(in_file(tmp_path / "state.sqlite"), "first"), in_file(tmp_path / "state.sqlite")
     assert first.claim() == 1
-    first.close()
+    if how == "ended":
+        first.close()
+    else:
+        stopped(first)
     other = provider({**conf, "topology.name": "renamed"}, "second")
     for use in (other.check_free, other.claim):
         with pytest.raises(

@@ -244,7 +244,7 @@ def test_a_position_file_that_is_deleted_is_told(tmp_path):
     run.ack(0)
     for each in tmp_path.glob("positions.sqlite*"):
         each.unlink()
-    with pytest.raises(StoreGoneError, match="deleted, emptied or replaced"):
+    with pytest.raises(StoreGoneError, match="deleted, renamed, emptied or replaced"):
         run.next()
     with pytest.raises(StoreGoneError):
         run.close()

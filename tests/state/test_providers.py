@@ -228,7 +228,7 @@ def test_preparing_again_adds_to_what_is_prepared(provider):
 def test_transactions_go_forward_only(provider):
     state = opened(provider, "count-0")
     state.prepare_commit(5)
-    with pytest.raises(StateError, match="5 is prepared"):
+    with pytest.raises(StateError, match="where 5 is prepared"):
         state.commit(6)
     state.commit(5)
     state.commit(5)  # repeated after a failure

@@ -183,16 +183,40 @@ def test_a_file_of_the_version_before_is_gone_on_with(tmp_path):
     found.close()
 
 
-@pytest.mark.parametrize("how", ["deleted", "replaced"])
-def test_a_file_that_is_deleted_or_replaced_is_noticed_at_the_next_commit(path, how):
-    found = provider(path)
-    state = opened(found, "count-0")
-    state.put("moon", 1)
+def renamed(path):
+    path.rename(path.with_name("moved"))
+    path.symlink_to("moved")
+
+
+FILES = {"file": "", "log": "-wal", "log's index": "-shm"}
+CHANGES = {
+    **{f"{name} deleted": lambda path, end=end: Path(f"{path}{end}").unlink() for name, end in FILES.items()},
+    **{f"{name} replaced": lambda path, end=end: replaced(Path(f"{path}{end}")) for name, end in FILES.items()},
+    "renamed, with a link in its place": renamed,
+}
+
+
+def replaced(path):
     copy = path.read_bytes()
     path.unlink()
-    if how == "replaced":
-        path.write_bytes(copy)
-    with pytest.raises(StoreGoneError, match=r"state\.sqlite was deleted, emptied or replaced while it was in use"):
+    path.write_bytes(copy)
+
+
+@pytest.mark.parametrize("through_link", [False, True])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_that_is_changed_under_its_users_is_noticed_at_the_next_commit(path, tmp_path, change, through_link):
+    given = path
+    if through_link:
+        given = tmp_path / "link" / "state.sqlite"
+        given.parent.mkdir()
+        given.symlink_to(path)
+    found = provider(given)
+    state = opened(found, "count-0")
+    state.put("moon", 1)
+    CHANGES[change](path)
+    with pytest.raises(
+        StoreGoneError, match=r"state\.sqlite(-wal|-shm|) was deleted, renamed, emptied or replaced while"
+    ):
         state.prepare_commit(2)
     state.close()
     found.close()
@@ -213,7 +237,9 @@ def test_a_file_that_is_emptied_or_overwritten_ends_its_topology(mode, left, tmp
         run = cluster.submit(topology)
         run.wait(lambda run: run.counters["sentences"].acked > 100, timeout=60)
         path.write_bytes(left)
-        with pytest.raises(LocalClusterError, match=r"state\.sqlite (is damaged|was deleted, emptied or replaced)"):
+        with pytest.raises(
+            LocalClusterError, match=r"state\.sqlite (is damaged|was deleted, renamed, emptied or replaced)"
+        ):
             run.wait(lambda run: False, timeout=120)
 
 

@@ -42,4 +42,4 @@ def test_a_file_that_goes_away_ends_the_topology(which, how, tmp_path):
             path.unlink()
         _, said = process.communicate(timeout=90)
     assert process.returncode not in (0, None)
-    assert f"{path} was deleted, emptied or replaced while it was in use" in said.strip().splitlines()[-1]
+    assert f"{path} was deleted, renamed, emptied or replaced while it was in use" in said.strip().splitlines()[-1]

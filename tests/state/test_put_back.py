@@ -1,0 +1,206 @@
+"""A place that is put back to an older copy, or loses keys, while a topology uses it: told at the next write, never mixed."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+
+import pytest
+import redis as redis_package
+
+from multilang.protocol.codec import loads
+from multilang.state import StateError, StoreGoneError
+from multilang.state.providers import provider_of
+from tests.state.conftest import conf_of, opened
+
+SEEDS = 8
+
+
+class SqliteCopies:
+    """Copies of the file, put back into the very same file."""
+
+    def __init__(self, conf):
+        self._path = conf["topology.state.provider.config"]["path"]
+
+    def take(self):
+        copy = sqlite3.connect(":memory:")
+        with sqlite3.connect(self._path) as live:
+            live.backup(copy)
+        live.close()
+        return copy
+
+    def put_back(self, copy):
+        live = sqlite3.connect(self._path)
+        copy.backup(live)
+        live.close()
+
+    def content(self):
+        live = sqlite3.connect(self._path)
+        found = list(live.iterdump())
+        live.close()
+        return found
+
+
+class RedisCopies:
+    """As after a restart from an older snapshot, or a failover to a replica that is behind."""
+
+    def __init__(self, conf):
+        config = loads(conf["topology.state.provider.config"])
+        self._client = redis_package.Redis(port=config["jedisPoolConfig"]["port"])
+
+    def take(self):
+        return {key: self._client.dump(key) for key in self._client.keys() if not key.endswith(b"$beats")}
+
+    def put_back(self, copy):
+        with self._client.pipeline(transaction=True) as pipeline:
+            pipeline.flushall()
+            for key, value in copy.items():
+                pipeline.restore(key, 0, value)
+            pipeline.execute()
+
+    content = take
+
+
+COPIES = {"sqlite": SqliteCopies, "redis": RedisCopies}
+
+
+class Task:
+    """A state and random steps of its, as checkpoints take them."""
+
+    def __init__(self, state, rng):
+        self.state = state
+        self.txid = 0
+        self._rng = rng
+        self._prepared = False
+
+    def put(self):
+        for _ in range(self._rng.randrange(4)):
+            key = self._rng.choice("abcdef")
+            if self._rng.random() < 0.3:
+                self.state.delete(key)
+            else:
+                self.state.put(key, self._rng.randrange(100))
+
+    def step(self):
+        self.put()
+        ways = ["at once", "prepare", "roll back"] + ["commit"] * 3 * self._prepared
+        way = self._rng.choice(ways)
+        if way == "at once" and not self._prepared:
+            self.state.commit()
+        elif way == "commit":
+            self.state.commit(self.txid)
+            self._prepared = False
+        elif way == "roll back":
+            self.state.rollback()
+            self._prepared = False
+        else:
+            self.txid += not self._prepared
+            self.state.prepare_commit(self.txid)
+            self._prepared = True
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("kind", COPIES)
+def test_an_older_copy_is_noticed_at_the_next_write_and_nothing_is_written_to_it(kind, seed, request, tmp_path):
+    rng = random.Random(seed)
+    conf = conf_of(kind, request, tmp_path)
+    copies = COPIES[kind](conf)
+    found = provider_of(conf)
+    task = Task(opened(found, "count-0"), rng)
+    for _ in range(rng.randrange(4)):
+        task.step()
+    older = copies.take()
+    for _ in range(rng.randrange(1, 4)):
+        task.step()
+    copies.put_back(older)
+    before = copies.content()
+    with pytest.raises(StoreGoneError, match="'count-0'.*was put back to an older copy while it was in use"):
+        task.step()
+    assert copies.content() == before
+    task.state.close()
+    found.close()
+    # Whoever starts then goes on from the copy.
+    again = provider_of(conf)
+    state = opened(again, "count-0")
+    state.put("g", 1)
+    state.commit()
+    assert state.get("g") == 1
+    state.close()
+    again.close()
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("kind", COPIES)
+def test_the_present_copy_is_as_good_as_the_place_itself(kind, seed, request, tmp_path):
+    rng = random.Random(seed)
+    conf = conf_of(kind, request, tmp_path)
+    copies = COPIES[kind](conf)
+    found = provider_of(conf)
+    task = Task(opened(found, "count-0"), rng)
+    for _ in range(10):
+        task.step()
+        if rng.random() < 0.5:
+            copies.put_back(copies.take())
+    task.state.close()
+    found.close()
+
+
+@pytest.mark.parametrize("kind", COPIES)
+def test_what_all_tasks_prepared_can_not_be_missing_in_one(kind, request, tmp_path):
+    conf = conf_of(kind, request, tmp_path)
+    found = provider_of(conf)
+    state = opened(found, "count-0")
+    state.prepare_commit(1)
+    with pytest.raises(StoreGoneError, match="transaction 3 can't be committed in 'count-0', where 1 is prepared"):
+        state.commit(3)
+    state.close()
+    found.close()
+
+
+@pytest.mark.parametrize("suffix", ["", "$prepare"])
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("then", ["write", "start again"])
+def test_keys_that_redis_lost_are_missed(redis, suffix, whole, then):
+    conf = {**redis.conf, "topology.name": "stateful"}
+    found = provider_of(conf)
+    state = opened(found, "count-0")
+    for txid in (1, 2):
+        state.put(f"moon{txid}", 1)
+        state.put(f"sun{txid}", 1)
+        state.prepare_commit(txid)
+        if txid == 1:
+            state.commit(txid)
+    client = redis_package.Redis(port=redis.port)
+    key = f"stateful:count-0{suffix}"
+    if whole:
+        assert client.delete(key)
+    else:
+        assert client.hdel(key, client.hkeys(key)[0])
+    with pytest.raises(
+        StoreGoneError, match=rf"'{key.replace('$', '.')}' has {0 if whole else 1} keys, and 2 were written"
+    ):
+        if then == "write":
+            state.commit(2)
+        else:
+            opened(found, "count-0")
+    client.close()
+    found.close()
+
+
+def test_a_redis_that_deletes_keys_by_itself_is_refused(redis):
+    client = redis_package.Redis(port=redis.port)
+    client.config_set("maxmemory", "1gb")
+    client.config_set("maxmemory-policy", "allkeys-lru")
+    try:
+        found = provider_of({**redis.conf, "topology.name": "stateful"})
+        for call in (found.check, found.claim):
+            with pytest.raises(StateError, match=r"maxmemory-policy allkeys-lru.*set it to noeviction"):
+                call()
+        client.config_set("maxmemory-policy", "volatile-lru")
+        found.check()
+        found.claim()
+        found.close()
+    finally:
+        client.config_set("maxmemory", "0")
+        client.config_set("maxmemory-policy", "noeviction")
+        client.close()
