@@ -24,6 +24,7 @@ from multilang.state.names import (
     SPOUT,
     STATE_KEY,
     TASKS_KEY,
+    WHOLE_KEY,
     namespace,
     split_namespace,
 )
@@ -222,6 +223,7 @@ class StoredStates:
                 moved += target != index
         coordinator = self._content(COORDINATOR)
         coordinator[TASKS_KEY] = {**coordinator.get(TASKS_KEY, {}), component: tasks}
+        coordinator.pop(WHOLE_KEY, None)  # what is replaced is of no transaction
         self.provider.replace({**contents, COORDINATOR: coordinator})
         return moved
 

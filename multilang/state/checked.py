@@ -6,12 +6,12 @@ Without that, what it lacks shows where it is missed: at the first checkpoint, i
 from __future__ import annotations
 
 from multilang.state.api import KeyValueState, State, StateProvider
-from multilang.state.errors import WrongProviderError
-from multilang.state.names import COMMITTED, COMMITTING, PREPARING, STATE_KEY, TASKS_KEY
+from multilang.state.errors import StoreGoneError, WrongProviderError
+from multilang.state.names import COMMITTED, COMMITTING, PREPARING, STATE_KEY, TASKS_KEY, WHOLE_KEY, namespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
     Calls: TypeAlias = Mapping[str, Sequence[Sequence[Any]]]
@@ -135,6 +135,31 @@ def position_of(provider: StateProvider, coordinator: KeyValueState[str, Any]) -
     ):
         raise _changed(provider, STATE_KEY, found, "[transaction, 'PREPARING', 'COMMITTING' or 'COMMITTED']")
     return found[0], found[1]
+
+
+def check_whole(provider: StateProvider, coordinator: KeyValueState[str, Any]) -> None:
+    """Raise StoreGoneError when a task that has committed a transaction has none stored any more."""
+    tasks = tasks_of(provider, coordinator)
+    names = [namespace(each, index) for each in coordinator.get(WHOLE_KEY) or () for index in range(tasks.get(each, 0))]
+    if not names or type(provider).txids is StateProvider.txids:
+        return  # a provider that tells of none
+    there: list[str] | None = None
+    for name in names:
+        if txids_of(provider, name) == (None, None):
+            there = names_of(provider) if there is None else there
+            if name not in there:
+                raise StoreGoneError(
+                    f"the state of {name!r} is gone from {provider.describe()}, where a transaction of it was committed. Put it back, or "
+                    "put a whole copy in the place of all (multilang state import TOPOLOGY FILE --replace)"
+                )
+
+
+def noted_whole(coordinator: KeyValueState[str, Any], components: Iterable[str]) -> None:
+    """Put, to be committed with a transaction, that all tasks of these components have committed it."""
+    known = coordinator.get(WHOLE_KEY) or []
+    whole = sorted({*known, *components})
+    if whole != known:
+        coordinator.put(WHOLE_KEY, whole)
 
 
 def items_of(provider: StateProvider, name: str, state: KeyValueState[Any, Any]) -> Iterator[tuple[Any, Any]]:

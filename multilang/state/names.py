@@ -24,6 +24,7 @@ MORE = "$more"  # the question whether a source has more, which is failed by who
 TURNS = {TURN: Stream(["turn", "most"]), MORE: Stream(["turn"])}
 
 STATE_KEY = "__state"  # of the checkpoint spout's own state
+WHOLE_KEY = "__whole"  # beside it: the components all of whose tasks have committed a transaction
 TASKS_KEY = "__tasks"  # beside it: how many tasks each stateful component had when that was stored
 
 

@@ -13,7 +13,16 @@ from multilang.component.repeats import Repeats
 from multilang.component.spout import Spout
 from multilang.state import settings
 from multilang.state.api import KeyValueState
-from multilang.state.checked import check_kept, check_provider, epoch_of, position_of, state_of, tasks_of
+from multilang.state.checked import (
+    check_kept,
+    check_provider,
+    check_whole,
+    epoch_of,
+    noted_whole,
+    position_of,
+    state_of,
+    tasks_of,
+)
 from multilang.state.errors import InUseError
 from multilang.state.names import (
     COMMIT,
@@ -110,6 +119,7 @@ class CheckpointSpout(Spout):
             self._state.put(TASKS_KEY, tasks)
             self._state.commit()
         check_kept(self._provider, self._name, self._state, TASKS_KEY, tasks)
+        check_whole(self._provider, self._state)
         self.txid, self.state = position_of(self._provider, self._state) or (-1, COMMITTED)
 
     def is_owner(self) -> bool:
@@ -162,6 +172,7 @@ class CheckpointSpout(Spout):
         elif self.state == PREPARING:
             self.prepared()
         else:
+            noted_whole(self._state, self.stateful)
             self._save(self.txid, COMMITTED)
             self.committed()
 

@@ -14,9 +14,19 @@ from urllib.parse import urlsplit
 from multilang.state.admin import COORDINATOR, StoredStates
 from multilang.state.api import StateProvider
 from multilang.state.bolt import Stateful
+from multilang.state.checked import check_whole, noted_whole
 from multilang.state.errors import StateError
 from multilang.state.memory import MemoryStateProvider
-from multilang.state.names import COMMITTED, COMMITTING, PREPARING, SPOUT, STATE_KEY, TASKS_KEY, namespace
+from multilang.state.names import (
+    COMMITTED,
+    COMMITTING,
+    PREPARING,
+    SPOUT,
+    STATE_KEY,
+    TASKS_KEY,
+    namespace,
+    split_namespace,
+)
 from multilang.state.providers import MEMORY, SQLITE, provider_of
 from multilang.state.settings import CONFIG, PROVIDER
 from multilang.state.source import POSITION
@@ -125,6 +135,7 @@ class States(_Begun):
             self._coordinator = open_state(self.provider, COORDINATOR)
             self._coordinator.claim(self.epoch)
             self._steps.watch(self._coordinator)
+            check_whole(self.provider, self._coordinator)
             self._check_tasks()
         except BaseException:
             stored.close()
@@ -209,6 +220,7 @@ class States(_Begun):
         self._remember(txid, COMMITTING)
         for name in names:
             self._traced(name, "COMMIT", txid).store.commit(txid)
+        noted_whole(self._coordinator, (split[0] for name in self._names if (split := split_namespace(name))))
         self._remember(txid, COMMITTED)
         self._steps("done")
 

@@ -8,10 +8,12 @@ import sqlite3
 import pytest
 import redis as redis_package
 
+from multilang.local import LocalCluster, LocalClusterError
 from multilang.protocol.codec import loads
 from multilang.state import StateError, StoreGoneError
 from multilang.state.providers import provider_of
 from tests.state.conftest import conf_of, opened
+from tests.state.topologies import topology
 
 SEEDS = 8
 
@@ -49,7 +51,7 @@ class RedisCopies:
         self._client = redis_package.Redis(port=config["jedisPoolConfig"]["port"])
 
     def take(self):
-        return {key: self._client.dump(key) for key in self._client.keys() if not key.endswith(b"$beats")}
+        return {key: self._client.dump(key) for key in self._client.scan_iter() if not key.endswith(b"$beats")}
 
     def put_back(self, copy):
         with self._client.pipeline(transaction=True) as pipeline:
@@ -114,7 +116,7 @@ def test_an_older_copy_is_noticed_at_the_next_write_and_nothing_is_written_to_it
         task.step()
     copies.put_back(older)
     before = copies.content()
-    with pytest.raises(StoreGoneError, match="'count-0'.*was put back to an older copy while it was in use"):
+    with pytest.raises(StoreGoneError, match=r"'count-0'.*was put back to an older copy while it was in use"):
         task.step()
     assert copies.content() == before
     task.state.close()
@@ -176,13 +178,11 @@ def test_keys_that_redis_lost_are_missed(redis, suffix, whole, then):
         assert client.delete(key)
     else:
         assert client.hdel(key, client.hkeys(key)[0])
+    use = (lambda: state.commit(2)) if then == "write" else (lambda: opened(found, "count-0"))
     with pytest.raises(
         StoreGoneError, match=rf"'{key.replace('$', '.')}' has {0 if whole else 1} keys, and 2 were written"
     ):
-        if then == "write":
-            state.commit(2)
-        else:
-            opened(found, "count-0")
+        use()
     client.close()
     found.close()
 
@@ -204,3 +204,26 @@ def test_a_redis_that_deletes_keys_by_itself_is_refused(redis):
         client.config_set("maxmemory", "0")
         client.config_set("maxmemory-policy", "noeviction")
         client.close()
+
+
+@pytest.mark.parametrize("kind", COPIES)
+@pytest.mark.parametrize("gone", ["count-0", "count-1"])
+def test_a_topology_is_not_started_where_the_state_of_one_task_is_gone(kind, gone, request, tmp_path):
+    conf = {**conf_of(kind, request, tmp_path), "topology.state.checkpoint.interval.ms": 20, "test.sentences": 200}
+
+    def run():
+        with LocalCluster("inprocess", conf=conf) as cluster:
+            cluster.submit(topology, name="stateful").wait(timeout=60)
+
+    run()
+    if kind == "sqlite":
+        with sqlite3.connect(tmp_path / "state.sqlite") as live:
+            for table in ("txids", "data", "prepared"):
+                live.execute(f"DELETE FROM {table} WHERE namespace = ?", (gone,))
+        live.close()
+    else:
+        client = redis_package.Redis(port=loads(conf["topology.state.provider.config"])["jedisPoolConfig"]["port"])
+        assert client.delete(*(f"stateful:{gone}{suffix}" for suffix in ("", "$prepare", "$txid")))
+        client.close()
+    with pytest.raises(LocalClusterError, match=f"the state of '{gone}' is gone from"):
+        run()
