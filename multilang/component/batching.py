@@ -101,6 +101,8 @@ class BatchingBolt(AnchoredBolt):
         for tup in group:
             if tup.unfinished:
                 self._collector.fail(tup)
+            else:
+                self._collector.fail_acked(tup)
 
     def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         super()._attach(collector, conf, context)

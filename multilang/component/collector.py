@@ -108,6 +108,9 @@ class BoltCollector(Collector):
     def fail(self, tup: Tuple | str) -> None:
         """This input failed."""
 
+    def fail_acked(self, tup: Tuple) -> None:
+        """Called after an exception out of ``process`` of a tuple that it had acked: who still can fails what the tuple is of."""
+
     @abstractmethod
     def deferred_ack(self, kept: list[Any]) -> Callable[[Tuple | str], None]:
         """An ``ack`` that tells nobody yet: it adds to ``kept`` what ``finish`` needs. A tick is acked at once."""

@@ -94,6 +94,8 @@ def _basic(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None
             report_exception(bolt, error, tup)
             if tup.unfinished:
                 collector.fail(tup)
+            else:
+                collector.fail_acked(tup)
         collector.current = None
 
     return execute
@@ -104,6 +106,8 @@ def _fail(bolt: Bolt, collector: BoltCollector, tup: Tuple, error: FailedExcepti
         report_exception(bolt, error, tup)
     if tup.unfinished:
         collector.fail(tup)
+    else:
+        collector.fail_acked(tup)
 
 
 class SpoutRunner:

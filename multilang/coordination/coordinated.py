@@ -9,6 +9,7 @@ bolt is finished by its one tuple; the last may also need the tuple of an id str
 Different from Storm's, where that loses a request or leaves it to a timeout:
 
 - tuples may be acked late, and in any order: an ack may finish an id;
+- an ack counts when ``process`` has returned: what is emitted behind it, and an exception, still belong to the id;
 - a failed id stays known as failed, so that whatever comes of it later is failed at once, not held until it times out;
 - more reports or tuples than there can be fail the id, instead of never finishing it;
 - what is held when an id expires is failed; an id lives at least the message timeout, and for ever where
@@ -18,15 +19,16 @@ Different from Storm's, where that loses a request or leaves it to a timeout:
 
 from __future__ import annotations
 
-from _thread import RLock
+from _thread import RLock, get_ident
 
-from multilang.component.bolt import Bolt
-from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
+from multilang.component.bolt import BasicBolt, Bolt
+from multilang.component.errors import ConfigError, FailedException, ReportedFailedException, UnrecoverableError
 from multilang.component.report import report_exception
 from multilang.component.runner import start_bolt
 from multilang.component.wrapper import Wrapper, innermost
 from multilang.coordination.counting import Counting
 from multilang.coordination.expiry import TICK_SECS, TICKS, Age
+from multilang.coordination.fair import KeyedFairBolt
 from multilang.coordination.names import ALL, COORD, COORD_STREAM, SINGLE
 from multilang.coordination.program import ProgramBolt
 from multilang.coordination.tracking import Tracked, Tracking
@@ -59,8 +61,8 @@ class CoordinatedBolt(Wrapper):
     as_id: Callable[[Any], Hashable] | None = None
     """What the bolt sees as an id, made of what came; equal to that, and with the same hash."""
 
-    untracked: Callable[[Sequence[Any]], None] | None = None
-    """Told what is about to be emitted to a coordinated bolt with an id of which nothing came here; it may raise."""
+    untracked: Callable[[Sequence[Any]], object] | None = None
+    """Told what is about to be emitted to a coordinated bolt with an id that is not at work here; it may raise. True: it is dropped."""
 
     early: frozenset[str] = frozenset()
     """Sources whose reports are acked as they come. Those of all others are held until the id is finished."""
@@ -92,10 +94,17 @@ class CoordinatedBolt(Wrapper):
         self._due_reports = sum(1 if n == SINGLE else len(context.tasks(source)) for source, n in self.sources.items())
         self._emit, self._ack, self._fail = collector.emit, collector.ack, collector.fail
         self._received = collector.received
+        self._late: list[tuple[Tuple, Tracking]] = []  # acked while ``process`` goes on
+        # A fair bolt works in a thread of its own, and the last report may come to this one meanwhile.
+        self._fair = self.wrapped if collector.takes_threads and isinstance(self.wrapped, KeyedFairBolt) else None
+        if self._fair is not None:
+            self._fair.worked = self._settle_late
+        self._thread = get_ident()
         self._age = Age(conf)
         self._watch_emits(collector, context)
         collector.ack = self._acker()  # type: ignore[assignment,method-assign]
         collector.fail = self._failed  # type: ignore[method-assign]
+        collector.fail_acked = self._fail_acked  # type: ignore[method-assign]
         self._inner = start_bolt(self.wrapped, collector, conf, context)
         self._finished_id: Callable[[Hashable], object] | None = getattr(self.wrapped, "finished_id", None)
         self._timeout_id: Callable[[Hashable], object] | None = getattr(self.wrapped, "timeout_id", None)
@@ -110,6 +119,7 @@ class CoordinatedBolt(Wrapper):
         get, inner, fail, new = self.tracked.get, self._inner, self._fail, self._new
         others = self._others(wants_ticks)
         converts = self.as_id is not None
+        late = self._late if self._fair is None else ()
 
         def execute(tup: Tuple) -> None:
             other = others.get(tup.stream)
@@ -125,6 +135,8 @@ class CoordinatedBolt(Wrapper):
                 if converts:
                     tup.values[0] = info.id
                 inner(tup)
+                if late:
+                    self._settle_late()
 
         return execute
 
@@ -137,6 +149,8 @@ class CoordinatedBolt(Wrapper):
                 return False
             self._tick()
             (self._inner if wants_ticks else self._ack)(tup)
+            if self._fair is None and self._late:
+                self._settle_late()
             return True
 
         def identified(tup: Tuple) -> bool:
@@ -198,7 +212,8 @@ class CoordinatedBolt(Wrapper):
 
     def _acker(self) -> Callable[[Tuple | str], None]:
         """``ack`` for the bolt: it is done with a tuple."""
-        get, ack, lock, due = self.tracked.get, self._ack, self._lock, self._due_reports
+        get, ack, lock = self.tracked.get, self._ack, self._lock
+        due = self._due_reports if self._fair is None else 0
 
         def acked(tup: Any) -> None:
             if type(tup) is str or not tup.unfinished:
@@ -219,6 +234,27 @@ class CoordinatedBolt(Wrapper):
         return locked if self._collector.takes_threads else acked
 
     def _acked(self, tup: Tuple, info: Tracking) -> None:
+        if self._is_working() and not info.failed:
+            tup.unfinished = False
+            self._late.append((tup, info))
+        else:
+            self._count(tup, info)
+
+    def _is_working(self) -> bool:
+        """Whether the thread that speaks is inside of the bolt's ``process``."""
+        if self._collector.current is None:
+            return False
+        return not self._collector.takes_threads or get_ident() == (self._fair or self)._thread
+
+    def _settle_late(self) -> None:
+        """``process`` has returned: what was acked in it counts now."""
+        with self._lock:
+            while self._late:
+                tup, info = self._late.pop(0)
+                tup.unfinished = True
+                self._count(tup, info)
+
+    def _count(self, tup: Tuple, info: Tracking) -> None:
         if not info.failed:
             info.received += 1
             if not self.sources and self.id_stream is None:
@@ -238,6 +274,13 @@ class CoordinatedBolt(Wrapper):
             if info is not None:
                 self._give_up(info, "a tuple of it was failed")
             self._fail(given)
+
+    def _fail_acked(self, tup: Tuple) -> None:
+        """The bolt raised an exception behind its ack."""
+        with self._lock:
+            info = None if tup.task < 0 else self.tracked.get(tup.values[0])
+            if info is not None:
+                self._give_up(info, "a tuple of it was acked, and failed then: ack comes last")
 
     def _input(self, tup: Tuple | str) -> Tuple:
         """The tuple itself, of its id or of a copy; raises for one that was acked or failed before."""
@@ -283,6 +326,14 @@ class CoordinatedBolt(Wrapper):
                     report_exception(self.wrapped, error, None, f"in finished_id of {info.id!r}")
                 self._give_up(info, "its end failed")
                 return
+            except UnrecoverableError:
+                raise
+            except Exception as error:
+                if not isinstance(innermost(self.wrapped), BasicBolt):
+                    raise
+                report_exception(self.wrapped, error, None, f"in finished_id of {info.id!r}")
+                self._give_up(info, "its end failed")
+                return
         if not info.asked:
             self._report(info)
 
@@ -313,7 +364,9 @@ class CoordinatedBolt(Wrapper):
             return
         info.failed = True
         self._given_up(info.id, why)
-        for tup in info.held:
+        late = [tup for tup, its in self._late if its is info]
+        self._late[:] = [each for each in self._late if each[1] is not info]
+        for tup in [*info.held, *late]:
             tup.unfinished = True
             self._fail(tup)
         info.held = []

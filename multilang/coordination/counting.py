@@ -33,7 +33,7 @@ class Counting:
         tracked: Tracked,
         lock: Any,
         context: Context,
-        untracked: Callable[[Sequence[Any]], None] | None = None,
+        untracked: Callable[[Sequence[Any]], object] | None = None,
     ) -> None:
         self._collector = collector
         self._untracked = untracked  # told what is about to be emitted of no id that is at work here, and be lost
@@ -74,8 +74,8 @@ class Counting:
             except (IndexError, KeyError, TypeError):
                 info = None  # no such thing can be an id; what is wrong with it emit says
             if info is None:
-                if untracked is not None:
-                    untracked(values)
+                if untracked is not None and untracked(values):
+                    return []
                 return emit(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
             if way is not _ASK or direct_task is not None:
                 tasks = emit(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
@@ -115,8 +115,8 @@ class Counting:
                     info = get(values[0])
                 except (LookupError, TypeError):
                     pass  # no such thing can be an id
-                if info is None and untracked is not None:
-                    untracked(values)
+                if info is None and untracked is not None and untracked(values):
+                    return []
             tasks: Any = emit(values, stream, anchors, direct_task, True, on_task_ids)
             if info is not None:
                 counts = info.counts

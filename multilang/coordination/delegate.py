@@ -27,8 +27,6 @@ def delegate_of(bolt: type[Bolt | BatchBolt] | Bolt | BatchBolt | ShellBolt, whe
         raise TopologyError(f"{where}: {bolt.__name__}() failed: {problem}; give an instance") from problem  # type: ignore[union-attr]
     if isinstance(made, ShellBolt):
         made = ProgramBolt(made)
-    if isinstance(made, KeyedFairBolt) and isinstance(made.wrapped, ShellBolt):
-        made.wrapped = ProgramBolt(made.wrapped)
     if isinstance(made, KeyedFairBolt) and isinstance(made.wrapped, BatchBolt):
         made.wrapped = BatchBoltExecutor(made.wrapped)
     if isinstance(made, BatchBolt):

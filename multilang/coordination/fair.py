@@ -10,10 +10,12 @@ from collections import deque
 from multilang.component.report import report_exception
 from multilang.component.runner import start_bolt
 from multilang.component.wrapper import Wrapper
+from multilang.coordination.program import ProgramBolt
+from multilang.topology.shell import ShellBolt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
     from typing import Any
 
     from multilang.component.base import Component
@@ -64,8 +66,16 @@ class KeyedFairBolt(Wrapper):
 
     _SIGTERM = 15  # of the module signal, which costs an import
 
-    def __init__(self, wrapped: Component | type[Component]) -> None:
-        super().__init__(wrapped() if isinstance(wrapped, type) else wrapped)
+    worked: Callable[[], None] | None = None
+    """Called in the second thread when a tuple has been worked on."""
+
+    def __init__(self, wrapped: Component | type[Component] | ShellBolt) -> None:
+        if isinstance(wrapped, ShellBolt):
+            wrapped = ProgramBolt(wrapped)
+        made = wrapped() if isinstance(wrapped, type) else wrapped
+        if isinstance(made, ProgramBolt):
+            made.settles_each = True  # ``finished_id`` comes in the other thread
+        super().__init__(made)
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         self._attach(collector, conf, context)
@@ -78,7 +88,7 @@ class KeyedFairBolt(Wrapper):
         self._wake: SimpleQueue[bool] = SimpleQueue()
         self._ended = allocate_lock()
         self._ended.acquire()
-        start_new_thread(self._work, ())
+        self._thread = start_new_thread(self._work, ())
         return self._put
 
     def finished_id(self, id: Hashable) -> None:
@@ -112,10 +122,12 @@ class KeyedFairBolt(Wrapper):
                     tup = self._turns.take()
                 if tup is not None:
                     self._inner(tup)
+                    if self.worked is not None:
+                        self.worked()
         except Exception as error:  # noqa: BLE001 - it ends the process, as it would in the main thread
             report_exception(self.wrapped, error, tup, "in the thread of KeyedFairBolt")
-            if tup is not None and tup.unfinished:
-                self._collector.fail(tup)
+            if tup is not None:
+                (self._collector.fail if tup.unfinished else self._collector.fail_acked)(tup)
             os.kill(os.getpid(), self._SIGTERM)
         finally:
             self._ended.release()

@@ -12,11 +12,12 @@ from time import monotonic
 
 from multilang.component.bolt import Bolt
 from multilang.protocol.errors import RemoteProtocolError
-from multilang.protocol.messages import Ack, Emit, Error, Fail, Log, Metrics
+from multilang.protocol.messages import HEARTBEAT_STREAM, SYSTEM_TASK, Ack, Emit, Error, Fail, Log, Metrics, Sync
 from multilang.topology.errors import TopologyError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Hashable
     from subprocess import Popen
     from typing import Any
 
@@ -39,8 +40,12 @@ class ProgramError(Exception):
 class ProgramBolt(Bolt):
     """Gives each tuple to the program of a ShellBolt, and waits until that has acked or failed it.
 
-    A program that keeps tuples to ack them later is none for this. Ticks do not reach it.
+    A program that keeps tuples to ack them later is none for this. Ticks do not reach it. Before an id is finished the program is
+    asked for a sign of life: what it has emitted behind an ack comes before its answer, and belongs to the id.
     """
+
+    settles_each = False
+    """Whether it is asked for each tuple, since ``finished_id`` may come while another one is worked on."""
 
     home: Home | None = None
     """Where the program's files are; set by the topology's builder."""
@@ -64,16 +69,33 @@ class ProgramBolt(Bolt):
         self._pids = mkdtemp(prefix="multilang-pids-")
         self._program: Popen[bytes] | None = None
         self._id = 0
+        self._given = ""  # the tuple that it was given last
+        self._is_settled = True  # nothing can come of that any more
         self._start(conf, context)
 
     def process(self, tup: Tuple) -> None:
         self._id += 1
         id = str(self._id)
         try:
+            self._conn.late = (self._given, id)
+            self._given = id
+            self._is_settled = False
             self._conn.tuple(id, tup.component, tup.stream, tup.task, tup.values)
             self._talk(lambda: id not in self._conn.unfinished, tup, f"finished the tuple {tup.values!r}")
+            if self.settles_each:
+                self._settle(tup)
         except BaseException:
             self._end(kill=True)  # its successor in this process has one of its own
+            raise
+
+    def finished_id(self, id: Hashable) -> None:
+        """All tuples of ``id`` were acked; whether all that the program emits was heard is not known yet."""
+        if self.settles_each or self._is_settled:
+            return
+        try:
+            self._settle(None)
+        except BaseException:
+            self._end(kill=True)
             raise
 
     def close(self) -> None:
@@ -101,9 +123,29 @@ class ProgramBolt(Bolt):
         try:
             self._conn.setup(dict(conf), self._pids, dict(context))
             self._talk(lambda: self._conn.pid is not None, None, "answered the handshake")
+            self._ask()  # whether it answers at all is known when it has acked the first tuple
         except BaseException:
             self._end(kill=True)
             raise
+
+    def _ask(self) -> None:
+        self._id += 1
+        self._beat = str(self._id)
+        self._conn.tuple(self._beat, None, HEARTBEAT_STREAM, SYSTEM_TASK, [])
+
+    def _settle(self, tup: Tuple | None) -> None:
+        """Hear the rest of what the program says of the tuples that it has finished."""
+        if self._beat not in self._conn.unfinished:
+            self._ask()
+            self._talk(lambda: self._beat not in self._conn.unfinished, tup, "answered a heartbeat")
+        elif self._program is not None and self._program.stdout is not None:
+            from select import select
+
+            # It passes heartbeats over, as Storm would not let it: what it has written by now is all that can be heard.
+            reading = self._program.stdout.fileno()
+            while select([reading], [], [], 0)[0]:
+                self._hear(os.read(reading, _READ), tup)
+        self._is_settled = True
 
     def _talk(self, is_done: Any, tup: Tuple | None, what: str) -> None:
         """Write all that was said, and do what the program says, until that is done."""
@@ -152,10 +194,14 @@ class ProgramBolt(Bolt):
 
     def _do(self, message: Message, tup: Tuple | None) -> None:
         if isinstance(message, Emit):
-            anchors = [tup] if message.anchors and tup is not None else []
+            anchors = [tup] if tup is not None and tup.unfinished and self._given in message.anchors else []
             tasks = self.emit(message.values, message.stream, anchors, message.task, message.need_task_ids)
             if message.need_task_ids:
                 self._conn.task_ids(tasks or [])
+        elif isinstance(message, Sync):
+            self._conn.unfinished.discard(self._beat)
+        elif isinstance(message, Ack | Fail) and message.id == self._beat:
+            pass  # as good an answer
         elif isinstance(message, Ack) and tup is not None:
             self.ack(tup)
         elif isinstance(message, Fail) and tup is not None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Tuple
 
 _LONGEST = 2000  # characters of a cause
+_REMEMBERED = 1000  # finished requests
 
 
 class DRPCStep(CoordinatedBolt):
@@ -53,6 +54,7 @@ class DRPCStep(CoordinatedBolt):
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         self._places = Places()
+        self._over: dict[Any, None] = {}  # requests that were finished here, the last ones
         self._alone = self.alone or len(context.tasks(context.component)) == 1
         execute = super().start(collector, conf, context)
 
@@ -97,14 +99,23 @@ class DRPCStep(CoordinatedBolt):
 
     # ---- what is emitted ----
 
-    def untracked(self, values: Sequence[Any]) -> None:
-        """Refuse what no task downstream would wait for."""
+    def untracked(self, values: Sequence[Any]) -> bool:
+        """Refuse what no task downstream would wait for; it fails the request that it is of, if that was finished here."""
         if isinstance(values, list | tuple) and values:
+            if isinstance(values[0], str) and values[0] in self._over:
+                why = (
+                    f"it emits {ascii(values[1:])[:80]} behind the ack that finished the request here, so that this would be missing in "
+                    "the result: ack comes last, after all that is emitted for the tuple"
+                )
+                self._tell(values[0], why)
+                self.report_error(f"step {self.number} of {self.function!r}, request {values[0]}: {why}")
+                return True
             raise ValueError(
                 f"step {self.number} of {self.function!r} emits a tuple of id {values[0]!r}, which is no request that is "
                 "under way at this task, so that it would be lost: the first value is the id of the request, self.id in a "
                 "BatchBolt and tup[0] elsewhere, and it is emitted before the tuple is acked"
             )
+        return False
 
     def _watch_emits(self, collector: BoltCollector, context: Context) -> None:
         super()._watch_emits(collector, context)
@@ -135,8 +146,7 @@ class DRPCStep(CoordinatedBolt):
             except (LookupError, TypeError):
                 return emit(values, stream, *more, **named)  # it says what is wrong
             if info is None:
-                self.untracked(values)
-                return emit(values, stream, *more, **named)
+                return [] if self.untracked(values) else emit(values, stream, *more, **named)
             if info.results:
                 raise ValueError(
                     f"step {self.number} of {self.function!r} emits a second result of one request, {values[1:]!r}: it is the "
@@ -155,6 +165,10 @@ class DRPCStep(CoordinatedBolt):
                 self._give_up(info, "the last step has seen all of the request and emitted no result for it")
             return
         super()._report(info)
+        over = self._over
+        over[info.id] = None
+        if len(over) > _REMEMBERED:
+            del over[next(iter(over))]
 
 
 def _cause(error: BaseException) -> str:

@@ -35,7 +35,7 @@ from multilang.protocol.messages import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
     from typing import Any, Literal
 
 _TASK_MASK = 0xFFFFFFFF  # Storm narrows the task of a direct emit to 32 bits
@@ -58,6 +58,7 @@ class ParentConnection:
         self.strict = strict  # refuse what Storm passes over in silence, too
         self.pid: int | None = None
         self.unfinished: set[str] = set()  # ids of tuples that the bolt has neither acked nor failed
+        self.late: Container[str] = ()  # ids of finished tuples that emits may be anchored to all the same
         self.command: str | None = None  # what the spout is busy with, until its sync
         self.task_ids_due = 0  # emits whose task ids were not sent yet
         self._set_up = False
@@ -315,7 +316,7 @@ class ParentConnection:
         for anchor in anchors:
             if type(anchor) is not str:
                 raise _broken("an emit", f"has the anchor {shown(anchor)}, where a string is due", frame)
-            if anchor not in self.unfinished:
+            if anchor not in self.unfinished and anchor not in self.late:
                 raise _broken("an emit", f"is anchored to {shown(anchor)}, which is finished or was never sent", frame)
         return anchors
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from multilang import BasicBolt, Bolt
+from multilang import BasicBolt
 from multilang.coordination import KeyedFairBolt
 from multilang.drpc import DRPCExecutionException, LinearDRPCTopologyBuilder, LocalDRPC
 from tests.drpc import failing
@@ -115,22 +115,6 @@ def test_a_fair_bolt_around_a_bolt_that_raises_tells_it_too(mode):
         (said,) = problems(drpc, "fair", ["raise keeps"])
         assert "'fair' failed in step 0" in said
         assert "ZeroDivisionError: nothing by naught in keeps" in said
-
-
-def test_a_result_that_is_emitted_after_its_tuple_was_acked_is_refused_by_name():
-    class Late(Bolt):
-        output_fields = ["id", "result"]
-
-        def process(self, tup):
-            self.ack(tup)
-            self.emit([tup[0], "late"])
-
-    builder = LinearDRPCTopologyBuilder("late")
-    builder.add_bolt(Late)
-    with LocalDRPC("inprocess", timeout_secs=LIMIT) as drpc:
-        drpc.submit(builder.build(), conf=NEVER)
-        (said,) = problems(drpc, "late", ["a"])
-    assert "'late' failed in step 0" in said
 
 
 @MODES
