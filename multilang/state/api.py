@@ -183,7 +183,9 @@ class StateProvider(ABC):
             InUseError: Another run's owner is there.
         """
         if self._owned is None:
-            place = self.place()
+            from multilang.state.checked import place_of
+
+            place = place_of(self)
             if place is None:
                 return 0
             from multilang.state.owner import claim_for
@@ -193,7 +195,9 @@ class StateProvider(ABC):
 
     def check_free(self) -> None:
         """Called once where a topology is about to start: InUseError when another run's owner is there. Claims nothing."""
-        place = self.place()
+        from multilang.state.checked import place_of
+
+        place = place_of(self)
         if place is not None:
             from multilang.state.owner import check_free_for
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 from multilang.state.api import KeyValueState, State, StateProvider
 from multilang.state.errors import StoreGoneError, WrongProviderError
 from multilang.state.names import COMMITTED, COMMITTING, PREPARING, STATE_KEY, TASKS_KEY, WHOLE_KEY, namespace
+from multilang.state.stored import Store, StoredState, class_of, loaded, rows_of, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
+
+    from multilang.state.owner import OwnedPlace
 
     Calls: TypeAlias = Mapping[str, Sequence[Sequence[Any]]]
 
@@ -41,15 +44,36 @@ _KEY_VALUE: Calls = {
     "delete": (("key",),),
     "items": ((),),
 }
+_STORE: Calls = {
+    "claim": ((1,),),
+    "txids": ((),),
+    "count": ((),),
+    "load": ((b"key",),),
+    "scan": ((),),
+    "prepare": ((0, []),),
+    "commit": ((0,),),
+    "write": (([],),),
+    "rollback": ((),),
+    "close": ((),),
+}
+_PLACE: Calls = {
+    "owner": ((),),
+    "beats": ((),),
+    "replace": ((0, None),),
+    "beat": ((1,),),
+    "describe": ((),),
+    "close": ((),),
+}
+_LOOKED_AT: set[tuple[type, type]] = set()  # the classes of states and stores that can be called as they will be
 
 
-def is_own(provider: StateProvider) -> bool:
-    """Return whether somebody else than this library wrote the provider."""
-    return type(provider).__module__.partition(".")[0] != "multilang"
+def is_own(thing: object) -> bool:
+    """Return whether somebody else than this library wrote the provider, state, store or place."""
+    return type(thing).__module__.partition(".")[0] != "multilang"
 
 
 def check_provider(provider: StateProvider, name: str) -> None:
-    """Look at a provider's methods, and at those of the state ``name`` that it makes; nothing is written.
+    """Look at a provider's methods, and at those of the state ``name`` that it makes and of its store; nothing is written.
 
     Raises:
         WrongProviderError: One lacks something, or can't be called as it will be.
@@ -57,12 +81,22 @@ def check_provider(provider: StateProvider, name: str) -> None:
     if not is_own(provider):
         return
     _check_calls(provider, StateProvider, _PROVIDER)
-    state = state_of(provider, name, KeyValueState)
-    try:
-        _check_calls(state, State, _STATE)
-        _check_calls(state, KeyValueState, _KEY_VALUE)
-    finally:
-        state.close()
+    for attribute in ("durable", "local"):
+        found = getattr(provider, attribute)
+        if type(found) is not bool:
+            raise WrongProviderError(f"{class_of(provider)}.{attribute} is {shown(found)}; write True or False")
+    requires: Any = provider.requires
+    if not hasattr(requires, "items") or not all(isinstance(each, str) for pair in requires.items() for each in pair):
+        raise WrongProviderError(
+            f"{class_of(provider)}.requires is {shown(requires)}; write what is imported and what is installed for it, such as "
+            '{"psycopg": "psycopg[binary]"}'
+        )
+    described: Any = provider.describe()
+    if not isinstance(described, str):
+        raise WrongProviderError(
+            f"{class_of(provider)}.describe() returned {shown(described)}; return where it stores, a text for messages"
+        )
+    state_of(provider, name, KeyValueState).close()
 
 
 def state_of(provider: StateProvider, name: str, kind: type[Any] = State) -> Any:
@@ -70,9 +104,30 @@ def state_of(provider: StateProvider, name: str, kind: type[Any] = State) -> Any
     state = provider.new_state(name)
     if not isinstance(state, kind):
         raise WrongProviderError(
-            f"{_name(provider)}.new_state({name!r}) returned {_shown(state)}; return a multilang.state.{kind.__name__}"
+            f"{class_of(provider)}.new_state({name!r}) returned {shown(state)}; return a multilang.state.{kind.__name__}"
         )
+    _look_at(state, State, _STATE)
+    if isinstance(state, KeyValueState):
+        _look_at(state, KeyValueState, _KEY_VALUE)
+    if isinstance(state, StoredState):
+        _look_at(state.store, Store, _STORE)
     return state
+
+
+def place_of(provider: StateProvider) -> OwnedPlace | None:
+    """Return where the owner of what is stored is written down; None: the provider can't tell of owners."""
+    place: Any = provider.place()
+    if place is None:
+        return None
+    from multilang.state.owner import OwnedPlace
+
+    if not isinstance(place, OwnedPlace):
+        raise WrongProviderError(
+            f"{class_of(provider)}.place() returned {shown(place)}; return a multilang.state.OwnedPlace, or None if the provider "
+            "can't tell of owners"
+        )
+    _look_at(place, OwnedPlace, _PLACE)
+    return place
 
 
 def epoch_of(provider: StateProvider) -> int:
@@ -80,7 +135,7 @@ def epoch_of(provider: StateProvider) -> int:
     epoch: Any = provider.claim()
     if type(epoch) is not int or epoch < 0:
         raise WrongProviderError(
-            f"{_name(provider)}.claim() returned {_shown(epoch)}; return the owner's epoch, a whole number that is larger than all "
+            f"{class_of(provider)}.claim() returned {shown(epoch)}; return the owner's epoch, a whole number that is larger than all "
             "before it, or 0 if the provider can't tell of owners"
         )
     return epoch
@@ -95,9 +150,11 @@ def check_kept(
     found = state.get(key)
     if found != value:
         raise WrongProviderError(
-            f"{_name(provider)}: the state of {name!r} gives {_shown(found)} for {key!r}, where {value!r} was put and committed; "
+            f"{class_of(provider)}: the state of {name!r} gives {shown(found)} for {key!r}, where {value!r} was put and committed; "
             "get(key, default) returns the value, an object as a dict and a list as a list"
         )
+    if isinstance(state, StoredState):
+        _check_store(name, state.store)
     if not provider.durable:
         return
     other = state_of(provider, name, KeyValueState)
@@ -107,7 +164,7 @@ def check_kept(
         other.close()
     if found != value:
         raise WrongProviderError(
-            f"{_name(provider)} says that it is durable, and a second state of {name!r} gives {_shown(found)} for {key!r}, where "
+            f"{class_of(provider)} says that it is durable, and a second state of {name!r} gives {shown(found)} for {key!r}, where "
             f"{value!r} was committed: commit() stores it before it returns, or else write `durable = False` in the class"
         )
 
@@ -168,7 +225,7 @@ def items_of(provider: StateProvider, name: str, state: KeyValueState[Any, Any])
     for item in state.items():
         if not isinstance(item, tuple) or len(item) != 2:
             raise WrongProviderError(
-                f"{_name(provider)}: items() of the state {name!r} gives {_shown(item)}; it gives (key, value), one by one"
+                f"{class_of(provider)}: items() of the state {name!r} gives {shown(item)}; it gives (key, value), one by one"
             )
         yield item
 
@@ -177,23 +234,45 @@ def names_of(provider: StateProvider) -> list[str]:
     """Return the namespaces that hold anything."""
     names: Any = provider.namespaces()
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise WrongProviderError(f"{_name(provider)}.namespaces() returned {_shown(names)}; return a list of texts")
+        raise WrongProviderError(f"{class_of(provider)}.namespaces() returned {shown(names)}; return a list of texts")
     return names
 
 
 def txids_of(provider: StateProvider, name: str) -> tuple[int | None, int | None]:
     """Return the transactions of a namespace that were committed and prepared last."""
-    found: Any = provider.txids(name)
+    return _pair(provider.txids(name), f"{class_of(provider)}.txids({name!r})", ", (None, None) if that is not known")
+
+
+def _check_store(name: str, store: Store) -> None:
+    """Look at what a store that holds something gives when it is read, and whether all its ways to read give the same."""
+    _pair(store.txids(), f"{class_of(store)}.txids()", ", None for each that there is not")
+    for key, value in dict(rows_of(store)).items():
+        found = loaded(store, key)
+        if found != value:
+            raise WrongProviderError(
+                f"{class_of(store)}.load({key!r}) returned {shown(found)} in {name!r}, where scan() gave {shown(value)} for that key: "
+                "both give the value as it was prepared or, without that, committed"
+            )
+
+
+def _pair(found: Any, call: str, unless: str) -> tuple[int | None, int | None]:
     if (
         not isinstance(found, tuple | list)
         or len(found) != 2
         or not all(type(each) in (int, type(None)) for each in found)
     ):
         raise WrongProviderError(
-            f"{_name(provider)}.txids({name!r}) returned {_shown(found)}; return the transactions that were committed and prepared "
-            "last, (None, None) if that is not known"
+            f"{call} returned {shown(found)}; return the transactions that were committed and prepared last, two whole "
+            f"numbers{unless}"
         )
     return found[0], found[1]
+
+
+def _look_at(thing: object, base: type, calls: Calls) -> None:
+    """Check the calls of one of somebody's own; of those that are made for each namespace the first."""
+    if is_own(thing) and (type(thing), base) not in _LOOKED_AT:
+        _check_calls(thing, base, calls)
+        _LOOKED_AT.add((type(thing), base))
 
 
 def _check_calls(thing: object, base: type, calls: Calls) -> None:
@@ -204,9 +283,9 @@ def _check_calls(thing: object, base: type, calls: Calls) -> None:
         where = f"{type(thing).__module__}.{type(thing).__qualname__}.{name}"
         if not callable(method):
             raise WrongProviderError(
-                f"{where} is {_shown(method)}; define a method, as multilang.state.{base.__name__} has it"
+                f"{where} is {shown(method)}; define a method, as multilang.state.{base.__name__} has it"
             )
-        if inspect.iscoroutinefunction(method):
+        if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
             raise WrongProviderError(
                 f"{where} is a coroutine function, which nobody here awaits; write `def`, without `async`"
             )
@@ -227,15 +306,6 @@ def _check_calls(thing: object, base: type, calls: Calls) -> None:
 
 def _changed(provider: StateProvider, key: str, found: object, was: str) -> WrongProviderError:
     return WrongProviderError(
-        f"{provider.describe()}: the checkpoint spout's state has {_shown(found)} for {key!r}, where {was} was put: a state gives "
+        f"{provider.describe()}: the checkpoint spout's state has {shown(found)} for {key!r}, where {was} was put: a state gives "
         "back what JSON makes of a value, lists as lists and objects as dicts"
     )
-
-
-def _name(provider: StateProvider) -> str:
-    return f"{type(provider).__module__}.{type(provider).__qualname__}"
-
-
-def _shown(value: object) -> str:
-    text = ascii(value)
-    return f"{text[:80]}{'…' if len(text) > 80 else ''} ({type(value).__name__})"

@@ -24,7 +24,7 @@ from abc import ABC, abstractmethod
 from time import monotonic, sleep, strftime
 
 from multilang.protocol.codec import dumps, loads
-from multilang.state.errors import FencedError, InUseError
+from multilang.state.errors import FencedError, InUseError, WrongProviderError
 from multilang.state.settings import may_return, owner_of
 
 TYPE_CHECKING = False
@@ -36,6 +36,7 @@ BEAT_SECS = 1.0
 LEASE_SECS = 10.0  # without a beat, after which an owner is taken for dead or stopped
 CLAIM_SECS = 5.0  # that an owner which beats has to go away: it may be about to end
 _POLL_SECS = 0.05
+_REFUSALS = 20  # of a place to be claimed, while nobody else claims it
 _EARLIER = 50  # runs that are remembered
 _SLOW_SECS = 1.0  # a look that takes longer says nothing of the time before it
 
@@ -195,8 +196,9 @@ def claim(
         InUseError: Another run's owner beats.
         FencedError: Another run has taken the place over from this one.
     """
+    refusals = 0
     while True:
-        before = place.owner()
+        before = _owner(place)
         if before is not None and run in before.earlier and not may_return:
             raise FencedError(
                 f"{place.describe()} was taken over by {before}, while this run did not answer: it ends here, and nothing more is "
@@ -204,9 +206,30 @@ def claim(
             )
         before = wait_until_free(place, run, warn)
         me = Owner.after(before, run, topology)
-        if place.replace(me.epoch - 1, me):
-            place.beat(me.epoch)
-            return Ownership(place, me)
+        if _whether(place, "replace", place.replace(me.epoch - 1, me)):
+            break
+        now = _owner(place)
+        refusals = refusals + 1 if _epoch(now) == _epoch(before) else 0
+        if refusals >= _REFUSALS:
+            raise WrongProviderError(
+                f"{_called(place, 'replace')}({me.epoch - 1}, owner) returned False {refusals} times, while owner() gave "
+                f"{'None' if now is None else f'one of epoch {now.epoch}'}: write the owner down if the one there has that epoch "
+                "(0: there is none), and return whether it had"
+            )
+        if refusals:
+            sleep(_POLL_SECS)
+    now = _owner(place)
+    if _epoch(now) < me.epoch:
+        raise WrongProviderError(
+            f"{_called(place, 'replace')}({me.epoch - 1}, owner) returned True, and owner() gives "
+            f"{'None' if now is None else f'one of epoch {now.epoch}'} behind it: return the owner that was written down last"
+        )
+    if not _whether(place, "beat", place.beat(me.epoch)) and _epoch(_owner(place)) == me.epoch:
+        raise WrongProviderError(
+            f"{_called(place, 'beat')}({me.epoch}) returned False, and the owner there has that epoch: return True, and False only "
+            "when the place has another owner"
+        )
+    return Ownership(place, me)
 
 
 def wait_until_free(place: OwnedPlace, run: str | None, warn: Callable[[str], None] = lambda _: None) -> Owner | None:
@@ -220,7 +243,7 @@ def wait_until_free(place: OwnedPlace, run: str | None, warn: Callable[[str], No
     seen_at = began
     while True:
         before = monotonic()
-        owner = place.owner()
+        owner = _owner(place)
         if owner is None or owner.ended or owner.run == run or owner.is_dead():
             return owner
         mark = (owner.epoch, place.beats())
@@ -238,6 +261,33 @@ def wait_until_free(place: OwnedPlace, run: str | None, warn: Callable[[str], No
             )
             return owner
         sleep(_POLL_SECS)
+
+
+def _owner(place: OwnedPlace) -> Owner | None:
+    found: Any = place.owner()
+    if found is not None and not isinstance(found, Owner):
+        raise WrongProviderError(
+            f"{_called(place, 'owner')}() returned {ascii(found)[:80]} ({type(found).__name__}); return a multilang.state.Owner, which "
+            "Owner.from_text makes of its text, or None when there never was one"
+        )
+    return found
+
+
+def _whether(place: OwnedPlace, method: str, said: Any) -> bool:
+    if not isinstance(said, int):  # True and False are
+        raise WrongProviderError(
+            f"{_called(place, method)}() returned {ascii(said)[:80]} ({type(said).__name__}); return True, or False when the place has "
+            "another owner by now"
+        )
+    return bool(said)
+
+
+def _epoch(owner: Owner | None) -> int:
+    return 0 if owner is None else owner.epoch
+
+
+def _called(place: OwnedPlace, method: str) -> str:
+    return f"{type(place).__module__}.{type(place).__qualname__}.{method}"
 
 
 def claim_for(conf: Mapping[str, Any], place: OwnedPlace) -> Ownership:

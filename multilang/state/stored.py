@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from multilang.state.api import KeyValueState, unheard
-from multilang.state.errors import FencedError, StateError, StoreGoneError
+from multilang.state.errors import FencedError, StateError, StoreGoneError, WrongProviderError
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer
 
 TYPE_CHECKING = False
@@ -115,6 +115,68 @@ def went_back(namespace: str, where: str, done: int, found: int) -> StoreGoneErr
     )
 
 
+def count_of(store: Store) -> int:
+    """Return how many keys a store has. WrongProviderError if it gives no number."""
+    found: Any = store.count()
+    if type(found) is not int:
+        raise WrongProviderError(
+            f"{class_of(store)}.count() returned {shown(found)}; return how many keys there are, about, a whole number"
+        )
+    return found
+
+
+def loaded(store: Store, key: bytes) -> bytes | None:
+    """Return the bytes of a key. WrongProviderError if the store gives something else."""
+    found: Any = store.load(key)
+    if found is not None and not isinstance(found, bytes):
+        raise WrongProviderError(
+            f"{class_of(store)}.load({key!r}) returned {shown(found)}; return the value's bytes as they were saved, or None"
+        )
+    return found
+
+
+def rows_of(store: Store) -> Iterator[tuple[bytes, bytes]]:
+    """Give all keys of a store with their values. WrongProviderError if it gives something else."""
+    rows: Any = store.scan()
+    if not hasattr(rows, "__iter__"):
+        raise WrongProviderError(
+            f"{class_of(store)}.scan() returned {shown(rows)}; give (key, value) one by one, both in bytes"
+        )
+    for row in rows:
+        try:
+            key, value = row
+        except (TypeError, ValueError):
+            key = value = None
+        if not isinstance(key, bytes) or not isinstance(value, bytes):
+            raise WrongProviderError(
+                f"{class_of(store)}.scan() gives {shown(row)}; give (key, value) one by one, both in bytes as they were saved, and "
+                "no key that was deleted"
+            )
+        yield key, value
+
+
+def class_of(thing: object) -> str:
+    """Return the name of a thing's class, for messages."""
+    return f"{type(thing).__module__}.{type(thing).__qualname__}"
+
+
+def shown(value: object) -> str:
+    """Return a value and its type, for messages."""
+    text = ascii(value)
+    return f"{text[:80]}{'…' if len(text) > 80 else ''} ({type(value).__name__})"
+
+
+def _check(store: object) -> None:
+    if not isinstance(store, Store):
+        raise WrongProviderError(
+            f"{shown(store)} is no store: write `class {type(store).__name__}(Store)`, of multilang.state, which says what is missing"
+        )
+    if type(store.largest) is not int or store.largest < 1:
+        raise WrongProviderError(
+            f"{class_of(store)}.largest is {shown(store.largest)}; write how many bytes a value may have, or leave it out"
+        )
+
+
 class _Encoded(bytes):
     """A value's bytes as they were when it was put: what is done to it later is not saved by that."""
 
@@ -136,6 +198,7 @@ class StoredState(KeyValueState["Any", "Any"]):
         values: Serializer | None = None,
         cached: float = CACHED_KEYS,
     ) -> None:
+        _check(store)
         keys, values = keys or JsonKeySerializer(), values or JsonSerializer()
         self.namespace = namespace
         self.store = store
@@ -250,13 +313,13 @@ class StoredState(KeyValueState["Any", "Any"]):
 
     def _read(self) -> None:
         self._is_read = True
-        self._complete = self.store.count() <= self._cached
+        self._complete = count_of(self.store) <= self._cached
         if self._complete:
             self._live = {**dict(self._scan()), **self._live}
 
     def _scan(self) -> Iterator[tuple[Any, Any]]:
         decode_key, decode = self._keys.decode, self._values.decode
-        for raw, value in self.store.scan():
+        for raw, value in rows_of(self.store):
             try:
                 item = decode_key(raw), decode(value)
             except Exception as problem:
@@ -272,7 +335,7 @@ class StoredState(KeyValueState["Any", "Any"]):
 
     def _load(self, key: Any) -> Any:
         raw_key = self._keys.encode(key)
-        raw = self.store.load(raw_key)
+        raw = loaded(self.store, raw_key)
         try:
             value = None if raw is None else self._values.decode(raw)
         except Exception as problem:
