@@ -324,6 +324,7 @@ class PartitionSpout(OverSource, Spout):
         group = self._group or conf.get(GROUP)
         reader = Reader(run, topology, bool(group), may_return(conf))
         self._key = f"{group or run}/{context.component}"
+        self._source.follow(self._key)
         return Resume(self._source, self._store, self._key, mine, reader, lambda text: self.log(text, "warn"))
 
     def _begin(self, wait_secs: float = 0.0) -> bool:

@@ -58,7 +58,11 @@ def serve(
 
 
 class Served:
-    """A source that is being served. Each client has a thread here, and at most one block on its way to it."""
+    """A source that is being served. Each client has a thread here, and at most one block on its way to it.
+
+    Clients read for groups: a spout is one, or all that share a ``group=``, and each group gets every row. What one has acked says
+    nothing of the others.
+    """
 
     def __init__(
         self,
@@ -76,8 +80,10 @@ class Served:
         self._secret_file = secret_file
         self._stalled_secs = stalled_secs
         self._changed = Condition()
-        self._watermarks: dict[int, int] = {}
-        self._done: set[int] = set()
+        self._groups: dict[
+            str, dict[int, tuple[int, bool]]
+        ] = {}  # by partition: how far it is acked, and if that is all
+        self._readers: dict[Channel, str] = {}  # for which group a client reads
         self._lock = Lock()
         self._channels: set[Channel] = set()
         self._workers = ThreadPoolExecutor(MAX_CLIENTS, "blocks")
@@ -99,9 +105,13 @@ class Served:
 
     @property
     def watermarks(self) -> dict[int, int]:
-        """Partition -> how many of its rows are acked without a gap, for those that spouts told of."""
+        """Partition -> how many of its rows are acked without a gap, for those that spouts told of; by the group that is furthest."""
         with self._changed:
-            return dict(self._watermarks)
+            found: dict[int, int] = {}
+            for progress in self._groups.values():
+                for partition, (watermark, _) in progress.items():
+                    found[partition] = max(watermark, found.get(partition, 0))
+            return found
 
     @property
     def acked(self) -> int:
@@ -110,19 +120,29 @@ class Served:
 
     @property
     def done(self) -> bool:
-        """Whether every row is acked."""
+        """Whether every row is acked, by each group that reads at the moment; by any where none does."""
+        return self._done() == self.rdd_source.partitions
+
+    def _done(self) -> int:
+        """How many partitions are."""
         with self._changed:
-            return len(self._done) == self.rdd_source.partitions
+            reading = set(self._readers.values())
+            done = [
+                {each for each, (_, whole) in progress.items() if whole}
+                for group, progress in self._groups.items()
+                if not reading or group in reading
+            ]
+            return len(set.intersection(*done)) if reading else len(set().union(*done))
 
     def wait(self, timeout: float | None = None, progress: bool | None = None) -> None:
-        """Return when every row of the RDD has been acked. ``timeout``: seconds.
+        """Return when every row of the RDD has been acked, by all that read at the moment. ``timeout``: seconds.
 
         ``progress``: a bar on standard error (needs rich); if it is a terminal when None. Raises SourceError when the
         rows turned out to be no source, and TimeoutError, which says how far it is.
         """
         end = None if timeout is None else time.monotonic() + timeout
         with _bar(self, progress) as bar, self._changed:
-            while len(self._done) < self.rdd_source.partitions:
+            while not self.done:
                 if self.rdd_source.failed is not None:
                     raise self.rdd_source.failed
                 if self._closed:
@@ -131,8 +151,8 @@ class Served:
                 if left <= 0:
                     raise TimeoutError(f"not every row was acked after {timeout:g} s: {self._so_far()}")
                 self._changed.wait(left)
-                bar.show(len(self._done), sum(self._watermarks.values()))
-            bar.show(len(self._done), sum(self._watermarks.values()))
+                bar.show(self._done(), self.acked)
+            bar.show(self._done(), self.acked)
 
     def close(self) -> None:
         """Stop serving, hang up, and let the executors drop what was persisted."""
@@ -162,10 +182,7 @@ class Served:
         self.close()
 
     def _so_far(self) -> str:
-        return (
-            f"{len(self._done)} of {self.rdd_source.partitions} partitions are done, {sum(self._watermarks.values())} rows "
-            "acked"
-        )
+        return f"{self._done()} of {self.rdd_source.partitions} partitions are done, {self.acked} rows acked"
 
     # ---- the threads ----
 
@@ -204,6 +221,9 @@ class Served:
         finally:
             with self._lock:
                 self._channels.discard(channel)
+            with self._changed:
+                self._readers.pop(channel, None)
+                self._changed.notify_all()
             channel.release()
 
     def _answer(self, channel: Channel, request: dict[str, Any]) -> None:
@@ -229,10 +249,12 @@ class Served:
             source.prepare(int(request["partition"]), int(request["index"]))
             return {}, b""
         if operation == "report":
-            self._note(request["progress"])
+            self._note(self._group_of(channel, request), request["progress"])
             return {}, b""
         if operation == "progress":
-            return {"progress": list(self.watermarks.items())}, b""
+            group = self._group_of(channel, request)
+            with self._changed:
+                return {"progress": [(each, mark) for each, (mark, _) in self._groups[group].items()]}, b""
         if operation == "describe":
             about = {"name": source.name, "fields": list(source.fields), "partitions": source.partitions}
             return {**about, "block_rows": source.block_rows, "identity": source.identity}, b""
@@ -255,14 +277,23 @@ class Served:
                 raise
             raise SourceUnavailable(f"{self.url} was closed") from None
 
-    def _note(self, progress: list[list[Any]]) -> None:
+    def _group_of(self, channel: Channel, request: dict[str, Any]) -> str:
+        group = request.get("group", "")
+        if not isinstance(group, str):
+            raise TypeError(f"no group {group!r}")
+        with self._changed:
+            self._groups.setdefault(group, {})
+            self._readers[channel] = group
+        return group
+
+    def _note(self, group: str, progress: list[list[Any]]) -> None:
         for partition, watermark, done in progress:
             if type(partition) is not int or not 0 <= partition < self.rdd_source.partitions:
                 raise ValueError(f"no partition {partition}")
             with self._changed:
-                self._watermarks[partition] = max(int(watermark), self._watermarks.get(partition, 0))
-                if done and partition not in self._done:
-                    self._done.add(partition)
+                known, whole = self._groups[group].get(partition, (0, False))
+                self._groups[group][partition] = (max(int(watermark), known), whole or bool(done))
+                if done and not whole:
                     self.rdd_source.finished(partition)
                 self._changed.notify_all()
 

@@ -41,6 +41,7 @@ class ServedSource(BlockSource):
         self._secret_variable = secret_variable
         self._secret_file = secret_file
         self._file_of_conf: str | None = None
+        self._group = ""
         self._channel: Channel | None = None
         self._about: dict[str, Any] | None = None
         self._chains: Chains | None = None
@@ -55,6 +56,9 @@ class ServedSource(BlockSource):
         if file is not None and (not isinstance(file, str) or not file):
             raise SourceError(f"{SECRET_FILE} is {file!r}; write the path of a file that has the secret")
         self._file_of_conf = file
+
+    def follow(self, group: str) -> None:
+        self._group = group
 
     @property
     def name(self) -> str:
@@ -95,13 +99,13 @@ class ServedSource(BlockSource):
     def report(self, progress: Sequence[Progress]) -> None:
         news = {each.partition: each for each in progress}
         self._reported.update(news)
-        self._ask(_report(news.values()))
+        self._ask(_report(news.values(), self._group))
 
     def keep_in_touch(self) -> None:
         self._ask({"op": "describe"})
 
     def progress(self) -> dict[int, int]:
-        answer, _ = self._ask({"op": "progress"})
+        answer, _ = self._ask({"op": "progress", "group": self._group})
         return {int(partition): int(watermark) for partition, watermark in answer["progress"]}
 
     def close(self) -> None:
@@ -164,7 +168,7 @@ class ServedSource(BlockSource):
                 self._compare(channel)
             self._driver = identity
             if self._reported:
-                self._exchange(channel, _report(self._reported.values()))
+                self._exchange(channel, _report(self._reported.values(), self._group))
         except SourceUnavailable as error:
             channel.release()
             raise SourceUnavailable(f"{self.url}: {error}") from None
@@ -216,8 +220,9 @@ class ServedSource(BlockSource):
             )
 
 
-def _report(progress: Iterable[Progress]) -> dict[str, Any]:
-    return {"op": "report", "progress": [[each.partition, each.watermark, each.done] for each in progress]}
+def _report(progress: Iterable[Progress], group: str) -> dict[str, Any]:
+    told = [[each.partition, each.watermark, each.done] for each in progress]
+    return {"op": "report", "group": group, "progress": told}
 
 
 def _remade(url: str, secret_variable: str, secret_file: str | None) -> ServedSource:

@@ -55,6 +55,9 @@ class PartitionSource:
     def configure(self, conf: Mapping[str, Any]) -> None:
         """Take from the topology's conf what the source needs where this task runs; called before anything is asked of it."""
 
+    def follow(self, group: str) -> None:
+        """Take the name of the group that this task reads for, where the source keeps account of several groups' progress."""
+
     @property
     def name(self) -> str:
         """What messages call it."""
@@ -110,7 +113,7 @@ class PartitionSource:
         """Called now and then while there is nothing else to do; those that may be started anew learn of it here."""
 
     def progress(self) -> dict[int, int]:
-        """Partition -> watermark, as far as the source itself keeps account of it."""
+        """Partition -> watermark of the group that is followed, as far as the source itself keeps account of it."""
         return {}
 
     def close(self) -> None:

@@ -31,6 +31,9 @@ class Until(PartitionSource):
     def configure(self, conf: Mapping[str, Any]) -> None:
         self._source.configure(conf)
 
+    def follow(self, group: str) -> None:
+        self._source.follow(group)
+
     @property
     def name(self) -> str:
         return self._source.name

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang import LocalCluster
+from multilang import LocalCluster, TopologyBuilder
 from spark_bridge import (
     ChangedRowsError,
     PartitionSpout,
@@ -28,7 +28,7 @@ from spark_bridge import (
 )
 from spark_bridge.sources.channel import MAX_ANSWER, connect
 from spark_bridge.sources.identity import extended
-from tests.spark.sources.topologies import FailsFirst, TooMuch, through
+from tests.spark.sources.topologies import Echo, FailsFirst, TooMuch, through
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -355,3 +355,44 @@ def test_a_driver_that_is_started_anew_with_other_rows_is_told_of_no_acks(
         source.progress()
         assert same.acked == 100
     source.close()
+
+
+def test_what_one_group_has_acked_is_not_taken_from_another(served: Served) -> None:
+    first, second = served.source, served.source
+    first.follow("run/fast")
+    second.follow("run/slow")
+    assert (first.progress(), second.progress()) == ({}, {})
+    first.report([Progress(each, 100, True) for each in range(3)])
+    assert first.progress() == {0: 100, 1: 100, 2: 100}
+    assert second.progress() == {}
+    assert served.watermarks == {0: 100, 1: 100, 2: 100}
+    assert not served.done  # the other reads on
+    second.report([Progress(0, 7, False), Progress(1, 9, True)])
+    assert second.progress() == {0: 7, 1: 9}
+    second.close()
+    until(lambda: served.done, "nobody reads any more who has not acked all")
+    first.close()
+
+
+def test_two_spouts_and_two_topologies_each_get_every_row_whatever_is_killed(served: Served, tmp_path: Path) -> None:
+    builder = TopologyBuilder()
+    for name in ("fast", "slow"):
+        builder.set_spout(name, PartitionSpout(served.source))
+        builder.set_bolt(f"{name} echo", Echo if name == "fast" else TooMuch).shuffle_grouping(name)
+    topology = builder.build(
+        "two", conf={"topology.max.spout.pending": 500, "multilang.source.store": str(tmp_path / "kept")}
+    )
+    captured = ["fast echo", "slow echo"]
+    with LocalCluster() as cluster:
+        run = cluster.submit(topology, capture=captured)
+        run.wait(lambda it: len(it.captured("fast echo")) > 15_000 and len(it.captured("slow echo")) > 500, LIMIT)
+        pid = next(task.pid for task in run.tasks if task.component == "slow")
+        os.kill(pid, signal.SIGKILL)
+        served.wait(timeout=120)
+        run.wait(timeout=120)
+        for each in captured:
+            assert {tup["row"][0] for tup in run.captured(each)} == set(range(20_000)), each
+    with LocalCluster("inprocess") as cluster:
+        run = cluster.submit(through(PartitionSpout(served.source), Echo), name="later", capture=["echo"])
+        run.wait(timeout=120)
+        assert {tup["row"][0] for tup in run.captured("echo")} == set(range(20_000))
