@@ -9,6 +9,7 @@ from multilang.component.errors import FailedException, ReportedFailedException,
 from multilang.component.report import report_exception
 from multilang.component.wrapper import Wrapper
 from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
+from multilang.topology.errors import TopologyError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,6 +91,13 @@ class BatchBolt(Component):
 
 class BatchBoltExecutor(Wrapper):
     """Makes a bolt of a batch bolt: holds one for each id that is not finished (Storm's BatchBoltExecutor)."""
+
+    def __init__(self, wrapped: BatchBolt, factory: type[Component] | None = None) -> None:
+        if not isinstance(wrapped, BatchBolt):
+            raise TopologyError(
+                f"BatchBoltExecutor stands around a BatchBolt, not {wrapped!r}: a Bolt or a ShellBolt needs none"
+            )
+        super().__init__(wrapped, factory)
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         self._attach(collector, conf, context)

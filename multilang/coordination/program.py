@@ -8,6 +8,8 @@ for the program, and what the program emits, acks and fails is the task's own.
 from __future__ import annotations
 
 import os
+from collections import deque
+from contextlib import suppress
 from time import monotonic
 
 from multilang.component.bolt import Bolt
@@ -17,7 +19,7 @@ from multilang.topology.errors import TopologyError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
     from subprocess import Popen
     from typing import Any
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 TIMEOUT = "topology.subprocess.timeout.secs"
 _READ = 65536
+_PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
+_SIGKILL = 9
 _END_SECS = 2.0  # for a program to end when its input has ended
 
 
@@ -71,6 +75,10 @@ class ProgramBolt(Bolt):
         self._id = 0
         self._given = ""  # the tuple that it was given last
         self._is_settled = True  # nothing can come of that any more
+        # Another thread hears the task ids, and this one waits for the program meanwhile.
+        self._elsewhere = self.settles_each and self._collector.takes_threads
+        self._wakes, self._wake = os.pipe() if self._elsewhere else (-1, -1)
+        self._tasks: deque[list[int]] = deque()
         self._start(conf, context)
 
     def process(self, tup: Tuple) -> None:
@@ -113,7 +121,13 @@ class ProgramBolt(Bolt):
         self._conn: ParentConnection = ParentConnection("bolt")
         try:
             self._program = subprocess.Popen(
-                words, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+                words,
+                cwd=folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                # It waits for no lock that another thread could have had.
+                preexec_fn=_ends_with_parent() if self._collector.takes_threads else None,  # noqa: PLW1509
             )
         except OSError as problem:
             self._end(kill=True)
@@ -169,14 +183,26 @@ class ProgramBolt(Bolt):
                     f"the program {self.shell.command!r} has not {what} within {self._limit:g} s ({TIMEOUT}); in this step it acks or "
                     "fails each tuple before it is given the next one"
                 )
-            readable, writable, _ = select([reading], [writing] if unwritten else [], [], left)
+            readable, writable, _ = select(
+                [reading, self._wakes] if self._elsewhere else [reading], [writing] if unwritten else [], [], left
+            )
             try:
                 if writable:
                     unwritten = unwritten[os.write(writing, unwritten) :]
             except OSError:
                 unwritten = b""  # its last words say why
-            if readable:
+            if self._wakes in readable:
+                os.read(self._wakes, _READ)
+                while self._tasks:
+                    self._conn.task_ids(self._tasks.popleft())
+            if reading in readable:
                 self._hear(os.read(reading, _READ), tup)
+
+    def _went_to(self, tasks: list[int]) -> None:
+        """The task ids of an emit came, in the other thread."""
+        self._tasks.append(tasks)
+        with suppress(OSError):  # the program has ended
+            os.write(self._wake, b"x")
 
     def _hear(self, data: bytes, tup: Tuple | None) -> None:
         failure: RemoteProtocolError | None = None
@@ -195,6 +221,9 @@ class ProgramBolt(Bolt):
     def _do(self, message: Message, tup: Tuple | None) -> None:
         if isinstance(message, Emit):
             anchors = [tup] if tup is not None and tup.unfinished and self._given in message.anchors else []
+            if self._elsewhere and message.need_task_ids:
+                self.emit(message.values, message.stream, anchors, message.task, on_task_ids=self._went_to)
+                return
             tasks = self.emit(message.values, message.stream, anchors, message.task, message.need_task_ids)
             if message.need_task_ids:
                 self._conn.task_ids(tasks or [])
@@ -233,3 +262,25 @@ class ProgramBolt(Bolt):
         program.kill()
         program.wait()
         program.stdout.close()
+        if self._elsewhere:
+            self._elsewhere = False
+            os.close(self._wakes)
+            os.close(self._wake)
+
+
+def _ends_with_parent() -> Callable[[], object] | None:
+    """Return what a program calls before it begins, so that it does not outlive a task that is killed. None where nothing can do that."""
+    try:
+        from ctypes import CDLL
+
+        prctl = CDLL(None).prctl
+    except (ImportError, OSError, AttributeError):  # no Linux: a program that is at work lives until it reads on
+        return None
+    parent = os.getpid()
+
+    def tied() -> None:
+        prctl(_PR_SET_PDEATHSIG, _SIGKILL)
+        if os.getppid() != parent:  # it was killed before that
+            os._exit(1)
+
+    return tied
