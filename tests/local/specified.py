@@ -155,3 +155,51 @@ own = _own()
 unanchored = _unanchored()
 joined = _joined()
 diamond = _diamond()
+
+
+SENTENCES = ["the cow jumped over the moon", "the moon is full", "four score and seven years ago"] * 5
+
+
+def words_of_the_page():
+    """How often each word comes."""
+    words = [word for sentence in SENTENCES for word in sentence.split()]
+    return {word: words.count(word) for word in words}
+
+
+class Sentences(Spout):
+    output_fields = ["sentence"]
+
+    def initialize(self, conf, context):
+        self.due = list(SENTENCES)
+
+    def next_tuple(self):
+        if self.due:
+            self.emit([self.due.pop()], tup_id=len(self.due))
+
+    def exhausted(self):
+        return not self.due
+
+
+class SplitSentence(BasicBolt):
+    output_fields = ["word"]
+
+    def process(self, tup):
+        self.emit_many([[word] for word in tup["sentence"].split()])
+
+
+class WordCount(BasicBolt):
+    output_fields = ["word", "count", "task"]
+
+    def initialize(self, conf, context):
+        self.counts = {}
+
+    def process(self, tup):
+        count = self.counts[tup["word"]] = self.counts.get(tup["word"], 0) + 1
+        self.emit([tup["word"], count, self.context.task])
+
+
+_builder = TopologyBuilder()
+_builder.set_spout("sentences", Sentences)
+_builder.set_bolt("split", SplitSentence, 10).shuffle_grouping("sentences")
+_builder.set_bolt("count", WordCount, 20).fields_grouping("split", "word")
+page = _builder.build("page")

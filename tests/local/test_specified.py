@@ -43,6 +43,19 @@ def test_a_tree_whose_branches_meet_again_is_acked_once_and_failed_as_one(run_to
     assert sorted(what for what, *_ in heard(run)) == ["ack"] * 20 + ["fail"]
 
 
+@pytest.mark.parametrize("mode", ["inprocess", "simulated"])
+def test_ten_tasks_split_and_twenty_count_each_word_at_one_of_them(run_topology, mode):
+    run = run_topology(specified.page, mode, capture=["count"])
+    assert [sum(task.component == each for task in run.tasks) for each in ("split", "count")] == [10, 20]
+    counts, tasks = {}, {}
+    for word, count, task in (tup.values for tup in run.captured("count")):
+        counts[word] = max(count, counts.get(word, 0))
+        tasks.setdefault(word, set()).add(task)
+    assert counts == specified.words_of_the_page()
+    assert all(len(each) == 1 for each in tasks.values())
+    assert len(set.union(*tasks.values())) > 1
+
+
 def test_the_defaults_are_storms():
     settings = Settings(DEFAULTS)
     assert settings.message_timeout_secs == 30

@@ -151,6 +151,31 @@ def test_a_redis_that_wants_a_password_says_where_it_belongs(tmp_path, redis_ser
         server.kill()
 
 
+def test_the_database_and_the_password_of_the_config_are_used(tmp_path, redis_server):
+    import redis as module
+
+    server = type(redis_server)(tmp_path)
+    server.start()
+    try:
+        with module.Redis(port=server.port) as client:
+            client.config_set("requirepass", "secret")
+        pool = {"host": "127.0.0.1", "port": server.port, "timeout": 20_000, "database": 3}
+        with pytest.raises(StateError, match=r"(?i)password"):
+            RedisStateProvider({"jedisPoolConfig": {**pool, "password": "other"}}, {}).check()
+        provider = RedisStateProvider({"jedisPoolConfig": {**pool, "password": "secret"}}, {"topology.name": "one"})
+        provider.check()
+        state = provider.new_state("count-0")
+        state.claim(provider.claim())
+        state.put("moon", 1)
+        state.commit()
+        state.close()
+        provider.close()
+        with module.Redis(port=server.port, password="secret") as client:
+            assert client.info("keyspace").keys() == {"db3"}
+    finally:
+        server.kill()
+
+
 def test_keys_that_are_not_of_a_state_are_named(redis, client):
     found = provider_of(redis.conf)
     client.set("topology:one-0", "text")
