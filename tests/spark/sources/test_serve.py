@@ -28,7 +28,7 @@ from spark_bridge import (
 )
 from spark_bridge.sources.channel import MAX_ANSWER, connect
 from spark_bridge.sources.identity import extended
-from tests.spark.sources.topologies import Echo, FailsFirst, TooMuch, through
+from tests.spark.sources.topologies import Echo, FailsFirst, SlowAtFirst, TooMuch, through
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -378,14 +378,15 @@ def test_two_spouts_and_two_topologies_each_get_every_row_whatever_is_killed(ser
     builder = TopologyBuilder()
     for name in ("fast", "slow"):
         builder.set_spout(name, PartitionSpout(served.source))
-        builder.set_bolt(f"{name} echo", Echo if name == "fast" else TooMuch).shuffle_grouping(name)
+        builder.set_bolt(f"{name} echo", Echo if name == "fast" else SlowAtFirst).shuffle_grouping(name)
     topology = builder.build(
         "two", conf={"topology.max.spout.pending": 500, "multilang.source.store": str(tmp_path / "kept")}
     )
     captured = ["fast echo", "slow echo"]
     with LocalCluster() as cluster:
         run = cluster.submit(topology, capture=captured)
-        run.wait(lambda it: len(it.captured("fast echo")) > 15_000 and len(it.captured("slow echo")) > 500, LIMIT)
+        run.wait(lambda it: len(it.captured("fast echo")) > len(it.captured("slow echo")) + 2000 > 2020, timeout=120)
+        until(lambda: served.acked > 2000, "the driver knows of the fast one")
         pid = next(task.pid for task in run.tasks if task.component == "slow")
         os.kill(pid, signal.SIGKILL)
         served.wait(timeout=120)

@@ -60,6 +60,21 @@ class TooMuch(Echo):
         super().process(tup)
 
 
+class SlowAtFirst(Echo):
+    """Takes its time with the first rows of its process."""
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        self.slow = 200
+
+    def process(self, tup: Tuple) -> None:
+        import time
+
+        if self.slow:
+            self.slow -= 1
+            time.sleep(0.02)
+        super().process(tup)
+
+
 def through(spout: Spout, bolt: type[Echo] = Echo, tasks: int = 1, **conf: Any) -> Topology:
     """rows -> bolt; more of the conf with underscores for dots."""
     builder = TopologyBuilder()
