@@ -8,7 +8,8 @@ from __future__ import annotations
 from multilang.state.api import KeyValueState, State, StateProvider
 from multilang.state.errors import StoreGoneError, WrongProviderError
 from multilang.state.names import COMMITTED, COMMITTING, PREPARING, STATE_KEY, TASKS_KEY, WHOLE_KEY, namespace
-from multilang.state.stored import Store, StoredState, class_of, loaded, rows_of, shown
+from multilang.state.serializers import shown
+from multilang.state.stored import Store, StoredState, class_of, loaded, rows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -33,11 +33,11 @@ class JsonSerializer(Serializer):
         if type(value) is not str:
             reason = reason_against(value)
             if reason is not None:
-                raise ValueError(f"{_shown(value)} can't be saved as JSON: {reason}")
+                raise ValueError(f"{shown(value)} can't be saved as JSON: {reason}")
         try:
             return dumps(value).encode()
         except UnicodeEncodeError:
-            raise ValueError(f"{_shown(value)} can't be saved as JSON: {reason_against(value)}") from None
+            raise ValueError(f"{shown(value)} can't be saved as JSON: {reason_against(value)}") from None
 
     def decode(self, data: bytes) -> Any:
         return loads(data)
@@ -61,7 +61,7 @@ def check_key(key: Any) -> None:
         for part in key:
             check_key(part)
     elif kind is not str and kind is not int:
-        raise TypeError(f"a key of a state is a string, an integer or a tuple of these, not {_shown(key)}")
+        raise TypeError(f"a key of a state is a string, an integer or a tuple of these, not {shown(key)}")
 
 
 def serializer(config: Mapping[str, Any], member: str, default: type[Serializer]) -> Serializer:
@@ -84,6 +84,10 @@ def as_key(value: Any) -> Any:
     return tuple(as_key(part) for part in value) if isinstance(value, list) else value
 
 
-def _shown(value: Any) -> str:
-    text = ascii(value)
+def shown(value: object) -> str:
+    """Return the beginning of a value's text, and its type, for a message."""
+    try:
+        text = ascii(value)
+    except RecursionError:
+        text = "nested too deeply to be shown"
     return f"{text[:80]}{'…' if len(text) > 80 else ''} ({type(value).__name__})"

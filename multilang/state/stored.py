@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 from multilang.state.api import KeyValueState, unheard
 from multilang.state.errors import FencedError, StateError, StoreGoneError, WrongProviderError
-from multilang.state.serializers import JsonKeySerializer, JsonSerializer
+from multilang.state.serializers import JsonKeySerializer, JsonSerializer, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,12 +158,6 @@ def rows_of(store: Store) -> Iterator[tuple[bytes, bytes]]:
 def class_of(thing: object) -> str:
     """Return the name of a thing's class, for messages."""
     return f"{type(thing).__module__}.{type(thing).__qualname__}"
-
-
-def shown(value: object) -> str:
-    """Return a value and its type, for messages."""
-    text = ascii(value)
-    return f"{text[:80]}{'…' if len(text) > 80 else ''} ({type(value).__name__})"
 
 
 def _check(store: object) -> None:

@@ -540,3 +540,15 @@ def test_no_two_topologies_have_the_same_file(tmp_path, monkeypatch):
         state.close()
         provider.close()
     assert sorted(str(path) for path in tmp_path.glob("*.sqlite")) == sorted(paths)
+
+
+@pytest.mark.parametrize("deep", [400, 5000])
+@pytest.mark.parametrize("kind", [list, dict])
+def test_what_is_nested_too_deeply_is_refused_where_it_is_put(provider, kind, deep):
+    state = opened(provider, "count-0")
+    value = kind()
+    for _ in range(deep):
+        value = [value] if kind is list else {"a": value}
+    with pytest.raises(ValueError, match="can't be saved as JSON: nested deeper than 300 levels"):
+        state.put("moon", value)
+    assert state.get("moon") is None

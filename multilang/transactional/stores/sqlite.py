@@ -9,6 +9,7 @@ import sqlite3
 from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps, loads
+from multilang.state.errors import StoreGoneError
 from multilang.state.owner import Owner
 from multilang.state.settings import owner_of, state_file
 from multilang.state.sqlite_file import SqliteFile
@@ -50,6 +51,7 @@ class SqliteTransactionalState(TransactionalState):
         super().__init__(conf, id)
         self.path = _path(conf, id)
         self._owned: Ownership | None = None
+        self._written: dict[str, Any] = {}  # by the last step; nobody else writes that while the epoch is the same
         self._connection = FILE.open(self.path)
 
     @classmethod
@@ -85,6 +87,7 @@ class SqliteTransactionalState(TransactionalState):
             FILE.check_place(connection, self.path)
             found = all(self.get_data(path) == value for path, value in expected.items())
             if found:
+                self._check_written()
                 connection.executemany("INSERT OR REPLACE INTO nodes VALUES (?, ?)", rows)
                 connection.executemany("DELETE FROM nodes WHERE path = ?", [(self._full(path),) for path in deleted])
             connection.execute("COMMIT")
@@ -94,6 +97,8 @@ class SqliteTransactionalState(TransactionalState):
             if isinstance(problem, sqlite3.DatabaseError):
                 raise FILE.explained(problem, self.path) from problem
             raise
+        if found:
+            self._written = {path: loads(text) for path, (_, text) in zip(values, rows, strict=True)}
         return found
 
     def list(self, path: str) -> Sequence[str]:
@@ -116,6 +121,14 @@ class SqliteTransactionalState(TransactionalState):
 
     def close(self) -> None:
         close_all(self._connection.close, self._release)
+
+    def _check_written(self) -> None:
+        for path, value in self._written.items():
+            if self.get_data(path) != value:
+                raise StoreGoneError(
+                    f"{self.describe()} was put back to an older copy while it was in use: {path!r} is not what was written there last. "
+                    "Nothing more is written to it. Start the topology again, with maps of the same moment: it goes on from that copy"
+                )
 
     def _release(self) -> None:
         owned, self._owned, self._fence = self._owned, None, None

@@ -13,7 +13,7 @@ import pytest
 
 from multilang.component.errors import ConfigError
 from multilang.local import LocalCluster, TaskStartError
-from multilang.state import StateError, sqlite_file
+from multilang.state import StateError, StoreGoneError, sqlite_file
 from multilang.transactional import Emitter, TransactionalSpout, TransactionalState, TransactionalTopologyBuilder
 from multilang.transactional.stores import open_state, sqlite
 from multilang.transactional.stores.sqlite import SqliteTransactionalState
@@ -206,3 +206,18 @@ def test_a_file_of_something_else_is_refused_and_a_wrong_path_is_named(tmp_path)
         SqliteTransactionalState({sqlite.PATH: str(path)}, "words")
     with pytest.raises(ConfigError, match="name a file"):
         SqliteTransactionalState({sqlite.PATH: 7}, "words")
+
+
+def test_an_older_copy_is_noticed_at_the_next_write_and_nothing_is_written_to_it(opened):
+    state = opened(claims=True)
+    state.set_data("user/0/1", [1])
+    with closing(sqlite3.connect(state.path)) as live, closing(sqlite3.connect(":memory:")) as copy:
+        live.backup(copy)
+        state.set_data("user/0/2", [2])
+        copy.backup(live)
+        for change in (lambda: state.set_data("user/0/3", [3]), lambda: state.delete("user/0/2"), state.verify):
+            with pytest.raises(
+                StoreGoneError, match=r"'words' in the .* was put back to an older copy while it was in use"
+            ):
+                change()
+        assert state.list("user/0") == ["1"]
