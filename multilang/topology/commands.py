@@ -107,8 +107,12 @@ def words_of(spec: ComponentSpec, home: Home, blobs: Collection[str]) -> list[Wo
             continue
         path = home.find(text)
         if needed:
-            here = path is not None and (index == script or os.path.isfile(path))
-            words.append(Word(text, needed, path=path if here else None, runs=program))
+            if path is not None and not (
+                _can_start(path, component.command[starts or 0] if index == script else None)
+                and (os.path.isabs(text) or home.name(path) is not None)  # above it, a worker has other files
+            ):
+                path = None
+            words.append(Word(text, needed, path=path, runs=program))
         elif path is not None:
             words.append(_argument(text, path, home))
         else:
@@ -119,6 +123,16 @@ def words_of(spec: ComponentSpec, home: Home, blobs: Collection[str]) -> list[Wo
             else:
                 words.append(Word(text, needed, before=before))
     return words
+
+
+def _can_start(path: str, interpreter: str | None) -> bool:
+    """Whether it is a file, or a folder that this interpreter takes for a script."""
+    if os.path.isfile(path) or interpreter is None:
+        return os.path.isfile(path)
+    name = _base(interpreter)
+    return name in ("node", "nodejs") or (
+        name in ("python", "pypy") and os.path.isfile(os.path.join(path, "__main__.py"))
+    )
 
 
 def _argument(text: str, path: str, home: Home, before: str = "") -> Word:

@@ -206,6 +206,8 @@ def test_a_program_with_the_workers_python_takes_the_environments(project: Proje
         (["node", "nosuch.js"], {}, "'nosuch.js', but no such file is in the topology's folder"),
         (["/usr/bin/python3", "-u", "nosuch.py", "x"], {}, "'nosuch.py', but no such file"),
         (["env", "A=1", "ruby", "./nosuch.rb"], {}, "'./nosuch.rb', but no such file"),
+        (["perl", "folder"], {}, "'folder', but no such file"),
+        (["python3", "folder"], {}, "'folder', but no such file"),
         (["./bin/nosuch", "-x"], {}, "'./bin/nosuch', but no such file"),
         (["node", "resources/nosuch.js"], {"change_child_cwd": False}, "'resources/nosuch.js', but no such file"),
         (["./newPython/bin/python", "-V"], {}, "in the blob 'newPython.tgz'; .*give ShellBolt change_child_cwd=False"),
@@ -215,6 +217,7 @@ def test_a_program_with_the_workers_python_takes_the_environments(project: Proje
 def test_a_command_that_names_nothing_is_refused_when_the_topology_is_built(
     project: Project, words: list[str], options: dict[str, bool], reason: str
 ) -> None:
+    (project.folder / "folder").mkdir()
     with pytest.raises(TopologyError, match=f"bolt 'other': the command.*{reason}"):
         topology_with(project, shell(words, **options), {"topology.blobstore.map": BLOBS})
 
@@ -252,6 +255,14 @@ def test_what_no_blob_and_no_file_holds_is_refused_when_it_is_packed_or_run(proj
     project.write("shell_spout.py", "")
     assert pack(topology, blobs=["newPython"]).commands["other"] == ("sh", "run_in_worker_1.sh")
     assert pack(topology.with_conf({"topology.blobstore.map": BLOBS})).jar()
+
+
+def test_a_script_above_the_topologys_folder_which_no_worker_has_is_refused_here_too(project: Project) -> None:
+    (project.folder.parent / "split.pl").write_text("")
+    topology = topology_with(project, shell(["perl", "../split.pl"]))  # a blob could be mapped yet
+    for refuses in (pack, lambda topology: local_start(topology["other"], topology.conf)):
+        with pytest.raises(TopologyError, match=r"'../split.pl', (but|and) no such file is in the topology's folder"):
+            refuses(topology)
 
 
 def test_two_components_that_differ_about_a_blob_are_refused(project: Project) -> None:
