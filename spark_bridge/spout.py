@@ -71,14 +71,17 @@ class OverSource:
             if source is not self._given:
                 source.close()
 
-    def _open(self, conf: dict[str, Any]) -> PartitionSource:
-        """The source, which the conf may name."""
+    def source_in(self, conf: Mapping[str, Any]) -> PartitionSource:
+        """The source, which the conf may name; not asked for anything yet."""
         given = self._given
         if given is None:
             given = conf.get(SOURCE)
             if not isinstance(given, str) or not given:
                 raise ConfigError(f"the spout has no source; put its URL into the conf as {SOURCE!r}")
-        source = _opened(given)
+        return _opened(given)
+
+    def _open(self, conf: dict[str, Any]) -> PartitionSource:
+        source = self.source_in(conf)
         source.configure(conf)
         return source
 

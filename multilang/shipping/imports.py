@@ -72,6 +72,29 @@ def imports_of(source: str, name: str) -> list[Import]:
     return list(_statements(tree, False))
 
 
+def names_of_ours(source: str) -> set[str]:
+    """The dotted names by which ``source`` takes things from this package's modules: ``tx.Map`` after ``import ... as tx``."""
+    nodes = list(_nodes(ast.parse(source)))
+    bound: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                bound.update({alias.asname: alias.name} if alias.asname else {top: top})
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            bound.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
+    ours = {name: path for name, path in bound.items() if path.partition(".")[0] in OURS}
+    found = set()
+    for node in nodes:
+        taken: list[str] = []
+        while isinstance(node, ast.Attribute):
+            taken.insert(0, node.attr)
+            node = node.value  # down to the name that the chain begins with
+        if taken and isinstance(node, ast.Name) and node.id in ours:
+            found.add(".".join([ours[node.id], *taken]))
+    return found
+
+
 def is_installed(path: str) -> bool:
     """Whether pip or the system put it there, so that a requirement brings it and not a copy of its files."""
     return bool({"site-packages", "dist-packages"}.intersection(Path(path).parts))
@@ -109,6 +132,7 @@ class _Follower:
     def read(self, module: str, file: Path, package: bool) -> None:
         """One module's own imports."""
         source = importlib.util.decode_source(file.read_bytes())
+        self.found.multilang.update(names_of_ours(source))
         for each in imports_of(source, str(file)):
             base = each.module
             if each.level:
@@ -191,6 +215,17 @@ def _top_level(name: str) -> ModuleSpec | None:
         return importlib.util.find_spec(name)
     except (ImportError, ValueError):
         return None
+
+
+def _nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """All but what can't run on a worker."""
+    if isinstance(node, ast.If) and _never_on_a_worker(node.test):
+        for inner in node.orelse:
+            yield from _nodes(inner)
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _nodes(child)
 
 
 def _statements(node: ast.AST, optional: bool) -> Iterator[Import]:

@@ -23,7 +23,7 @@ from multilang.shipping.named import confs
 from multilang.shipping.wheels import add_distribution, add_wheel, download, parts_of
 from multilang.state.names import SPOUT
 from multilang.state.position_spout import PositionSpout
-from multilang.state.positions import positions_class
+from multilang.state.positions import check_positions, positions_class
 from multilang.state.providers import provider_class
 from multilang.topology import ShellComponent
 from multilang.transactional.names import ID
@@ -128,15 +128,27 @@ def _things(topology: Topology) -> Iterator[tuple[Any, str]]:
         if isinstance(spec.component, ShellComponent):
             continue
         who = f"{spec.kind} {spec.id!r}"
+        conf = {**topology.conf, **spec.conf}
         for part in _parts(spec.component):
             yield part, f"{type(part).__name__} of {who}"
             if isinstance(part, PositionSpout):
-                yield _class(positions_class, {**topology.conf, **spec.conf}), f"the position of {who}"
-        conf = {**topology.conf, **spec.conf}
+                check_positions(conf, spec.id)
+                yield positions_class(conf), f"the position of {who}"
+            if hasattr(part, "source_in"):
+                yield _source(part, conf, who), f"the source of {who}"
         if spec.id == SPOUT:
             yield _class(provider_class, conf), f"the state of topology {topology.name!r}"
         if ID in conf:
             yield _class(store_class, conf), f"the transactions of topology {topology.name!r}"
+
+
+def _source(spout: Any, conf: Mapping[str, Any], who: str) -> Any:
+    try:
+        return spout.source_in(conf)
+    except ConfigError as problem:
+        raise ShippingError(f"{who}: {problem}") from None
+    except Exception as problem:  # of the bridge's or somebody's own
+        raise ShippingError(f"the source of {who} can't be used: {problem}") from problem
 
 
 def _class(kind: Any, conf: Mapping[str, Any]) -> Any:
@@ -172,7 +184,7 @@ def _imported(asked: set[str]) -> Iterator[tuple[Any, str]]:
     """The classes of ours that the topology's modules import, which a component may make one of later."""
     for name in sorted(asked):
         module, _, attribute = name.rpartition(".")
-        if not module.startswith("multilang."):
+        if module.partition(".")[0] != "multilang":
             continue
         try:
             found = getattr(import_module(module), attribute, None)

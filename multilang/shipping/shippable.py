@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from multilang.runtime.settings import Settings
 from multilang.shipping.errors import ShippingError
 
 if TYPE_CHECKING:
@@ -12,9 +13,11 @@ if TYPE_CHECKING:
 
 
 def check_shippable(topology: Topology) -> None:
-    """Raise ShippingError for what runs in the embedded cluster but not in a Storm worker."""
+    """Raise ShippingError for what runs in the embedded cluster but not in a Storm worker, ConfigError for what runs nowhere."""
     _check_name(topology.name)
+    Settings(topology.conf)
     for spec in topology.components.values():
+        Settings({**topology.conf, **spec.conf})
         for input_ in spec.inputs:
             if input_.grouping.custom is not None:
                 raise ShippingError(

@@ -201,15 +201,22 @@ def open_positions(conf: Mapping[str, Any], name: str) -> PositionStore:
     Raises:
         ConfigError: The setting is wrong, or missing on a cluster.
     """
+    check_positions(conf, name)
     if conf.get(POSITIONS) is None:
-        if conf.get("multilang.parent") not in ("local", "spark"):
-            raise ConfigError(
-                f"the position of {name!r} has no place that every worker reaches: set {POSITIONS} to redis://HOST:PORT/DATABASE or, "
-                "where there is one machine, to an SQLite file's path"
-            )
         return SqlitePositions(conf, name, state_file(owner_of(conf)[1], "positions"))
     redis = _redis_of(conf)
     return SqlitePositions(conf, name, conf[POSITIONS]) if redis is None else RedisPositions(conf, name, redis)
+
+
+def check_positions(conf: Mapping[str, Any], name: str) -> None:
+    """Raise ConfigError where ``open_positions`` would for the setting's sake; opens nothing."""
+    if conf.get(POSITIONS) is not None:
+        _redis_of(conf)
+    elif conf.get("multilang.parent") not in ("local", "spark"):
+        raise ConfigError(
+            f"the position of {name!r} has no place that every worker reaches: set {POSITIONS} to redis://HOST:PORT/DATABASE or, "
+            "where there is one machine, to an SQLite file's path"
+        )
 
 
 def positions_class(conf: Mapping[str, Any]) -> type[PositionStore]:

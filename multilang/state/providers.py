@@ -14,7 +14,7 @@ from multilang.state.steps import traced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
 MEMORY = "multilang.state.memory.MemoryStateProvider"
@@ -75,7 +75,15 @@ def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
         *((each, config.get(each)) for each in _SERIALIZERS),
         (TRACE, conf.get(TRACE)),
     ]
-    return [(setting, name) for setting, name in given if isinstance(name, str) and name not in _OURS]
+    return texts(given, _OURS)
+
+
+def texts(given: Sequence[tuple[str, Any]], ours: Collection[str]) -> list[tuple[str, str]]:
+    """Those that are set, and not to one of ``ours``. Raises ConfigError for what is no name."""
+    for setting, name in given:
+        if name is not None and not isinstance(name, str):
+            raise ConfigError(f"{setting} is {name!r}; use a dotted name, 'package.module.Name'")
+    return [(setting, name) for setting, name in given if name is not None and name not in ours]
 
 
 def check_named(conf: Mapping[str, Any]) -> None:

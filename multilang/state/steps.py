@@ -56,4 +56,6 @@ def traced(conf: Mapping[str, Any], setting: str) -> Callable[[str, str, int], N
         function: Callable[[str, str, int], None] = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, TypeError, ValueError) as problem:
         raise ConfigError(f"{setting} {name!r} can't be imported: {problem}") from problem
+    if not callable(function):
+        raise ConfigError(f"{setting} {name!r} is {function!r}; use a function by its dotted name")
     return function

@@ -25,6 +25,20 @@ FORMAT = "storm-multilang partitions 1"
 JSON = "json"  # the kind of a column that holds JSON texts
 
 
+def packages_for(url: str) -> dict[str, str]:
+    """What reading a published source needs, as a component's ``requires``; s3:// needs s3fs besides."""
+    found = {"fsspec": "fsspec>=2024.6", "pyarrow": "pyarrow>=18"}
+    try:
+        from fsspec.registry import known_implementations
+    except ImportError:
+        return found
+    for part in url.split("::"):
+        known = known_implementations.get(part.partition("://")[0], {})
+        package = known.get("class", "fsspec").partition(".")[0]
+        found.setdefault(package, package)
+    return found
+
+
 class Folder:
     """A folder on any file system that fsspec knows, by its URL. Raises SourceError when there is no such system."""
 

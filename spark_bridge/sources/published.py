@@ -6,7 +6,7 @@ import io
 
 from multilang.protocol.codec import loads
 from spark_bridge.sources.errors import DamagedError, SourceError
-from spark_bridge.sources.files import JSON, Folder, checksum, manifest_of, verified
+from spark_bridge.sources.files import JSON, Folder, checksum, manifest_of, packages_for, verified
 from spark_bridge.sources.source import PartitionSource
 from spark_bridge.sources.values import converter, plain
 
@@ -29,6 +29,7 @@ class PublishedSource(PartitionSource):
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.requires = packages_for(url)
         self._folder: Folder | None = None
         self._manifest: dict[str, Any] | None = None
         self._parts: dict[int, _Part] = {}

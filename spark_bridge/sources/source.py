@@ -52,6 +52,9 @@ class PartitionSource:
     asks: bool = False
     """Whether its fields are asked of somebody else, a driver or a file system, who need not be there yet."""
 
+    requires: Mapping[str, str] = {}
+    """What readers need: the module that is imported, and pip's line for it."""
+
     def configure(self, conf: Mapping[str, Any]) -> None:
         """Take from the topology's conf what the source needs where this task runs; called before anything is asked of it."""
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from importlib import metadata
 from typing import TYPE_CHECKING
 
 import pytest
 
+from multilang.component.errors import ConfigError
 from multilang.shipping import ShippingError, Target, pack
+from multilang.shipping.packages import packages_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,6 +111,110 @@ topology = builder.build(conf={{"multilang.positions": {positions!r}}})
 """
     shipment = pack(project.topology(text=text))
     assert wheels_in(shipment) & {"redis"} == needed
+
+
+POSITIONED = """
+from multilang import TopologyBuilder
+from multilang.state import PositionSpout
+
+class Lines(PositionSpout):
+    output_fields = ["line"]
+
+builder = TopologyBuilder()
+builder.set_spout("lines", Lines())
+topology = builder.build(conf={conf!r})
+"""
+
+
+@pytest.mark.parametrize(
+    ("conf", "reason"),
+    [
+        ({}, "the position of 'lines' has no place that every worker reaches: set multilang.positions to"),
+        ({"multilang.positions": 5}, "multilang.positions is 5; use"),
+        ({"multilang.positions": "redis://u:p@h"}, "a password belongs into the environment"),
+        ({"topology.state.provider": 42}, "topology.state.provider is 42; use a dotted name"),
+        ({"topology.state.provider.config": {"keySerializerClass": 1}}, "keySerializerClass is 1; use a dotted name"),
+        ({"multilang.state.trace": 1}, "multilang.state.trace is 1; use a dotted name"),
+        ({"multilang.transactional.store": 42}, "multilang.transactional.store is 42; use a dotted name"),
+        ({"topology.ackers": "x"}, "is 'x'; use a whole number from 0"),
+        ({"topology.acker.executors": -1}, "is -1; use a whole number from 0"),
+        ({"topology.message.timeout.secs": "30"}, "is '30'; use a number from 0"),
+    ],
+)
+def test_a_setting_that_every_worker_would_refuse_is_refused(
+    project: Project, conf: dict[str, Any], reason: str
+) -> None:
+    if "multilang.positions" in conf or not conf:
+        topology = project.topology(text=POSITIONED.format(conf=conf))
+    else:
+        topology = stateful(project, {}).with_conf(conf)
+    with pytest.raises((ShippingError, ConfigError), match=re.escape(reason)):
+        pack(topology)
+
+
+@pytest.mark.parametrize("setting", ["multilang.state.trace", "multilang.transactional.trace"])
+def test_what_is_to_be_called_and_can_t_be_is_refused(project: Project, setting: str) -> None:
+    project.write(f"{project.name}_helper.py", "H = 1\n")
+    shipment = pack(stateful(project, {setting: f"{project.name}_helper.H"}))
+    with pytest.raises(ShippingError, match=f"{setting} '.*_helper.H' is 1; use a function"):
+        shipment.check()
+
+
+SOURCED = """
+from multilang import TopologyBuilder
+from spark_bridge import PartitionSpout
+
+builder = TopologyBuilder()
+builder.set_spout("rows", PartitionSpout({url!r}, fields=["a"]))
+topology = builder.build(conf={conf!r})
+"""
+
+
+@pytest.mark.parametrize("by_conf", [False, True])
+@pytest.mark.parametrize(
+    ("url", "needed"),
+    [
+        ("served://localhost:1", set()),
+        ("/published", {"fsspec", "pyarrow"}),
+        ("file:///published", {"fsspec", "pyarrow"}),
+        ("s3://bucket/published", {"fsspec", "pyarrow", "s3fs"}),
+        ("simplecache::gcs://bucket/published", {"fsspec", "pyarrow", "gcsfs"}),
+    ],
+)
+def test_a_source_brings_what_its_url_needs(project: Project, url: str, needed: set[str], by_conf: bool) -> None:
+    pytest.importorskip("fsspec")
+    topology = project.topology(
+        text=SOURCED.format(url=None if by_conf else url, conf={"multilang.source": url} if by_conf else {})
+    )
+    assert {package.module for package in packages_of(topology, set())} == needed
+
+
+def test_a_spout_without_a_source_and_one_that_is_none_are_refused(project: Project) -> None:
+    topology = project.topology(text=SOURCED.format(url=None, conf={}))
+    with pytest.raises(ShippingError, match=r"spout 'rows': the spout has no source; put its URL into the conf"):
+        pack(topology)
+    with pytest.raises(
+        ShippingError, match=r"the source of spout 'rows' can't be used: 'served://x' is no served source"
+    ):
+        pack(topology.with_conf({"multilang.source": "served://x"}))
+
+
+@pytest.mark.parametrize(
+    ("imports", "name"),
+    [
+        ("import multilang.transactional as tx", "tx.RedisBacking"),
+        ("import multilang.transactional", "multilang.transactional.RedisBacking"),
+        ("from multilang import transactional", "transactional.RedisBacking"),
+        ("from multilang.transactional.maps import redis as maps", "maps.RedisBacking"),
+        ("from multilang.transactional import RedisBacking", "RedisBacking"),
+        ("import multilang", "multilang.queues.RedisStreamSpout"),
+    ],
+)
+def test_what_is_made_later_brings_what_it_needs_however_it_is_imported(
+    project: Project, imports: str, name: str
+) -> None:
+    shipment = pack(project.topology(imports=imports, more=f"def make():\n        return {name}('m')"))
+    assert "redis" in wheels_in(shipment)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from multilang.component.errors import ConfigError
+from multilang.state.providers import texts
 from multilang.state.steps import traced
 from multilang.transactional.names import ID, STORE, TRACE
 from multilang.transactional.state import TransactionalState
@@ -33,7 +34,7 @@ def check_state(conf: Mapping[str, Any]) -> None:
 def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What the conf names beside the library's own, as (setting, dotted name): for whoever ships it."""
     given = [(STORE, conf.get(STORE)), (TRACE, conf.get(TRACE))]
-    return [(setting, name) for setting, name in given if isinstance(name, str) and name not in _OURS]
+    return texts(given, _OURS)
 
 
 def check_named(conf: Mapping[str, Any]) -> None:
