@@ -29,6 +29,7 @@ from multilang.transactional.rotating import Changes, RotatingTransactionalState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from multilang.component.context import Context
@@ -91,11 +92,17 @@ class _PartitionedCoordinator:
     def __init__(self, own: PartitionedCoordinator | OpaqueCoordinator, state: TransactionalState) -> None:
         self._own: Any = own
         self._state = state
+        self._begun: Callable[[int], object] | None = getattr(own, "begun", None)  # a source's wants to know
         self.is_ready = own.is_ready
         self.close = own.close
 
     def initialize_transaction(self, txid: int, previous: Any) -> Any:
+        self._note(txid)
         return None
+
+    def _note(self, txid: int) -> None:
+        if self._begun is not None:
+            self._begun(txid)
 
     def exhausted(self, metadata: Any) -> bool | None:
         return self._own.exhausted(last_metadata(self._state))  # type: ignore[no-any-return]
@@ -110,6 +117,7 @@ class _CountingCoordinator(_PartitionedCoordinator):
             raise ConfigError(
                 f"num_partitions() of {type(self._own).__name__} returned {partitions!r}; return a number"
             )
+        self._note(txid)
         return partitions
 
 

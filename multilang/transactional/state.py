@@ -174,14 +174,18 @@ class TransactionalState(ABC):
         """Raise FencedError when somebody else has claimed what this task writes to."""
         self.update({})
 
-    def last_of_each(self, path: str, last_txid: float = float("inf")) -> dict[str, Any]:
-        """Return, by the name of what is directly below ``path``, the last value below that of transactions to ``last_txid``."""
+    def newest_of_each(self, path: str, last_txid: float = float("inf")) -> dict[str, tuple[int, Any]]:
+        """Return the last transaction to ``last_txid`` and its value, by the name of what is directly below ``path``."""
         last = {}
         for name in self.list(path):
             txids = [txid for txid in map(int, self.list(f"{path}/{name}")) if txid <= last_txid]
             if txids:
-                last[name] = self.get_data(f"{path}/{name}/{max(txids)}")
+                last[name] = max(txids), self.get_data(f"{path}/{name}/{max(txids)}")
         return last
+
+    def last_of_each(self, path: str, last_txid: float = float("inf")) -> dict[str, Any]:
+        """Return the values alone of ``newest_of_each``."""
+        return {name: value for name, (_, value) in self.newest_of_each(path, last_txid).items()}
 
     def _write_as(self, epoch: int) -> int:
         self._fence = {EPOCH: epoch}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import random
+
 import pytest
 
 from multilang import FailedException
@@ -20,8 +23,11 @@ from multilang.transactional import (
     TransactionAttempt,
 )
 from multilang.transactional.executors import coordinator_of, emitter_of
+from multilang.transactional.names import CURRENT
 from multilang.transactional.rotating import Changes
 from tests.transactional.kept import Kept, kept_conf
+
+SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 
 
 class Out:
@@ -161,6 +167,7 @@ def test_the_end_is_known_from_what_is_stored(store):
 @pytest.mark.parametrize("kind", [TransactionalFileSpout, OpaqueTransactionalFileSpout])
 def test_a_source_with_nothing_new_begins_no_transaction(kind, store, tmp_path, monkeypatch):
     monkeypatch.setattr("multilang.transactional.spouts.source.IDLE_SECS", 0.0)
+    monkeypatch.setattr("multilang.transactional.spouts.source.UNKNOWN_SECS", 0.0)
     spout = kind(tmp_path, take=3, pattern="*.txt")
     coordinator = coordinator_of(spout, store, store.conf, context())
     emitting = Emitting(spout, store)
@@ -178,6 +185,48 @@ def test_a_source_with_nothing_new_begins_no_transaction(kind, store, tmp_path, 
     sizes = [3, 3, 1, 1, 3, 1, 1]
     assert [len(batch) for batch in batches] == sizes
     assert [int(each) for batch in batches for each in batch] == list(range(1, line + 1))
+    coordinator.close()
+    emitting.emitter.close()
+
+
+@pytest.mark.parametrize("seed", range(200 if SOAK else 15))
+@pytest.mark.parametrize("kind", [TransactionalFileSpout, OpaqueTransactionalFileSpout])
+def test_no_transaction_is_empty_however_many_are_under_way(kind, seed, store, tmp_path, monkeypatch):
+    monkeypatch.setattr("multilang.transactional.spouts.source.IDLE_SECS", 0.0)
+    monkeypatch.setattr("multilang.transactional.spouts.source.UNKNOWN_SECS", 0.0)
+    rng = random.Random(seed)
+    files, window, take = rng.randint(1, 3), rng.choice([1, 2, 3, 10]), rng.randint(1, 4)
+    spout = kind(tmp_path, take=take, pattern="*.txt")
+    for number in range(files):
+        (tmp_path / f"{number}.txt").touch()
+    coordinator = coordinator_of(spout, store, store.conf, context())
+    emitting = Emitting(spout, store)
+    written, batches, metadata, committed = 0, [], [], 0
+
+    def step(way):
+        nonlocal written, committed
+        if way == "write" and written < 60:
+            with open(tmp_path / f"{rng.randrange(files)}.txt", "a") as file:
+                for _ in range(rng.randint(1, 12)):
+                    written += 1
+                    file.write(f"{written}\n")
+        elif way == "begin" and len(metadata) - committed < window and coordinator.is_ready():
+            metadata.append(coordinator.initialize_transaction(len(metadata) + 1, None))
+        elif way == "emit" and len(batches) < len(metadata):
+            batches.append(emitting.emit(len(batches) + 1, metadata[len(batches)]))
+            assert batches[-1], f"transaction {len(batches)} of {batches} is empty"
+        elif way == "commit" and committed < len(batches):
+            committed += 1
+            store.set_data(CURRENT, committed + 1)
+            if kind is OpaqueTransactionalFileSpout:
+                emitting.commit(committed)
+
+    for _ in range(300):
+        step(rng.choice(["write", "begin", "begin", "emit", "commit"]))
+    while sum(map(len, batches)) < written:
+        for way in ("begin", "emit", "commit"):
+            step(way)
+    assert sorted(int(each) for batch in batches for each in batch) == list(range(1, written + 1))
     coordinator.close()
     emitting.emitter.close()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from contextlib import contextmanager
 from time import monotonic
 
@@ -23,7 +24,7 @@ from multilang.transactional.api import (
     PartitionedTransactionalSpout,
 )
 from multilang.transactional.executors import last_metadata
-from multilang.transactional.names import CURRENT
+from multilang.transactional.names import CURRENT, METADATA, USER
 from multilang.transactional.stores import open_state
 
 TYPE_CHECKING = False
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     Rows: TypeAlias = Sequence[Sequence[Any]]
 
 IDLE_SECS = 0.05  # until a source that had nothing new is asked again
+UNKNOWN_SECS = 0.005  # and one of which nobody knows yet what is in the batches under way
 REST = 2.0  # times as long as a try took that failed, until the partition is tried again
 
 log = logging.getLogger(__name__)
@@ -115,7 +117,7 @@ class TransactionalSourceSpout(SourceSpout, PartitionedTransactionalSpout):
     """Replays the very same batch. A partition that can't be read holds up everything until it can."""
 
     def get_coordinator(self, conf: dict[str, Any], context: Context) -> PartitionedCoordinator:
-        return _Coordinator(self.open(conf), conf, waits=True)
+        return _Coordinator(self.open(conf), conf, self.take, waits=True)
 
     def get_emitter(self, conf: dict[str, Any], context: Context) -> PartitionedEmitter:
         return _Emitter(self.open(conf), self.take)
@@ -125,21 +127,25 @@ class OpaqueTransactionalSourceSpout(SourceSpout, OpaquePartitionedTransactional
     """Replays what there is then. A partition that can't be read is left out until it can; the error is reported."""
 
     def get_coordinator(self, conf: dict[str, Any], context: Context) -> OpaqueCoordinator:
-        return _Coordinator(self.open(conf), conf, waits=False)
+        return _Coordinator(self.open(conf), conf, self.take, waits=False)
 
     def get_emitter(self, conf: dict[str, Any], context: Context) -> OpaqueEmitter:
         return _OpaqueEmitter(self.open(conf), self.take)
 
 
 class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
-    """Begins transactions where there is something to be read. ``waits``: for partitions that can't be."""
+    """Begins transactions where there is something to be read. ``waits``: for partitions that can't be.
 
-    def __init__(self, source: Source, conf: dict[str, Any], waits: bool) -> None:
+    Of batches under way it is known how much they take at the most. A transaction begins when there is more than that.
+    """
+
+    def __init__(self, source: Source, conf: dict[str, Any], take: int, waits: bool) -> None:
         self._source = source
-        self._reader = _Reader(source, 1, 0.0 if waits else REST)
+        self._reader = _Reader(source, take, 0.0 if waits else REST)
         self._waits = waits
         self._tells = type(source).committed is not Source.committed
         self._state = open_state(conf)
+        self._newest = max(map(int, self._state.list(METADATA)), default=0)  # transaction that was begun
         self._ask_at = float("-inf")
         self._resumed = False
         self._told: set[str] = set()
@@ -147,10 +153,19 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
     def is_ready(self) -> bool:
         if monotonic() < self._ask_at:
             return False
-        if self._more(last_metadata(self._state)):  # asked each time: a transaction with nothing in it is written, too
+        newest = self._state.newest_of_each(USER)
+        done = self._committed()
+        unknown = {int(each): self._newest - max(txid, done) for each, (txid, _) in newest.items()}
+        metadata = {int(each): value for each, (_, value) in newest.items()}
+        # Asked each time: a transaction with nothing in it is written, too.
+        if self._more(metadata, defaultdict(lambda: self._newest - done, unknown) if self._newest > done else None):
             return True
-        self._ask_at = monotonic() + IDLE_SECS
+        self._ask_at = monotonic() + (UNKNOWN_SECS if self._newest > done else IDLE_SECS)
         return False
+
+    def begun(self, txid: int) -> None:
+        """A transaction begins that never did before."""
+        self._newest = txid
 
     def num_partitions(self) -> int:
         return _count(self._source)
@@ -161,11 +176,18 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
     def close(self) -> None:
         close_all(self._state.close, self._source.close)
 
-    def _more(self, metadata: Mapping[int, Any]) -> bool | None:
-        """Whether there is anything to be read behind these batches; None: that can't be told now."""
-        more = self._look(metadata)
+    def _committed(self) -> int:
+        """The last transaction that is."""
+        return (self._state.get_data(CURRENT) or 1) - 1
+
+    def _more(self, metadata: Mapping[int, Any], unknown: Mapping[int, int] | None = None) -> bool | None:
+        """Whether there is anything to be read behind these batches; None: that can't be told now.
+
+        ``unknown``: by partition, how many batches are under way behind those.
+        """
+        more = self._look(metadata, unknown)
         if self._tells:
-            committed = last_metadata(self._state, (self._state.get_data(CURRENT) or 1) - 1)
+            committed = last_metadata(self._state, self._committed())
             try:
                 self._source.committed({each: known["to"] for each, known in committed.items() if known is not None})
             except SourceError as problem:
@@ -173,13 +195,11 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
                 return None
         return more
 
-    def _look(self, metadata: Mapping[int, Any]) -> bool | None:
+    def _look(self, metadata: Mapping[int, Any], unknown: Mapping[int, int] | None) -> bool | None:
         try:
             if not self._resumed:
                 # What is not committed may be other rows the second time, where that is allowed.
-                fixed = (
-                    metadata if self._waits else last_metadata(self._state, (self._state.get_data(CURRENT) or 1) - 1)
-                )
+                fixed = metadata if self._waits else last_metadata(self._state, self._committed())
                 self._source.resume({each: known["to"] for each, known in fixed.items() if known is not None})
                 self._resumed = True
             self._source.discover()
@@ -190,7 +210,9 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
         more: bool | None = False
         for partition in range(partitions):
             try:
-                if self._reader.has_more(partition, metadata.get(partition)):
+                if self._reader.has_more(
+                    partition, metadata.get(partition), 0 if unknown is None else unknown[partition]
+                ):
                     return True
             except SourceError as problem:
                 if self._waits:  # the emitter will meet it, and report it
@@ -271,6 +293,9 @@ class _Reader:
         self._take = take
         self._rest = rest
         self._resting: dict[int, tuple[float, SourceError]] = {}
+        self._ends: dict[
+            int, list[Position]
+        ] = {}  # of each partition, one after the other, where full batches would end
 
     def read(self, partition: int, last: Any) -> tuple[Rows, dict[str, Any]]:
         """The rows behind the last batch (None: there was none), and what is known of them."""
@@ -293,10 +318,23 @@ class _Reader:
             )
         return rows
 
-    def has_more(self, partition: int, last: Any) -> bool:
-        """Whether there is anything behind the last batch."""
+    def has_more(self, partition: int, last: Any, batches: int = 0) -> bool:
+        """Whether there is anything behind the last batch and so many full ones."""
+        has_more = self._source.has_more
         with self._tried(partition):
-            return self._source.has_more(partition, self._start(partition, last))
+            start = self._start(partition, last)
+            if not batches:
+                return has_more(partition, start)
+            ends = self._ends.get(partition, [])
+            ends = self._ends[partition] = ends[ends.index(start) :] if start in ends else [start]
+            while len(ends) <= batches:
+                if not has_more(partition, ends[-1]):
+                    return False
+                rows, end = self._source.read(partition, ends[-1], self._take)
+                if len(rows) < self._take:
+                    return False
+                ends.append(end)
+            return has_more(partition, ends[batches])
 
     def _start(self, partition: int, last: Any) -> Position:
         return self._source.first(partition) if last is None else last["to"]

@@ -104,13 +104,13 @@ class SqliteTransactionalState(TransactionalState):
     def list(self, path: str) -> Sequence[str]:
         return [*dict.fromkeys(below.partition("/")[0] for below, _ in self._below(path))]
 
-    def last_of_each(self, path: str, last_txid: float = float("inf")) -> dict[str, Any]:
+    def newest_of_each(self, path: str, last_txid: float = float("inf")) -> dict[str, tuple[int, Any]]:
         last: dict[str, tuple[int, str]] = {}
         for below, value in self._below(path):
             name, _, txid = below.partition("/")
             if int(txid) <= last_txid:
                 last[name] = max((int(txid), value), last.get(name, (0, "")))
-        return {name: loads(value) for name, (_, value) in last.items()}
+        return {name: (txid, loads(value)) for name, (txid, value) in last.items()}
 
     def describe(self) -> str:
         return f"the transactional id {self.id!r} in the {FILE.what} {self.path}"
