@@ -134,7 +134,7 @@ class KafkaSpout(ReliableSpout):
         self._partitions: dict[int, _Partition] = {}
         self._given: dict[str, tuple[_Partition, int]] = {}  # message id -> what it is of
         self._astray: dict[int, int | None] = {}  # partition -> the offset that is not there; None: none was committed
-        self._ahead: deque[Any] = deque()  # messages that came while there was no room for them
+        self._ahead: deque[Any] = deque()  # what came while there was no room for messages
         self._paused = False
         self._joined = False
         self._closing = False  # in a thread of its own, where nothing can be told
@@ -243,10 +243,13 @@ class KafkaSpout(ReliableSpout):
             self._consumer.pause(self._consumer.assignment())
             self._paused = True
         message = self._consumer.poll(0)
-        if message is not None and message.error() is not None:
-            self._heard(message)
-        elif message is not None:
-            self._ahead.append(message)
+        if message is not None:
+            # What is said of a partition, such as where it ends, is true behind the messages that wait for room.
+            waits = any(each.partition() == message.partition() for each in self._ahead)
+            if message.error() is None or (waits and not message.error().fatal()):
+                self._ahead.append(message)
+            else:
+                self._heard(message)
         if self.clock() >= self._commit_at:
             self._commit(self._partitions)
 

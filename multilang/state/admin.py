@@ -112,6 +112,9 @@ class StoredStates:
             coordinator.close()
             return
         for name in self.namespaces():
+            task = split_namespace(name)
+            if task is None or task[0] not in self.topology.components:
+                continue  # of a component that the topology does not have any more: its transactions ended earlier
             state = self._open(name)
             state.claim(epoch)
             try:

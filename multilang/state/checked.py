@@ -195,10 +195,11 @@ def position_of(provider: StateProvider, coordinator: KeyValueState[str, Any]) -
     return found[0], found[1]
 
 
-def check_whole(provider: StateProvider, coordinator: KeyValueState[str, Any]) -> None:
-    """Raise StoreGoneError when a task that has committed a transaction has none stored any more."""
+def check_whole(provider: StateProvider, coordinator: KeyValueState[str, Any], components: Iterable[str]) -> None:
+    """Raise StoreGoneError when a task of ``components`` that has committed a transaction has none stored any more."""
     tasks = tasks_of(provider, coordinator)
-    names = [namespace(each, index) for each in coordinator.get(WHOLE_KEY) or () for index in range(tasks.get(each, 0))]
+    whole = set(coordinator.get(WHOLE_KEY) or ()) & set(components)
+    names = [namespace(each, index) for each in sorted(whole) for index in range(tasks.get(each, 0))]
     if not names or type(provider).txids is StateProvider.txids:
         return  # a provider that tells of none
     there: list[str] | None = None
@@ -212,10 +213,13 @@ def check_whole(provider: StateProvider, coordinator: KeyValueState[str, Any]) -
                 )
 
 
-def noted_whole(coordinator: KeyValueState[str, Any], components: Iterable[str]) -> None:
-    """Put, to be committed with a transaction, that all tasks of these components have committed it."""
+def noted_whole(coordinator: KeyValueState[str, Any], components: Iterable[str], others: Iterable[str] = ()) -> None:
+    """Put, to be committed with a transaction, that all tasks of these components have committed it.
+
+    ``others``: components of the topology that may have committed an earlier one.
+    """
     known = coordinator.get(WHOLE_KEY) or []
-    whole = sorted({*known, *components})
+    whole = sorted({*components, *(set(known) & set(others))})
     if whole != known:
         coordinator.put(WHOLE_KEY, whole)
 

@@ -65,7 +65,7 @@ if not claim then return {'gone'} end
 if claim ~= ARGV[1] then return {'fenced', claim} end
 step = tonumber(step or 0)
 if step < tonumber(ARGV[2]) then return {'back', step} end
-if step == tonumber(ARGV[3]) then return {'done'} end
+if step >= tonumber(ARGV[3]) then return {'done'} end  -- this step, or even later ones: it is a copy that came late
 local keys, more = redis.call('HLEN', KEYS[1]), redis.call('HLEN', KEYS[2])
 if (size and keys ~= tonumber(size)) or (waiting and more ~= tonumber(waiting)) then
   return {'lost', keys, size or '', more, waiting or ''}

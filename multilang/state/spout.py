@@ -119,7 +119,7 @@ class CheckpointSpout(Spout):
             self._state.put(TASKS_KEY, tasks)
             self._state.commit()
         check_kept(self._provider, self._name, self._state, TASKS_KEY, tasks)
-        check_whole(self._provider, self._state)
+        check_whole(self._provider, self._state, self.stateful)
         self.txid, self.state = position_of(self._provider, self._state) or (-1, COMMITTED)
 
     def is_owner(self) -> bool:

@@ -135,7 +135,7 @@ class States(_Begun):
             self._coordinator = open_state(self.provider, COORDINATOR)
             self._coordinator.claim(self.epoch)
             self._steps.watch(self._coordinator)
-            check_whole(self.provider, self._coordinator)
+            check_whole(self.provider, self._coordinator, self._tasks())
             self._check_tasks()
         except BaseException:
             stored.close()
@@ -220,7 +220,8 @@ class States(_Begun):
         self._remember(txid, COMMITTING)
         for name in names:
             self._traced(name, "COMMIT", txid).store.commit(txid)
-        noted_whole(self._coordinator, (split[0] for name in self._names if (split := split_namespace(name))))
+        written = {split[0] for name in self._names if (split := split_namespace(name))}
+        noted_whole(self._coordinator, written, self._tasks())
         self._remember(txid, COMMITTED)
         self._steps("done")
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MAX_CLIENTS = 256
 _AUTHENTICATE_SECS = 10.0
 _STILL_SECS = 5.0  # between two words that the work goes on
+GONE_SECS = 60.0  # that a group is waited for that went away with rows left: time for a worker to be started again
 _LOOK_SECS = 0.5  # between two looks at the progress
 
 
@@ -84,6 +85,7 @@ class Served:
             str, dict[int, tuple[int, bool]]
         ] = {}  # by partition: how far it is acked, and if that is all
         self._readers: dict[Channel, str] = {}  # for which group a client reads
+        self._left: dict[str, float] = {}  # when a client of the group went away last
         self._lock = Lock()
         self._channels: set[Channel] = set()
         self._workers = ThreadPoolExecutor(MAX_CLIENTS, "blocks")
@@ -120,22 +122,21 @@ class Served:
 
     @property
     def done(self) -> bool:
-        """Whether every row is acked, by each group that reads at the moment; by any where none does."""
+        """Whether every row is acked by one group, and by all that read at the moment or did so until a minute ago."""
         return self._done() == self.rdd_source.partitions
 
     def _done(self) -> int:
-        """How many partitions are."""
+        """Return how many partitions are done for the group that is least far, among those that are waited for."""
         with self._changed:
-            reading = set(self._readers.values())
-            done = [
-                {each for each, (_, whole) in progress.items() if whole}
-                for group, progress in self._groups.items()
-                if not reading or group in reading
-            ]
-            return len(set.intersection(*done)) if reading else len(set().union(*done))
+            done = {group: sum(whole for _, whole in progress.values()) for group, progress in self._groups.items()}
+            since = time.monotonic() - GONE_SECS
+            waited = {*self._readers.values(), *(group for group, left in self._left.items() if left > since)}
+            return min((done[group] for group in waited), default=max(done.values(), default=0))
 
     def wait(self, timeout: float | None = None, progress: bool | None = None) -> None:
-        """Return when every row of the RDD has been acked, by all that read at the moment. ``timeout``: seconds.
+        """Return when every row of the RDD has been acked, by all groups that read it. ``timeout``: seconds.
+
+        A group that went away with rows left is waited for another minute: its worker may be started again.
 
         ``progress``: a bar on standard error (needs rich); if it is a terminal when None. Raises SourceError when the
         rows turned out to be no source, and TimeoutError, which says how far it is.
@@ -222,7 +223,9 @@ class Served:
             with self._lock:
                 self._channels.discard(channel)
             with self._changed:
-                self._readers.pop(channel, None)
+                group = self._readers.pop(channel, None)
+                if group is not None:
+                    self._left[group] = time.monotonic()
                 self._changed.notify_all()
             channel.release()
 

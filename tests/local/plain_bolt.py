@@ -36,9 +36,10 @@ while True:
     if not isinstance(message, dict):
         continue
     if message["stream"] == "__heartbeat":
-        send({"command": "sync"})
+        if fault != "passes heartbeats over":
+            send({"command": "sync"})
         continue
-    if fault and not os.path.exists(mark):
+    if mark and not os.path.exists(mark):
         open(mark, "w").close()
         if fault == "hang":
             time.sleep(3600)

@@ -111,6 +111,14 @@ def test_a_component_in_another_language_takes_part(run_topology, caplog):
     assert "got [3, 3]" in caplog.text
 
 
+def test_a_program_that_passes_heartbeats_over_takes_part(run_topology):
+    run = run_topology(
+        with_bolt(plain("passes heartbeats over")), "process", capture=["bolt"], conf={"test.numbers": 20}
+    )
+    assert len(run.captured("bolt")) == 20
+    assert run.counters["bolt"].restarts == 0
+
+
 def test_a_spout_in_another_language_takes_part(run_topology):
     spout = ShellSpout([sys.executable, str(HERE / "plain_spout.py")], output_fields=["n", "from"])
     run = run_topology(with_bolt(topologies.FailsTwice, spout), "process", capture=["bolt"])

@@ -282,6 +282,40 @@ def test_no_more_is_under_way_than_max_spout_pending_and_the_group_goes_on(kafka
     other.close()
 
 
+def test_what_waits_for_room_is_not_committed_at_the_end_of_its_partition(kafka, monkeypatch):
+    monkeypatch.setattr(module, "_LISTEN_SECS", 0.0)
+    queue = Queue(kafka, 4, 4)
+    settings = {"bootstrap.servers": queue.address, "group.id": "shop", "enable.auto.commit": False, "log_level": 0}
+    other = Consumer(
+        {**settings, "partition.assignment.strategy": "cooperative-sticky", "auto.offset.reset": "earliest"}
+    )
+    other.subscribe([queue.topic])
+    read_by_other = set()
+
+    def other_has(count):
+        message = other.poll(0.1)
+        if message is not None and message.error() is None:
+            read_by_other.add(message.value())
+        return len(read_by_other) >= count
+
+    wait_for(lambda: other_has(4), "the other member has all")
+    other.commit(offsets=[TopicPartition(queue.topic, number, 1) for number in range(4)], asynchronous=False)
+    queue.fill(8)
+    full = run_spout(queue.spout(), conf={"topology.max.spout.pending": 1})
+    until(lambda: other_has(99) or full.values, full)
+    other.close()  # its partitions come to the spout, which has no room
+
+    def ends_heard():
+        said = [each.partition() for each in full.spout._ahead if each.error() is not None]
+        return {*said, *(number for number, each in full.spout._partitions.items() if each.at_end)}
+
+    until(lambda: len(full.spout._partitions) == 4 and full.spout._ahead and len(ends_heard()) >= 2, full)
+    full.next(20)
+    assert queue.committed() == [1, 1, 1, 1], "nothing is acked"
+    full.close()
+    assert queue.committed() == [1, 1, 1, 1]
+
+
 # ---- partitions come and go ----
 
 

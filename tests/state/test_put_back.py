@@ -11,6 +11,7 @@ import redis as redis_package
 from multilang.local import LocalCluster, LocalClusterError
 from multilang.protocol.codec import loads
 from multilang.state import StateError, StoreGoneError
+from multilang.state.checked import check_whole, noted_whole
 from multilang.state.providers import provider_of
 from tests.state.conftest import conf_of, opened
 from tests.state.topologies import topology
@@ -159,6 +160,41 @@ def test_what_all_tasks_prepared_can_not_be_missing_in_one(kind, request, tmp_pa
     found.close()
 
 
+class Echoing:
+    """A client whose scripts may reach Redis a second time, later: the network has kept a copy of what was sent."""
+
+    def __init__(self, client):
+        self._client = client
+        self.sent = []
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+    def eval(self, *arguments):
+        self.sent.append(arguments)
+        return self._client.eval(*arguments)
+
+    def again(self, rng):
+        self._client.eval(*rng.choice(self.sent))
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_step_that_arrives_again_later_changes_nothing(seed, redis):
+    rng = random.Random(seed)
+    conf = {**redis.conf, "topology.name": "stateful"}
+    found = provider_of(conf)
+    copies = RedisCopies(conf)
+    task = Task(opened(found, "count-0"), rng)
+    echoing = task.state.store._client = Echoing(task.state.store._client)
+    for _ in range(20):
+        task.step()
+        before = copies.content()
+        echoing.again(rng)
+        assert copies.content() == before
+    task.state.close()
+    found.close()
+
+
 @pytest.mark.parametrize("suffix", ["", "$prepare"])
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("then", ["write", "start again"])
@@ -227,3 +263,21 @@ def test_a_topology_is_not_started_where_the_state_of_one_task_is_gone(kind, gon
         client.close()
     with pytest.raises(LocalClusterError, match=f"the state of '{gone}' is gone from"):
         run()
+
+
+def test_components_that_the_topology_no_longer_has_are_not_missed(request, tmp_path):
+    conf = conf_of("sqlite", request, tmp_path)
+    found = provider_of(conf)
+    spout = opened(found, "$checkpointspout-0")
+    spout.put("__tasks", {"count": 1, "former": 1})
+    noted_whole(spout, ["count", "former"])
+    spout.commit()
+    state = opened(found, "count-0")
+    state.prepare_commit(1)
+    state.commit(1)
+    check_whole(found, spout, ["count"])
+    with pytest.raises(StoreGoneError, match="the state of 'former-0' is gone"):
+        check_whole(found, spout, ["count", "former"])
+    noted_whole(spout, ["count"])
+    check_whole(found, spout, ["count", "former"])  # it may come again, and begins anew
+    found.close()

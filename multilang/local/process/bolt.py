@@ -11,6 +11,7 @@ from multilang.protocol.codec import dumps
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from multilang.runtime.edges import edges
 from multilang.runtime.tuples import IDLE, Origin
+from multilang.topology.shell import ShellComponent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from multilang.local.process.topology import ProcessTopology
     from multilang.runtime.plan import TaskPlan
 
+_LOOKS = 2  # one each second, until a program that answers no heartbeat is given tuples all the same
 _SYSTEM = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",))
 
 
@@ -52,6 +54,7 @@ class BoltTask(ProcessTask):
         self.queue: deque[tuple[Origin, str, int | dict[int, int], int]] = deque()
         self.unfinished: dict[str, Delivery] = {}
         self.idle = 0
+        self._looks = 0  # at a program that is ready, and has not answered any heartbeat
         self._worked_at = 0.0  # when it finished one last that is not IDLE
         self.full = False
         self.limit = plan.settings.max_shellbolt_pending
@@ -109,12 +112,18 @@ class BoltTask(ProcessTask):
             self.flush()
 
     def started(self) -> None:
+        self._looks = 0
         self.conn.heartbeat(str(next(self.host.new_id)))
         self.host.dirty.add(self)
 
     def look_after(self) -> None:
         """Each second: a heartbeat, and a child that says nothing for too long is taken for dead."""
         super().look_after()
+        if self.ready and not self.answered and isinstance(self.plan.spec.component, ShellComponent):
+            self._looks += 1
+            if self._looks >= _LOOKS:  # it passes heartbeats over; Storm would not even wait
+                self.answered = True
+                self.host.dirty.add(self)
         if self.ready and self._reading:
             self.conn.heartbeat(str(next(self.host.new_id)))
             self.flush()

@@ -61,6 +61,7 @@ class SqliteTransactionalState(TransactionalState):
 
     def claim(self, waits: bool = True, again: bool = False) -> int:
         self._release()
+        self._written.clear()  # others may have written since
         run, topology = owner_of(self.conf)
         self.trace("look")
         if again:
@@ -69,6 +70,10 @@ class SqliteTransactionalState(TransactionalState):
         self._owned = FILE.claim(self.path, run, topology, self.id, log.warning, may_return=not waits)
         self.trace("claimed")
         return self._write_as(self._owned.epoch)
+
+    def enter(self, epoch: int, writer: str) -> None:
+        self._written.clear()  # another instance of the task may have written since
+        super().enter(epoch, writer)
 
     def get_data(self, path: str) -> Any:
         if path == EPOCH:

@@ -26,6 +26,7 @@ from spark_bridge import (
     SourceUnavailable,
     serve,
 )
+from spark_bridge.sources import serve as serve_module
 from spark_bridge.sources.channel import MAX_ANSWER, connect
 from spark_bridge.sources.identity import extended
 from tests.spark.sources.topologies import Echo, FailsFirst, SlowAtFirst, TooMuch, through
@@ -357,7 +358,7 @@ def test_a_driver_that_is_started_anew_with_other_rows_is_told_of_no_acks(
     source.close()
 
 
-def test_what_one_group_has_acked_is_not_taken_from_another(served: Served) -> None:
+def test_what_one_group_has_acked_is_not_taken_from_another(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = served.source, served.source
     first.follow("run/fast")
     second.follow("run/slow")
@@ -369,9 +370,25 @@ def test_what_one_group_has_acked_is_not_taken_from_another(served: Served) -> N
     assert not served.done  # the other reads on
     second.report([Progress(0, 7, False), Progress(1, 9, True)])
     assert second.progress() == {0: 7, 1: 9}
+    monkeypatch.setattr(serve_module, "GONE_SECS", 3600.0)
     second.close()
+    assert not served.done  # its worker may be started again
+    monkeypatch.setattr(serve_module, "GONE_SECS", 0.0)
     until(lambda: served.done, "nobody reads any more who has not acked all")
     first.close()
+
+
+def test_rows_that_several_have_acked_among_them_are_not_all_acked(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve_module, "GONE_SECS", 0.0)
+    readers = [served.source, served.source]
+    for partitions, reader in zip(([0, 1], [2]), readers, strict=True):
+        reader.follow(f"run/{partitions}")
+        reader.report([Progress(each, 100, True) for each in partitions])
+        reader.close()
+    with pytest.raises(TimeoutError, match="2 of 3 partitions are done"):
+        served.wait(timeout=1)
 
 
 def test_two_spouts_and_two_topologies_each_get_every_row_whatever_is_killed(served: Served, tmp_path: Path) -> None:

@@ -221,3 +221,18 @@ def test_an_older_copy_is_noticed_at_the_next_write_and_nothing_is_written_to_it
             ):
                 change()
         assert state.list("user/0") == ["1"]
+
+
+def test_who_claims_again_after_another_has_written_goes_on_from_that(opened):
+    first, second = opened(claims=True), opened()
+    first.set_data("coordinator/currtx", 20)
+    second.claim()
+    second.set_data("coordinator/currtx", 40)
+    second.close()
+    first.claim(again=True)
+    first.set_data("coordinator/currtx", 41)
+    one, other = opened(), opened()
+    for task, value in ((one, 1), (other, 2), (one, 3)):
+        task.enter(first.epoch, "0")
+        task.set_data("user/0/1", value)
+    assert first.get_data("user/0/1") == 3
