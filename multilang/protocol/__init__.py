@@ -1,7 +1,7 @@
-"""The multi-lang wire, with no I/O in it: bytes in, events out; commands in, bytes out.
+"""The multi-lang wire without I/O: bytes in, events out; commands in, bytes out.
 
-``ChildConnection`` is a component's end, ``ParentConnection`` Storm's. Source: Storm's "Multi-Lang Protocol" page
-(1.1.0), and where it is silent, what Storm 2.8.3 does.
+``ChildConnection`` is a component's end, ``ParentConnection`` is Storm's. The source is Storm's "Multi-Lang Protocol"
+page (1.1.0); where that page is silent, it is what Storm 2.8.3 does.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "ParentConnection":  # a child process has no use for it
+    if name == "ParentConnection":  # a child process does not need it
         from multilang.protocol.parent import ParentConnection
 
         return ParentConnection

@@ -1,14 +1,14 @@
-"""The component's end of the conversation: bytes in, events out; what is said, checked and turned into bytes.
+"""The component's end of the conversation: bytes in, events out; messages checked and turned into bytes.
 
-The laws it keeps, each because breaking it halts a Storm worker or loses data in silence:
+It keeps these rules, since breaking one of them halts a Storm worker or loses data in silence:
 
-- the first message is the handshake, the first answer the pid;
+- the first message is the handshake, and the first answer is the pid;
 - a spout answers every command with one sync, after its emits and logs;
 - a tuple is acked or failed once, and nothing is anchored to it after that ("Acked a non-existent or already
-  acked/failed id", "Anchored onto … after ack/fail");
+acked/failed id", "Anchored onto … after ack/fail");
 - task ids come "in the same order as their corresponding emits", with tuples and commands in between;
-- an emit names a declared stream, has as many values as the stream has fields, and is direct where and only where the
-  subscribers' grouping is direct.
+- an emit names a declared stream, has as many values as the stream has fields, and is direct if, and only if, the
+subscribers' grouping is direct.
 
 No I/O here: the caller feeds what it read and writes what ``data_to_send`` returns.
 """
@@ -45,22 +45,31 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Schema
     from multilang.protocol.outputs import OutStream
 
-# Storm 2.6 to 2.8.8 casts the task of a direct emit to Long while its parser makes an Integer of what fits in 32 bits;
-# this much more parses to a Long, and is narrowed back to 32 bits, on every version.
+# Storm 2.6 to 2.8.8 casts the task of a direct emit to Long, while its parser makes an Integer of what fits in 32 bits.
+# With this offset the task parses to a Long, which every version narrows back to 32 bits.
 DIRECT_TASK_OFFSET = 2**32
 
-# The kinds of a tuple's id, comp, stream, task and tuple; a heartbeat's comp is null.
+# The types of a tuple's id, comp, stream, task and tuple; a heartbeat's comp is null.
 _TUPLE_KINDS = (str, str, str, int, list)
 _NULL_COMPONENT_KINDS = (str, type(None), str, int, list)
 
 _COMMANDS = {"next": Next, "activate": Activate, "deactivate": Deactivate}
 _ASK = '"need_task_ids":false,'
-_SILENT = _ASK.encode()  # can't stand in a value: there its quotes are escaped
+_SILENT = _ASK.encode()  # can't be part of a value, whose quotes are escaped
 _SYNC = '{"command":"sync"}\nend\n'
 
 
 class ChildConnection:
-    """One child's side of the protocol, for a bolt and for a spout alike."""
+    """One child's side of the protocol, for a bolt and for a spout alike.
+
+    Attributes:
+        component: The component's id, "?" before the handshake.
+        task: The task's id, -1 before the handshake.
+        unfinished: The tuples that were received and neither acked nor failed, by id.
+        commands_owed: The number of commands that a spout has received and not answered with sync.
+        schema: The positions of the fields, by component and stream.
+        silent_emits: The number of emits that asked for no task ids.
+    """
 
     def __init__(self, max_buffer: int = DEFAULT_MAX_BUFFER) -> None:
         self.component = "?"
@@ -73,28 +82,30 @@ class ChildConnection:
         self.schema: Schema = {}
         self._frames = FrameReader(max_buffer)
         self._ready = False  # the handshake has come
-        self._answered = False  # and has its answer
-        self._commanded = False  # commands come: this is a spout
+        self._answered = False  # the handshake has been answered
+        self._commanded = False  # commands have come, so this is a spout
         self._out: list[str] = []
         self.write: Callable[[str], None] = self._out.append
-        """Where messages go: the buffer of ``data_to_send``, unless the owner puts something in its place."""
-        self._answered_emits = False  # some emit that asked for task ids has them
-        self._awaited: deque[Any] = deque()  # tokens of the emits whose task ids are to come, in order
-        self._in_order = RLock()  # between threads: tokens stand in the order in which their emits are written
+        """The function that writes messages: to the buffer of ``data_to_send``, unless the owner replaces it."""
+        self._answered_emits = False  # an emit that asked for task ids has got them
+        self._awaited: deque[Any] = deque()  # tokens of the emits that wait for task ids, in order
+        self._in_order = RLock()  # several threads may emit: tokens stand in the order in which their emits are written
         self.silent_emits = 0  # emits that asked for no task ids
-        self._ask = _ASK  # empty for a parent that does not know it and sends them always
+        self._ask = _ASK  # empty for a parent that does not know need_task_ids and always sends task ids
         self._task_offset = DIRECT_TASK_OFFSET
         self._outputs = Outputs()
         self.plain = self._outputs.plain
-        self._escapes = False  # something came with a backslash
-        self.plain_ids = True  # no tuple id came with a character that JSON escapes; Storm's never do
+        self._escapes = False  # a backslash has come in
+        self.plain_ids = True  # no tuple id has come with a character that JSON escapes; Storm's never have one
 
     # ---- what comes in ----
 
     def receive_data(self, data: bytes) -> list[Message]:
-        """The events in ``data`` (b"": the end of input).
+        """Return the events in ``data`` (b"": the end of input).
 
-        Raises RemoteProtocolError, its ``events`` those before what broke the protocol; from then on there are no more.
+        Raises:
+            RemoteProtocolError: The parent broke the protocol. The error's ``events`` are those before the broken
+                message; none come after it.
         """
         events: list[Message] = []
         try:
@@ -106,9 +117,9 @@ class ChildConnection:
         return events
 
     def iter_data(self, data: bytes) -> Iterator[Message]:  # noqa: C901 - one loop, with no call per tuple
-        """The same one by one: each is decoded when it is asked for, and can be let go before the next.
+        """Yield the events in ``data`` one by one, each decoded when it is asked for.
 
-        All must be taken before the next data is given.
+        An event can be freed before the next is decoded. All must be taken before the next data is given.
         """
         if not data:
             self._frames.close()
@@ -129,7 +140,7 @@ class ChildConnection:
                 yield setup
                 frames = frames[1:]
                 if self._frames.max_buffer != limit and failure is None:
-                    # The conf's bound holds from here on, for what is read already, too.
+                    # The conf's bound holds from here on, also for what has been read already.
                     frames, failure = self._cut(self._frames.take_back(frames))
             for frame in frames:
                 try:
@@ -153,7 +164,8 @@ class ChildConnection:
                 if task == -1 and stream == HEARTBEAT_STREAM:
                     yield Heartbeat(id)
                     continue
-                tup = new(Tuple)  # its fields set here: a call of __init__ costs as much as the rest together
+                # its fields are set here: a call of __init__ costs as much as everything else together
+                tup = new(Tuple)
                 tup.id = id
                 tup.component = component
                 tup.stream = stream
@@ -166,7 +178,7 @@ class ChildConnection:
                     self._outputs.nothing_plain()
                 self._yielded = tup
                 yield tup
-                if tup.unfinished:  # most are acked by now, and need no entry that is taken out again
+                if tup.unfinished:  # most are acked by now, and need no entry that would be removed again
                     unfinished[id] = tup
         except RemoteProtocolError as error:
             failure = error
@@ -182,7 +194,7 @@ class ChildConnection:
             return frames, error  # type: ignore[return-value]
 
     def _read_other(self, message: object, frame: bytes) -> Message | None:
-        """What is no complete tuple: a command, a list of task ids (None when nobody asked for it), or a fault."""
+        """Read a message that is no complete tuple; None for task ids that no emit asked for."""
         if type(message) is list:
             return self._read_task_ids(message, frame)
         if type(message) is not dict:
@@ -222,7 +234,7 @@ class ChildConnection:
         if not awaited:
             if not self.silent_emits:
                 raise _broken("a list of task ids", "answers no emit", frame)
-            # The parent does not know need_task_ids: from now on each emit that is not direct has its list.
+            # The parent does not know need_task_ids: from now on each emit that is not direct gets its list.
             if self._answered_emits:
                 self.log(
                     "the parent sends task ids for every emit, need_task_ids or not; those that came before this line "
@@ -245,7 +257,8 @@ class ChildConnection:
             for stream, fields in streams.items():
                 self.schema[component, stream] = {field: i for i, field in enumerate(fields)}
         if "componentid" not in context:
-            self._ask_always()  # before 0.10 it is not sure that need_task_ids is known: so that every list has its emit
+            # before 0.10, need_task_ids may be unknown to the parent; with this, every list belongs to an emit
+            self._ask_always()
         if conf.get("multilang.direct.task.plain") or conf.get("multilang.parent") == "local":
             self._task_offset = 0
         limit = conf.get("multilang.buffer.max.bytes")
@@ -255,16 +268,16 @@ class ChildConnection:
     # ---- what goes out ----
 
     def data_to_send(self) -> bytes:
-        """Everything said since the last call, as bytes."""
-        # Another thread may append meanwhile (a log line): take what is there, leave what comes.
+        """Return everything that was sent since the last call, as bytes."""
+        # Another thread may append meanwhile (a log line): take what is there, leave the rest.
         out = self._out
         n = len(out)
         if not n:
             return b""
-        # Inside a JSON string the replacement of a lone surrogate (in an id that came in, say) is its escape.
+        # Inside a JSON string, the replacement of a lone surrogate (of an id that came in, for example) is its escape.
         data = "".join(out[:n]).encode("utf-8", "backslashreplace")
         del out[:n]
-        self.silent_emits += data.count(_SILENT)  # counted here, at once, and not emit by emit
+        self.silent_emits += data.count(_SILENT)  # counting them here, all at once, is cheaper than one by one
         return data
 
     def send_pid(self, pid: int) -> None:
@@ -277,7 +290,7 @@ class ChildConnection:
         self.write(f'{{"pid":{pid}}}\nend\n')
 
     def sync(self, exhausted: bool | None = None) -> None:
-        """A spout: the last command is done. A bolt: alive."""
+        """Send sync: from a spout the last command is done, from a bolt a sign of life."""
         if self.commands_owed:
             self.commands_owed -= 1
         elif self._commanded:
@@ -291,11 +304,15 @@ class ChildConnection:
             self.write(f'{{"command":"sync","exhausted":{"true" if exhausted else "false"}}}\nend\n')
 
     def received(self, tup: Tuple | str) -> Tuple:
-        """The unfinished tuple that ``tup`` (itself, a copy, or its id) stands for; LocalProtocolError when there is none."""
+        """Return the unfinished tuple that ``tup`` (the tuple, a copy, or its id) stands for.
+
+        Raises:
+            LocalProtocolError: There is none.
+        """
         return self._finishable(tup, "ack")
 
     def ack(self, tup: Tuple | str) -> None:
-        """This input is done; once, and after everything anchored to it."""
+        """Ack an input: once, and after everything that is anchored to it."""
         if type(tup) is not Tuple or not tup.unfinished:
             tup = self._finishable(tup, "ack")
         tup.unfinished = False
@@ -308,7 +325,7 @@ class ChildConnection:
             self.write(f'{{"command":"ack","id":{dumps(id)}}}\nend\n')
 
     def fail(self, tup: Tuple | str) -> None:
-        """This input failed: the spout's tuple is to be replayed."""
+        """Fail an input, so that the spout's tuple is replayed."""
         if not isinstance(tup, Tuple) or not tup.unfinished:
             tup = self._finishable(tup, "fail")
         tup.unfinished = False
@@ -316,7 +333,7 @@ class ChildConnection:
         self.write(f'{{"command":"fail","id":{dumps(tup.id)}}}\nend\n')
 
     def finish(self, ids: Sequence[str], ok: bool) -> None:
-        """Ack or fail these inputs, which nothing is anchored to any more."""
+        """Ack or fail these inputs, which nothing will be anchored to any more."""
         command = "ack" if ok else "fail"
         for id in ids:
             self.write(f'{{"command":"{command}","id":{dumps(id)}}}\nend\n')
@@ -329,7 +346,18 @@ class ChildConnection:
         direct_task: int | None = None,
         token: Any = None,
     ) -> None:
-        """A bolt's emit. ``token`` (not None): task ids are wanted, and come as TaskIds with this token."""
+        """Send a bolt's emit.
+
+        Args:
+            values: The tuple's values, one per field of the stream.
+            stream: The stream's name; None is the default stream.
+            anchors: Received tuples, or their ids, that are neither acked nor failed.
+            direct_task: The target of a direct emit.
+            token: When it is not None, task ids are wanted, and come as TaskIds with this token.
+
+        Raises:
+            LocalProtocolError: The protocol or the topology forbids this emit; nothing is sent.
+        """
         out = self._outputs.streams.get(stream)
         if out is None:
             out = self._new_stream(stream)
@@ -346,7 +374,7 @@ class ChildConnection:
             self.write(f'{head}"task":{direct_task + self._task_offset},"tuple":{text}}}\nend\n')
 
     def write_asking(self, message: str, token: Any) -> None:
-        """Write an emit whose task ids come with this token."""
+        """Write an emit whose task ids will come with this token."""
         with self._in_order:
             self._awaited.append(token)
             self.write(message)
@@ -357,7 +385,7 @@ class ChildConnection:
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
     ) -> None:
-        """Many emits of a bolt to one stream with the same anchors."""
+        """Send many emits of a bolt to one stream with the same anchors."""
         out = self._outputs.streams.get(stream)
         if out is None:
             out = self._new_stream(stream)
@@ -375,7 +403,7 @@ class ChildConnection:
                 self.write_asking(head + '"tuple":' + text + "}\nend\n", None)
 
     def _write_rows(self, out: OutStream, start: str, rows: list[Sequence[Any]]) -> bool:
-        """Encode all rows at once when they are plain; False when that can't be done."""
+        """Encode all rows at once if they are plain; return False if that is not possible."""
         if out.arity < 1 or set(map(type, rows)) != {list} or set(map(len, rows)) != {out.arity}:
             return False
         if not FREE.issuperset(map(type, chain.from_iterable(rows))):
@@ -386,7 +414,7 @@ class ChildConnection:
                 text.encode()
         except (OverflowError, ValueError):
             return False
-        # Between rows stands "],["; where it stands nowhere else, one replacement makes every message.
+        # Rows are separated by "],[". If that stands nowhere else, a single replacement makes every message.
         if text.count("],[") != len(rows) - 1:
             return False
         self.write(start + text[2:-2].replace("],[", "]}\nend\n" + start) + "]}\nend\n")
@@ -400,7 +428,19 @@ class ChildConnection:
         direct_task: int | None = None,
         token: Any = None,
     ) -> None:
-        """A spout's emit; with ``tup_id`` (string or number) it is acked or failed by that id."""
+        """Send a spout's emit.
+
+        Args:
+            values: The tuple's values, one per field of the stream.
+            tup_id: The message id, a string or a number. Acks and fails of the tuple come with it; None: there are
+                none.
+            stream: The stream's name; None is the default stream.
+            direct_task: The target of a direct emit.
+            token: When it is not None, task ids are wanted, and come as TaskIds with this token.
+
+        Raises:
+            LocalProtocolError: The protocol or the topology forbids this emit; nothing is sent.
+        """
         out = self._outputs.streams.get(stream)
         if out is None:
             out = self._new_stream(stream)
@@ -424,19 +464,19 @@ class ChildConnection:
         self.write(head + '"tuple":' + text + "}\nend\n")
 
     def log(self, message: str, level: int = 2) -> None:
-        """A line for the worker's log; level 0 trace, 1 debug, 2 info, 3 warn, 4 error."""
+        """Send a line for the worker's log; level 0 is trace, 1 debug, 2 info, 3 warn, 4 error."""
         if not self._ready:
             raise self._too_early("a log")
         self.write(f'{{"command":"log","msg":{_text(message)},"level":{level}}}\nend\n')
 
     def error(self, message: str) -> None:
-        """An error for the worker's log and Storm's UI."""
+        """Send an error for the worker's log and Storm's UI."""
         if not self._ready:
             raise self._too_early("an error")
         self.write(f'{{"command":"error","msg":{_text(message)}}}\nend\n')
 
     def metrics(self, name: str, params: Any) -> None:
-        """A value for a metric that the Java side registered; Storm halts the worker on an unknown name."""
+        """Send a value for a metric that the Java side registered; Storm halts the worker if the name is unknown."""
         if not self._ready:
             raise self._too_early("a metric")
         reason = reason_against(params)
@@ -455,7 +495,7 @@ class ChildConnection:
         return self._outputs.stream(stream)
 
     def _head(self, out: OutStream, anchors: Sequence[Tuple | str] | None) -> str:
-        """The beginning of an emit's message: everything but need_task_ids, task and the values."""
+        """Return the beginning of an emit's message: everything but need_task_ids, task and the values."""
         if anchors is None:
             return '{"command":"emit",' + out.part
         if not isinstance(anchors, (list, tuple)):
@@ -473,12 +513,12 @@ class ChildConnection:
         return '{"command":"emit",' + out.part + '"anchors":[' + ",".join(ids) + "],"
 
     def _finishable(self, tup: Tuple | str, what: str) -> Tuple:
-        """The received tuple that ``tup`` (itself or its id) stands for, when ``what`` may still be done to it."""
+        """Return the received tuple that ``tup`` (or its id) stands for, if ``what`` may still be done to it."""
         if not isinstance(tup, (Tuple, str)):
             raise LocalProtocolError(
                 f"component {self.component!r}: {what} takes a tuple that was received, not {type(tup).__name__}"
             )
-        id = tup if isinstance(tup, str) else tup.id  # also that of a copy
+        id = tup if isinstance(tup, str) else tup.id  # a copy has the same id
         found = self.unfinished.get(id)
         if found is None and self._yielded is not None and self._yielded.id == id:
             found = self._yielded
@@ -497,7 +537,7 @@ class ChildConnection:
 
 
 def _text(text: object) -> str:
-    """Free text as a JSON string; what has no UTF-8 form is shown escaped, since a log line must not be lost."""
+    """Return free text as a JSON string; characters without a UTF-8 form are escaped, since no log line may be lost."""
     return dumps(str(text).encode("utf-8", "backslashreplace").decode())
 
 

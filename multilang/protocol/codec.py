@@ -1,17 +1,17 @@
-"""JSON as it travels between a component and Storm: ujson, guarded.
+"""JSON as it travels between a component and Storm: ujson, with checks around it.
 
-What goes out is checked by type here, because ujson alone would let through what does not come out the same at the
-other end: NaN, integers beyond 64 bits (they halt a worker up to Storm 2.5), ``Decimal`` (becomes a float), keys that
-are not strings, nesting beyond what Storm's parser takes. The flags are passed by position: by keyword each call
-costs 300 ns more.
+The types of outgoing values are checked here, because ujson alone accepts values that do not arrive unchanged: NaN,
+integers beyond 64 bits (they halt a worker up to Storm 2.5), ``Decimal`` (becomes a float), keys that are not strings,
+nesting deeper than Storm's parser accepts. The flags are passed by position: as keywords they cost 300 ns more per
+call.
 
-Two things that ujson writes, and that are right in JSON, are written in another way, since json-smart, Storm's parser,
-changes them:
+Two things that ujson writes are valid JSON, but json-smart, Storm's parser, changes them, so that they are written
+differently:
 
-- U+007F is written as its escape: in a string that holds any escape json-smart drops the character itself.
-- ``1.2345678901234568e+16`` is written as ``12345678901234568.0``: json-smart makes a BigDecimal of so long a number,
-  whose text is that of an integer when it has as many decimals as its exponent says. ujson writes at most 16 decimals,
-  and no exponent below 16, so that it concerns those of 16 alone.
+- U+007F is written as an escape: in a string with any escape, json-smart drops the plain character.
+- ``1.2345678901234568e+16`` is written as ``12345678901234568.0``: json-smart reads so long a number as a BigDecimal,
+and prints it as an integer when it has as many decimals as its exponent says. ujson writes at most 16 decimals, and no
+exponent below 16, so that only the exponent 16 is affected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-MAX_DEPTH = 300  # Storm's json-smart refuses beyond 400; the rest is the message's own nesting and a reserve
+MAX_DEPTH = 300  # Storm's json-smart refuses more than 400; the message's own nesting needs some, the rest is a reserve
 MIN_INT = -(2**63)
 MAX_INT = 2**63 - 1
 
@@ -39,7 +39,7 @@ dumps_by_position = ujson.dumps
 
 
 def send_as_text(kind: type[str]) -> type[str]:
-    """Let a subclass of str, whose instances are ASCII, go as what it is: its text, with no further look at it."""
+    """Send a subclass of str as its plain text, without checking it; its instances must be ASCII."""
     TEXTS.add(kind)
     FREE.add(kind)
     _SCALARS.add(kind)
@@ -47,9 +47,12 @@ def send_as_text(kind: type[str]) -> type[str]:
 
 
 def dumps(value: object) -> str:
-    """``value`` as JSON text on one line, nothing escaped that need not be.
+    """Return ``value`` as JSON text on one line, escaping only what must be escaped.
 
-    OverflowError, TypeError or ValueError for NaN, infinities and what JSON does not have; a lone surrogate stays one.
+    A lone surrogate is kept as it is.
+
+    Raises:
+        OverflowError, TypeError, ValueError: The value is NaN, infinite, or something that JSON does not have.
     """
     text = dumps_by_position(value, False, False, False, False, 0, False)
     # A search for one character is three times as fast as one for four.
@@ -59,13 +62,14 @@ def dumps(value: object) -> str:
 
 
 def encode_values(values: Sequence[Any]) -> str:
-    """The JSON array of a tuple's values.
+    """Return the JSON array of a tuple's values.
 
-    Raises UnserializableValue, naming the position, for what would not arrive as it is.
+    Raises:
+        UnserializableValue: A value would not arrive as it is. The error names its position.
     """
     kind = type(values)
     if (kind is list or kind is tuple) and _SCALARS.issuperset(map(type, values)):
-        # Letters and digits need no escape; a call of the encoder costs more than writing them down here.
+        # Letters and digits need no escape, and writing them here costs less than calling the encoder.
         row = ""
         for value in values:
             kind = type(value)
@@ -88,13 +92,13 @@ def encode_values(values: Sequence[Any]) -> str:
                 return _as_storm_keeps_it(text)
             return text
         except (OverflowError, ValueError):
-            pass  # said with its position below
+            pass  # the error with the position is raised below
     _check(values)
     return dumps(values)
 
 
 def normalize(values: Sequence[Any]) -> list[Any]:
-    """What a receiver would get for ``values``: same refusals, containers copied, tuples turned into lists."""
+    """Return the values as a receiver would get them: refuse the same ones, copy containers, turn tuples into lists."""
     if type(values) not in (list, tuple) or not _SCALARS.issuperset(map(type, values)):
         return loads(encode_values(values))  # type: ignore[no-any-return]
     for value in values:
@@ -111,7 +115,7 @@ def normalize(values: Sequence[Any]) -> list[Any]:
 
 
 def encode_id(value: object) -> str:
-    """A message id as JSON. Strings and numbers, as the protocol says; Storm returns them with their JSON type."""
+    """Return a message id as JSON. The protocol allows strings and numbers; Storm returns them with their JSON type."""
     reason = reason_against(value)
     if reason is not None:
         raise UnserializableValue(f"the message id {_show(value)}: {reason}")
@@ -119,7 +123,7 @@ def encode_id(value: object) -> str:
 
 
 def reason_against(value: object, depth: int = 1) -> str | None:  # noqa: C901 - one branch a kind of value
-    """Why ``value`` can't be sent, or None when it can."""
+    """Return the reason that ``value`` can't be sent, or None when it can be sent."""
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, str):
@@ -160,11 +164,11 @@ def reason_against(value: object, depth: int = 1) -> str | None:  # noqa: C901 -
 
 
 def _as_storm_keeps_it(text: str) -> str:
-    """JSON text of ujson's with what json-smart would change written so that it does not."""
+    """Rewrite ujson's text where json-smart would change its meaning."""
     if "e+16" in text:
         import re
 
-        # A string is passed over as a whole: what looks like a number in it is none.
+        # Strings are matched as a whole, so that a number inside of one is left alone.
         text = re.sub(r'"[^"\\]*(?:\\.[^"\\]*)*"|\b(\d)\.(\d{16})e\+16\b', _without_exponent, text)
     return text.replace("\x7f", "\\u007f")
 

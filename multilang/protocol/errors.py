@@ -1,20 +1,22 @@
-"""The two ways a conversation goes wrong, told apart as h11 does: who broke the rule."""
+"""The two kinds of protocol errors. As in h11, they tell which side broke the rule."""
 
 from __future__ import annotations
 
 
 class ProtocolError(Exception):
-    """The multi-lang protocol was broken; see the two subclasses for by whom."""
+    """The multi-lang protocol was broken; the two subclasses tell by which side."""
 
 
 class LocalProtocolError(ProtocolError):
-    """This side was asked to say something that the protocol forbids. Nothing was sent."""
+    """This side was asked to say something that the protocol forbids; nothing was sent."""
 
 
 class UnserializableValue(LocalProtocolError):
     """A value of a tuple does not survive the trip through JSON and Storm.
 
-    ``index``: its position in the tuple (None: the tuple itself is at fault); ``reason``: what is wrong with it.
+    Attributes:
+        index: Its position in the tuple; None when the tuple itself is at fault.
+        reason: A description of the fault.
     """
 
     def __init__(self, reason: str, index: int | None = None, where: str | None = None) -> None:
@@ -28,8 +30,9 @@ class UnserializableValue(LocalProtocolError):
 class RemoteProtocolError(ProtocolError):
     """The other side broke the protocol; the conversation can't go on.
 
-    ``events``: what was understood of the same bytes before the broken message, in order, so that bytes fed whole
-    and bytes fed one at a time mean the same.
+    Attributes:
+        events: The messages that were understood before the broken one, in order. With them, bytes that are fed all at
+            once have the same result as bytes that are fed one at a time.
     """
 
     def __init__(self, message: str) -> None:
@@ -38,10 +41,10 @@ class RemoteProtocolError(ProtocolError):
 
 
 def shortened(data: bytes | str, limit: int = 200) -> str:
-    """The bytes of a message for an error text: at most about ``limit`` characters, both ends kept."""
+    """Return the bytes of a message for an error text: about ``limit`` characters at most, both ends kept."""
     half = limit // 2
     if isinstance(data, bytes):
-        if len(data) > 4 * limit:  # no need to decode megabytes for their ends
+        if len(data) > 4 * limit:  # the ends are enough: don't decode megabytes
             head = data[:limit].decode("utf-8", "backslashreplace")
             tail = data[-limit:].decode("utf-8", "backslashreplace")
             return repr(f"{head[:half]}…{tail[-half:]} ({len(data)} bytes)")
@@ -52,7 +55,7 @@ def shortened(data: bytes | str, limit: int = 200) -> str:
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """A value that came in, for an error text; of values that Python itself can't show, the type."""
+    """Return a received value for an error text, or just its type when Python itself can't show it."""
     try:
         text = repr(value)
     except (RecursionError, ValueError):  # nested too deeply; an integer of more than 4300 digits

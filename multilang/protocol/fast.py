@@ -1,8 +1,8 @@
-"""The common emit of a bolt as one function.
+"""A bolt's most common emit as a single function.
 
-Nearly all of what a bolt says is: plain values, a declared stream that is not direct, one anchor, task ids unwanted or
-not waited for. For that the message is the values between two texts that are made once per stream. Whatever else is
-asked for, and every error, is the slow path's (``otherwise``), which checks everything and says what is wrong.
+Nearly all emits of a bolt have plain values, a declared stream that is not direct, one anchor, and task ids that are
+not wanted or not waited for. Their message is the values between two texts that are made once per stream. Everything
+else, and every error, goes to the slow path (``otherwise``), which checks everything and says what is wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from multilang.protocol.child import ChildConnection
 
     class HasAnchors(Protocol):
-        """What has the anchors to use when none are given."""
+        """Something that has the anchors to use when none are given."""
 
         anchors: Sequence[Tuple]
 
@@ -37,7 +37,7 @@ _NO_ANCHORS = NoAnchors()
 
 
 def fast_ack(connection: ChildConnection) -> Callable[[Tuple | str], None]:
-    """``connection.ack`` with what it reads for every tuple in cells."""
+    """Return a faster ``connection.ack``: what it reads for each tuple is kept in local cells."""
     unfinished, otherwise, kind = connection.unfinished, connection.ack, Tuple
 
     def ack(tup: Tuple | str) -> None:
@@ -56,9 +56,9 @@ def fast_ack(connection: ChildConnection) -> Callable[[Tuple | str], None]:
 def fast_emit(
     connection: ChildConnection, otherwise: Callable[..., Any], default: HasAnchors = _NO_ANCHORS
 ) -> Callable[..., Any]:
-    """``emit`` with the signature of Bolt.emit; without ``anchors`` it takes those of ``default``."""
+    """Return an ``emit`` with the signature of Bolt.emit; without ``anchors`` it uses those of ``default``."""
     plain = connection.plain
-    # Cells of this function are read faster than the module's names.
+    # A function's cells are read faster than a module's names.
     encode, not_plain, lowest, highest = encode_values, _NOT_PLAIN, MIN_INT, MAX_INT
 
     def emit(
@@ -77,7 +77,7 @@ def fast_emit(
             except (KeyError, TypeError):
                 arity, text = not_plain
             if len(values) == arity or arity == -1:
-                # Letters and digits need no escape; a call of the encoder costs more than to write them down here.
+                # Letters and digits need no escape, and writing them here costs less than calling the encoder.
                 row = ""
                 for value in values:
                     kind = type(value)
@@ -102,7 +102,9 @@ def fast_emit(
                             connection.write(f'{text}{tup.id}"],"need_task_ids":false,"tuple":{row}}}\nend\n')
                         return None
                 except (AttributeError, LookupError, TypeError, UnserializableValue):
-                    pass  # an anchor by its id, a value that can't be sent: the slow path sends it or says what is wrong
+                    # for an anchor given by its id, or a value that can't be sent: the slow path sends it or says what
+                    # is wrong
+                    pass
         return otherwise(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
 
     return emit

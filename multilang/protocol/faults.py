@@ -1,7 +1,8 @@
-"""What a value from a component becomes in Storm, where that is something else than what was meant.
+"""Find the values from a component that Storm changes on their way.
 
-Measured on Storm 2.8.3: NaN stays NaN, -Infinity becomes a string, a lone surrogate "?", U+007F beside an escape nothing, all
-in silence; a message that is nested too deeply is refused. ``tests/values`` compares with Storm's own classes.
+Measured on Storm 2.8.3, all in silence: NaN stays NaN, -Infinity becomes a string, a lone surrogate becomes "?", and
+U+007F beside an escape disappears. A message that is nested too deeply is refused. ``tests/values`` compares with
+Storm's own classes.
 """
 
 from __future__ import annotations
@@ -11,17 +12,20 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MAX_DEPTH = 400  # of a message; Storm's parser refuses more
-_LONGEST_DOUBLE = 18  # characters of a number that Storm reads as a double; what is longer becomes a BigDecimal
-_LARGE = 1e11  # from here on a number with an exponent may be so long, and without a fraction
+_LONGEST_DOUBLE = 18  # characters of a number that Storm reads as a double; a longer one becomes a BigDecimal
+_LARGE = 1e11  # from here on, a number with an exponent may be long enough, and have no fraction
 
 LARGE = "is or holds a float that Storm may make an integer of"
-"""No fault, but ``as_storm_reads`` is to tell."""
+"""No fault yet: ``as_storm_reads`` finds out."""
 
 
 def fault(value: Any, depth: int, strict: bool) -> str | None:
-    """What is wrong with ``value``, which stands inside ``depth`` objects and arrays; None when nothing is.
+    """Return what is wrong with ``value``, or None when it arrives as it is.
 
-    ``strict``: what Storm changes in silence is wrong, too.
+    Args:
+        value: The value to look at.
+        depth: The number of objects and arrays that it stands in.
+        strict: Also find what Storm changes in silence.
     """
     kind = type(value)
     if kind is list or kind is dict:
@@ -29,7 +33,7 @@ def fault(value: Any, depth: int, strict: bool) -> str | None:
     if kind is float:
         if -_LARGE < value < _LARGE:
             return None
-        # "1e400" reads as an infinity, too
+        # "1e400" is read as an infinity, too
         return LARGE if value - value == 0.0 or not strict else f"is or holds {value!r}, which JSON does not have"
     if strict and kind is str and not value.isascii():
         try:
@@ -43,7 +47,7 @@ def _nested_fault(value: Any, depth: int, strict: bool) -> str | None:
     if depth > _MAX_DEPTH:
         return f"is nested so deeply that the message has more than {_MAX_DEPTH} levels, which Storm refuses"
     large = None
-    for item in value:  # a dict's keys
+    for item in value:  # iterating a dict gives its keys
         found = fault(item, depth, strict)
         if found is LARGE:
             large = found
@@ -60,10 +64,13 @@ def _nested_fault(value: Any, depth: int, strict: bool) -> str | None:
 
 
 def as_storm_reads(frame: bytes) -> dict[str, Any] | None:
-    """A message whose long numbers without a fraction are integers, as after Storm's BigDecimal; None: it has none."""
+    """Return the message with Storm's reading of long numbers: those without a fraction are integers.
+
+    None when the message has no such number.
+    """
     import re
 
-    # Most large numbers have no exponent, or few digits before it.
+    # Most large numbers have no exponent, or only a few digits before it.
     if re.search(rb"[\d.]{12}[eE][+-]?\d", frame) is None:
         return None
     import json
@@ -83,12 +90,12 @@ def as_storm_reads(frame: bytes) -> dict[str, Any] | None:
     try:
         message = json.loads(frame, parse_float=number)
     except (ValueError, RecursionError):
-        return None  # what ujson alone can read
+        return None  # only ujson can read it
     return message if integers else None
 
 
 def loses_delete(frame: bytes) -> bool:
-    """Whether a string of this message holds U+007F beside an escape, from which Storm drops it."""
+    """Return whether a string of this message holds U+007F beside an escape, so that Storm drops the character."""
     import re
 
     strings = re.finditer(rb'"[^"\\]*(?:\\.[^"\\]*)*"', frame, re.DOTALL)
@@ -96,7 +103,11 @@ def loses_delete(frame: bytes) -> bool:
 
 
 def first_object(frame: bytes) -> object:
-    """The JSON at the beginning of a message, whatever follows it. Raises ValueError when there is none."""
+    """Return the JSON object at the beginning of a message, whatever follows it.
+
+    Raises:
+        ValueError: There is none.
+    """
     import json
 
     try:

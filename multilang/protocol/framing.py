@@ -1,15 +1,15 @@
-"""Messages out of bytes: JSON text that may span lines, ended by a line ``end`` alone.
+"""Cut a stream of bytes into messages: JSON text that may span lines, ended by a line that is just ``end``.
 
 "All JSON inputs and outputs are terminated by a single line containing "end". Note that this delimiter is not itself
-JSON encoded." Storm reads lines with Java's ``readLine`` and compares with ``end``: a CR before the line feed is part of
-the line's end, while ``end`` with a blank behind it ends nothing.
+JSON encoded." Storm reads lines with Java's ``readLine`` and compares them with ``end``: a CR before the line feed
+belongs to the end of the line, while ``end`` followed by a blank ends nothing.
 """
 
 from __future__ import annotations
 
 from multilang.protocol.errors import RemoteProtocolError, shortened
 
-DEFAULT_MAX_BUFFER = 256 * 1024 * 1024  # bytes; the bound keeps a peer that never says "end" from filling the memory
+DEFAULT_MAX_BUFFER = 256 * 1024 * 1024  # bytes; without a bound, a peer that never sends "end" would fill the memory
 
 _END = b"\nend\n"
 _END_CRLF = b"\nend\r\n"
@@ -18,19 +18,20 @@ _ALMOST_ENDED = (b"\nend\r", b"\nend", b"\nen", b"\ne", b"\n")
 
 
 class FrameReader:
-    """Cuts a byte stream into messages. Bytes may come in any pieces; the cut depends on their content alone."""
+    """Cuts a byte stream into messages: bytes may come in any pieces, only their content decides."""
 
     def __init__(self, max_buffer: int = DEFAULT_MAX_BUFFER) -> None:
         self.max_buffer = max_buffer
         self._held: list[bytes] = []  # pieces of the message that has not ended yet
         self._size = 0
-        self._tail = b"\n"  # the last bytes before the next piece: an end may lie across two of them
+        self._tail = b"\n"  # the last bytes before the next piece, since an end line may be split between two pieces
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The messages that ``data`` completes, without their ``end`` line.
+        """Return the messages that ``data`` completes, without their ``end`` line.
 
-        Raises RemoteProtocolError when a message is larger than ``max_buffer`` bytes; what was completed before it
-        is in the error's ``events``.
+        Raises:
+            RemoteProtocolError: A message is larger than ``max_buffer`` bytes. The error's ``events`` are the messages
+                that were complete before it.
         """
         if self._held:
             seam = self._tail + data
@@ -39,7 +40,7 @@ class FrameReader:
                 return []
             data = b"".join(self._held) + data
             self._reset()
-        # Where every line that begins with "end" is an exact one, a split is all there is to do.
+        # When every line that begins with "end" is exactly "end", splitting is all that is needed.
         frames = data.split(_END)
         rest = frames.pop()
         if data.count(_START_OF_END) != len(frames) or data[:3] == b"end":
@@ -57,13 +58,17 @@ class FrameReader:
         return frames
 
     def take_back(self, frames: list[bytes]) -> bytes:
-        """The bytes of ``frames``, which were the last that ``feed`` returned, and of what is held: to feed them again."""
+        """Return the bytes of ``frames``, which ``feed`` returned last, and of what is held, to feed them again."""
         data = b"".join([frame + _END for frame in frames] + self._held)
         self._reset()
         return data
 
     def close(self) -> None:
-        """The stream ended. Raises RemoteProtocolError when it ended inside a message."""
+        """Note the end of the stream.
+
+        Raises:
+            RemoteProtocolError: The stream ended inside a message.
+        """
         text = b"".join(self._held)
         self._reset()
         if text.strip():
@@ -77,7 +82,7 @@ class FrameReader:
         self._size += len(data)
         if self._size > self.max_buffer:
             text = b"".join(self._held)
-            for ending in _ALMOST_ENDED:  # bytes that may turn out to be the closing line, and do not count
+            for ending in _ALMOST_ENDED:  # bytes that may turn out to be the end line do not count
                 if text.endswith(ending):
                     text = text[: -len(ending)]
                     break
@@ -91,7 +96,7 @@ class FrameReader:
         self._tail = b"\n"
 
     def _too_large(self, text: bytes, frames: list[bytes]) -> RemoteProtocolError:
-        start = text[: min(self.max_buffer, 200)]  # the same text, however much of the message was there already
+        start = text[: min(self.max_buffer, 200)]  # the same text, however much of the message has been read
         error = RemoteProtocolError(
             f"a message is larger than the limit of {self.max_buffer} bytes (multilang.buffer.max.bytes), or its closing "
             f"line 'end' is missing; it begins {shortened(start)}"
@@ -101,22 +106,22 @@ class FrameReader:
 
 
 class BrokenReader(FrameReader):
-    """Takes the reader's place once the peer has broken the protocol: the conversation can't go on."""
+    """Replaces the reader once the peer has broken the protocol, since the conversation can't go on."""
 
     def __init__(self, error: RemoteProtocolError) -> None:
         super().__init__()
         self._text = str(error)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Raises the same error again."""
+        """Raise the same error again."""
         raise RemoteProtocolError(self._text)
 
     def close(self) -> None:
-        """Nothing is waited for any more."""
+        """Do nothing: the error was reported already."""
 
 
 def _split_lines(data: bytes) -> tuple[list[bytes], bytes]:
-    """The same cut line by line, for CRLF and for empty messages."""
+    """Cut line by line, which handles CRLF and empty messages, too."""
     frames: list[bytes] = []
     start = at = 0
     while True:

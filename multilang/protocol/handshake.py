@@ -1,4 +1,4 @@
-"""The initial handshake: conf, PID folder and context, checked in every field before anything is made of them."""
+"""The initial handshake: conf, PID folder and context, with every field checked before it is used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 KINDS = {dict: "an object", str: "a string", list: "an array", int: "an integer"}
 
-# Depth of the objects in each of the 0.10+ keys, and what stands at the bottom.
+# The depth of the objects in each of the 0.10+ keys, and the type of the innermost values.
 _NESTED: dict[str, tuple[int, type]] = {
     "stream->outputfields": (1, list),
     "stream->target->grouping": (2, dict),
@@ -22,7 +22,11 @@ _NESTED: dict[str, tuple[int, type]] = {
 
 
 def read_setup(frame: bytes) -> Setup:
-    """The first message to a component. Raises RemoteProtocolError, naming the field that is wrong."""
+    """Read the first message to a component.
+
+    Raises:
+        RemoteProtocolError: A field is missing or wrong; the error names it.
+    """
     try:
         message = loads(frame)
     except ValueError as error:

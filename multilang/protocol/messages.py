@@ -1,7 +1,7 @@
-"""Every message of the multi-lang protocol, one small class each.
+"""The messages of the multi-lang protocol, one small class each.
 
-Source: Storm's "Multi-Lang Protocol" page (1.1.0) and what Storm 2.8.3 does on the wire. Plain classes with slots and
-not dataclasses: a child process pays for every import before it can answer its parent.
+Source: Storm's "Multi-Lang Protocol" page (1.1.0) and what Storm 2.8.3 does on the wire. These are plain classes with
+slots, no dataclasses: each import delays a child process's first answer to its parent.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Schema: TypeAlias = dict[tuple[str | None, str], dict[str, int]]
 
-# Log levels as ShellBolt's and ShellSpout's: the number on the wire.
+# The log levels of ShellBolt and ShellSpout, as numbers on the wire.
 TRACE, DEBUG, INFO, WARN, ERROR = range(5)
 
 DEFAULT_STREAM = "default"
@@ -24,7 +24,7 @@ SYSTEM_TASK = -1
 
 
 class Message:
-    """Base of all messages: compared and shown by their fields."""
+    """The base of all messages. Messages are compared and shown by their fields."""
 
     __slots__: tuple[str, ...] = ()
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -42,7 +42,7 @@ class Message:
 
 
 class Setup(Message):
-    """The initial handshake: the topology's conf, where to leave the PID file, and the task's context."""
+    """The initial handshake: the topology's conf, the folder for the PID file, and the task's context."""
 
     __slots__ = ("conf", "context", "pid_dir")
 
@@ -65,13 +65,13 @@ class Activate(Message):
 
 
 class Deactivate(Message):
-    """The topology was deactivated: no next until it is activated again."""
+    """The topology was deactivated: no next comes until it is activated again."""
 
     __slots__ = ()
 
 
 class Ack(Message):
-    """To a spout: the tuple of this message id was fully processed. From a bolt: this input is done."""
+    """To a spout: the tuple with this message id was fully processed. From a bolt: this input is done."""
 
     __slots__ = ("id",)
 
@@ -80,7 +80,7 @@ class Ack(Message):
 
 
 class Fail(Message):
-    """To a spout: the tuple of this message id failed or timed out. From a bolt: this input failed."""
+    """To a spout: the tuple with this message id failed or timed out. From a bolt: this input failed."""
 
     __slots__ = ("id",)
 
@@ -89,7 +89,7 @@ class Fail(Message):
 
 
 class TaskIds(Message):
-    """The tasks that a tuple went to, in answer to an emit. ``token``: what the emit was marked with."""
+    """The tasks that a tuple went to, in answer to an emit. ``token`` is what the emit was marked with."""
 
     __slots__ = ("tasks", "token")
 
@@ -99,7 +99,7 @@ class TaskIds(Message):
 
 
 class Heartbeat(Message):
-    """A bolt's sign of life is wanted: answer with sync."""
+    """A request to a bolt for a sign of life; it answers with sync."""
 
     __slots__ = ("id",)
 
@@ -108,10 +108,18 @@ class Heartbeat(Message):
 
 
 class Tuple(Message):
-    """A tuple: ``values`` by position (``tup[0]``) or by the field's name (``tup["word"]``).
+    """A tuple that a bolt received.
 
-    ``id`` is Storm's id of this delivery, ``component``, ``stream`` and ``task`` say where it comes from.
-    ``unfinished`` is true from its arrival until it is acked or failed.
+    Its values are found by position (``tup[0]``) or by field name (``tup["word"]``).
+
+    Attributes:
+        id: Storm's id of this delivery.
+        component: The component that emitted it; None when Storm itself did.
+        stream: The stream that it was emitted to.
+        task: The id of the task that emitted it.
+        values: The values, in the order of the stream's fields.
+        schema: The positions of the fields, by component and stream; None when they are not known.
+        unfinished: True from its arrival until it is acked or failed.
     """
 
     __slots__ = ("component", "id", "schema", "stream", "task", "unfinished", "values")
@@ -143,7 +151,8 @@ class Tuple(Message):
         return self.values[key]  # type: ignore[index]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A copy, or what comes back from another process: Storm takes one ack alone, so the original counts for it.
+        # For a copy, or a tuple that comes back from another process. Storm takes only one ack: the original counts as
+        # finished.
         return Tuple, (self.id, self.component, self.stream, self.task, self.values, self.schema)
 
     def __len__(self) -> int:
@@ -156,7 +165,7 @@ class Tuple(Message):
         return value in self.values
 
     def get(self, field: str, default: Any = None) -> Any:
-        """The value of ``field``, or ``default`` when the tuple's stream has no such field."""
+        """Return the value of ``field``, or ``default`` when the tuple's stream has no such field."""
         index = (self.schema or {}).get((self.component, self.stream), {}).get(field)
         return default if index is None or index >= len(self.values) else self.values[index]
 
@@ -166,7 +175,7 @@ class Tuple(Message):
         return list((self.schema or {}).get((self.component, self.stream), ()))
 
     def asdict(self) -> dict[str, Any]:
-        """The values by field name."""
+        """Return the values by field name."""
         return dict(zip(self.fields, self.values, strict=False))
 
     @property
@@ -217,7 +226,7 @@ class Pid(Message):
 
 
 class Emit(Message):  # noqa: PLW1641 - not hashable, as all messages
-    """A tuple to send. ``id``: a spout's message id; ``anchors``: a bolt's; ``task``: of a direct emit."""
+    """A tuple to send; ``id`` is a spout's message id, ``task`` the target of a direct emit."""
 
     __slots__ = ("anchors", "id", "need_task_ids", "stream", "task", "values")
 
@@ -247,7 +256,7 @@ class Emit(Message):  # noqa: PLW1641 - not hashable, as all messages
 
 
 class Log(Message):
-    """A line for the worker's log, ``level`` as above (Storm's default: info)."""
+    """A line for the worker's log. ``level`` is one of the levels above (Storm's default: info)."""
 
     __slots__ = ("level", "message")
 
@@ -257,7 +266,7 @@ class Log(Message):
 
 
 class Error(Message):
-    """An error for the worker's log and Storm's UI; the worker lives on."""
+    """An error for the worker's log and Storm's UI; the worker goes on."""
 
     __slots__ = ("message",)
 
@@ -276,7 +285,11 @@ class Metrics(Message):
 
 
 class Sync(Message):
-    """A spout: done with the last command. A bolt: alive. ``exhausted``: told to our own parent by a spout that can tell."""
+    """From a spout: the last command is done. From a bolt: it is alive.
+
+    Attributes:
+        exhausted: A spout that knows tells our own parent whether more will come; None otherwise.
+    """
 
     __slots__ = ("exhausted",)
 

@@ -1,7 +1,7 @@
-"""What a component may emit: its streams as the handshake tells them, and the checks of one emit.
+"""The streams that a component may emit to, as the handshake describes them, and the checks of one emit.
 
-A wrong number of values passes Storm in silence and breaks whoever reads the field; an undeclared stream, or a direct
-emit to who does not take it so, halts the worker.
+Storm accepts a wrong number of values in silence, and the component that reads the field breaks. Storm halts the worker
+for an undeclared stream, and for a direct emit to a subscriber whose grouping is not direct.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class OutStream:
-    """What the handshake says of one output stream: its fields, and whether its subscribers want direct emits."""
+    """An output stream as the handshake describes it: its fields, and whether its subscribers want direct emits."""
 
     __slots__ = ("arity", "direct", "fields", "name", "part")
 
@@ -25,7 +25,7 @@ class OutStream:
         self.name = name
         self.fields = fields
         self.arity = -1 if fields is None else len(fields)
-        self.direct = direct  # None: nobody subscribes, or the context does not tell
+        self.direct = direct  # None: it has no subscriber, or the context does not tell
         self.part = "" if name == DEFAULT_STREAM else f'"stream":{dumps(name)},'
 
 
@@ -35,8 +35,8 @@ class Outputs:
     def __init__(self) -> None:
         self.component = "?"
         self.streams: dict[str | None, OutStream] = {}
-        # For fast_emit: per stream that is not direct, the number of its fields (-1: not known) and the beginning of a
-        # message on it, up to the id of its one anchor.
+        # For fast_emit, for each stream that is not direct: the number of its fields (-1: not known), and the beginning
+        # of a message on it, up to the id of its one anchor.
         self.plain: dict[str | None, tuple[int, str]] = {}
         self._all_plain = True
         self._known = False  # the context tells which streams there are
@@ -44,7 +44,7 @@ class Outputs:
         self._targets: dict[str, dict[str, Any]] = {}
 
     def learn(self, component: str, task_component: dict[int, str], context: dict[str, Any]) -> None:
-        """Take what the handshake tells."""
+        """Read the component's streams and their subscribers from the handshake."""
         self.component = component
         self._task_component = task_component
         outputs = context.get("stream->outputfields")
@@ -59,7 +59,7 @@ class Outputs:
             self._add(None, self.streams[DEFAULT_STREAM])
 
     def nothing_plain(self) -> None:
-        """From now on every emit takes the slow path."""
+        """Send every emit along the slow path from now on."""
         self._all_plain = False
         self.plain.clear()
 
@@ -69,7 +69,11 @@ class Outputs:
             self.plain[stream] = (out.arity, f'{{"command":"emit",{out.part}"anchors":["')
 
     def stream(self, stream: str | None) -> OutStream:
-        """A stream that is not among ``streams``: an error where the context tells them all."""
+        """Return a stream that is not among ``streams`` yet.
+
+        Raises:
+            LocalProtocolError: The context lists all streams, and this is none of them.
+        """
         name = DEFAULT_STREAM if stream is None else stream
         if not isinstance(name, str):
             raise LocalProtocolError(
@@ -86,11 +90,12 @@ class Outputs:
         return found
 
     def check(self, stream: str, values: Sequence[Any], task: int | None) -> None:
-        """Check one emit, as every engine does: what a component may emit is the same wherever it runs.
+        """Check one emit, in the same way on every engine.
 
         Raises:
             LocalProtocolError: The component declares no such stream, the stream has another number of fields, the
-                topology has no such task, or the emit is direct and the subscriber's grouping is not, or the other way round.
+                topology has no such task, or the emit is direct and the subscriber's grouping is not, or the other way
+                round.
         """
         out = self.streams.get(stream)
         if out is None:
@@ -100,7 +105,7 @@ class Outputs:
         self._check_width(out, values)
 
     def _check_width(self, out: OutStream, values: Sequence[Any]) -> None:
-        # A wrong number of values passes Storm in silence and breaks whoever reads the field.
+        # Storm accepts a wrong number of values in silence, and whatever reads the field breaks.
         if out.arity != -1 and isinstance(values, (list, tuple)) and len(values) != out.arity:
             raise LocalProtocolError(
                 f"component {self.component!r} emits {len(values)} values on stream {out.name!r}, which declares "
@@ -108,7 +113,7 @@ class Outputs:
             )
 
     def encode(self, out: OutStream, values: Sequence[Any]) -> str:
-        """The values as JSON, as many as the stream has fields."""
+        """Return the values as JSON, after checking that their number is that of the stream's fields."""
         self._check_width(out, values)
         try:
             return encode_values(values)
@@ -121,7 +126,7 @@ class Outputs:
             raise UnserializableValue(error.reason, error.index, where) from None
 
     def check_direct(self, out: OutStream, task: int | None) -> None:
-        """That ``task`` may be sent to on this stream; None: that the stream wants no task."""
+        """Check that ``task`` may be sent to on this stream, or, for None, that the stream needs no task."""
         if task is None:
             raise LocalProtocolError(
                 f"component {self.component!r}: stream {out.name!r} is subscribed by direct grouping; "

@@ -1,12 +1,13 @@
-"""Storm's end of the conversation: what ShellSpout and ShellBolt say, and what they check of a component's answers.
+"""Storm's end of the conversation: what ShellSpout and ShellBolt send, and their checks of a component's answers.
 
-As strict as Storm where Storm halts the worker: an id acked or failed twice, an anchor that is finished, a spout that
-acks. ``strict`` refuses what Storm passes over in silence, too, since there something is lost: a second sync, an unknown
-command of a bolt, NaN, a lone surrogate, text behind the JSON. What only the topology knows (streams, their number of
-values, tasks, registered metrics) is judged by whoever owns the connection. No I/O.
+It is as strict as Storm where Storm halts the worker: an id that is acked or failed twice, an anchor that is finished,
+a spout that acks. ``strict`` also refuses what Storm accepts in silence although something is lost: a second sync, a
+bolt's unknown command, NaN, a lone surrogate, text after the JSON. Some things only the topology knows (streams, their
+number of values, tasks, registered metrics); the owner of the connection checks them. No I/O.
 
-ujson reads a little more than JSON: ``-`` is 0, ``01`` is 1, ``1.`` is 1.0, and strings may hold raw control characters.
-Storm's json-smart, in the permissive mode that Storm uses, reads more than that; nothing is lost, so it is let be.
+ujson reads a little more than JSON: ``-`` is 0, ``01`` is 1, ``1.`` is 1.0, and strings may hold raw control
+characters. Storm's json-smart, in the permissive mode that Storm uses, reads even more. Since nothing is lost, this is
+allowed.
 """
 
 from __future__ import annotations
@@ -43,10 +44,22 @@ _UNKNOWN_PID = 0
 
 
 class ParentConnection:
-    """The parent's side of one child: ``kind`` "bolt" or "spout".
+    """The parent's side of the conversation with one child.
 
-    ``receive_data`` turns the child's bytes into Pid, Emit, Ack, Fail, Log, Error, Metrics and Sync; the methods say
-    things to the child; ``data_to_send`` gives the bytes to write.
+    ``receive_data`` turns the child's bytes into Pid, Emit, Ack, Fail, Log, Error, Metrics and Sync; the methods send
+    messages to the child; ``data_to_send`` returns the bytes to write.
+
+    Args:
+        kind: "bolt" or "spout".
+        max_buffer: The largest message, in bytes.
+        strict: Also refuse what Storm accepts in silence.
+
+    Attributes:
+        pid: The child's process id; None before it has answered the handshake.
+        unfinished: The ids of the tuples that the bolt has neither acked nor failed.
+        late: The ids of finished tuples that emits may still be anchored to.
+        command: The command that the spout is busy with, until its sync.
+        task_ids_due: The number of emits that wait for their task ids.
     """
 
     def __init__(
@@ -55,17 +68,18 @@ class ParentConnection:
         if kind not in ("bolt", "spout"):
             raise ValueError(f"kind is 'bolt' or 'spout', not {kind!r}")
         self.kind = kind
-        self.strict = strict  # refuse what Storm passes over in silence, too
+        self.strict = strict  # also refuse what Storm accepts in silence
         self.pid: int | None = None
         self.unfinished: set[str] = set()  # ids of tuples that the bolt has neither acked nor failed
-        self.late: Container[str] = ()  # ids of finished tuples that emits may be anchored to all the same
-        self.command: str | None = None  # what the spout is busy with, until its sync
-        self.task_ids_due = 0  # emits whose task ids were not sent yet
+        self.late: Container[str] = ()  # ids of finished tuples that emits may still be anchored to
+        self.command: str | None = None  # the command that the spout is busy with, until its sync
+        self.task_ids_due = 0  # emits whose task ids have not been sent yet
         self._set_up = False
-        self._deletes = False  # U+007F has come: looked for once in what is read, and only then in each message
+        # U+007F has come: it is looked for once in all that is read, and only then in each message
+        self._deletes = False
         self._frames = FrameReader(max_buffer)
         self._out: list[str] = []
-        self._sources: dict[tuple[str | None, str, int], str] = {}  # what messages say of where a tuple comes from
+        self._sources: dict[tuple[str | None, str, int], str] = {}  # the part of a message that names a tuple's source
         self._readers: dict[str, Callable[[dict[str, Any], bytes], Message]] = {
             "emit": self._read_emit,
             "log": self._read_log,
@@ -80,13 +94,13 @@ class ParentConnection:
     # ---- what is said ----
 
     def data_to_send(self) -> bytes:
-        """Everything said since the last call, as bytes."""
+        """Return everything that was sent since the last call, as bytes."""
         data = "".join(self._out).encode("utf-8", "backslashreplace")  # a lone surrogate becomes its JSON escape
         self._out.clear()
         return data
 
     def setup(self, conf: dict[str, Any], pid_dir: str, context: dict[str, Any]) -> None:
-        """The handshake."""
+        """Send the handshake."""
         if self._set_up:
             raise LocalProtocolError("the handshake was sent before")
         for what, part in (("conf", conf), ("context", context)):
@@ -110,15 +124,19 @@ class ParentConnection:
         self._command("deactivate", '{"command":"deactivate"}\nend\n')
 
     def ack(self, id: Any) -> None:
-        """Tell the spout that the tuple of this message id was fully processed."""
+        """Tell the spout that the tuple with this message id was fully processed."""
         self._command("ack", f'{{"command":"ack","id":{_id(id)}}}\nend\n')
 
     def fail(self, id: Any) -> None:
-        """Tell the spout that the tuple of this message id failed."""
+        """Tell the spout that the tuple with this message id failed."""
         self._command("fail", f'{{"command":"fail","id":{_id(id)}}}\nend\n')
 
     def tuple(self, id: str, component: str | None, stream: str, task: int, values: Sequence[Any]) -> None:
-        """Give the bolt a tuple. Raises UnserializableValue, and sends nothing, for values that JSON does not have."""
+        """Send the bolt a tuple.
+
+        Raises:
+            UnserializableValue: JSON does not have one of the values; nothing is sent.
+        """
         try:
             text = dumps(values)
         except (OverflowError, TypeError, ValueError):
@@ -130,7 +148,7 @@ class ParentConnection:
         self.tuple_text(id, component, stream, task, text)
 
     def tuple_text(self, id: str, component: str | None, stream: str, task: int, values: str) -> None:
-        """The same with the values as JSON text already, for a tuple that goes to several tasks."""
+        """Send a tuple whose values are JSON text already, as when it goes to several tasks."""
         self._only("bolt", "a tuple")
         if id in self.unfinished:
             raise LocalProtocolError(f"the bolt has a tuple with the id {id!r} already")
@@ -139,7 +157,7 @@ class ParentConnection:
         if source is None:
             source = f',"comp":{dumps(component)},"stream":{dumps(stream)},"task":{task},"tuple":'
             self._sources[component, stream, task] = source
-        # Digits, as the ids of tuples are, want no escape.
+        # Ids of tuples are digits, which need no escape.
         quoted = f'"{id}"' if id.isdigit() else dumps(id)
         self._out.append(f'{{"id":{quoted}{source}{values}}}\nend\n')
 
@@ -151,7 +169,7 @@ class ParentConnection:
         )
 
     def task_ids(self, tasks: Sequence[int]) -> None:
-        """Answer the oldest emit that wants task ids."""
+        """Answer the oldest emit that waits for task ids."""
         if self.task_ids_due <= 0:
             raise LocalProtocolError("no emit waits for task ids")
         self.task_ids_due -= 1
@@ -173,10 +191,11 @@ class ParentConnection:
     # ---- what comes in ----
 
     def receive_data(self, data: bytes) -> list[Message]:
-        """The child's messages in ``data`` (b"": it closed its output).
+        """Return the child's messages in ``data`` (b"": it closed its output).
 
-        Raises RemoteProtocolError for what breaks the protocol; its ``events`` are the messages before it, and from
-        then on there are no more.
+        Raises:
+            RemoteProtocolError: The child broke the protocol. The error's ``events`` are the messages before the broken
+                one; none come after it.
         """
         if not data:
             self._frames.close()
@@ -228,7 +247,7 @@ class ParentConnection:
         reader = self._readers.get(command)
         if reader is None:
             if self.kind == "bolt" and not self.strict:
-                return None  # passed over by Storm, too
+                return None  # Storm ignores it, too
             raise _broken(
                 "a message",
                 f"has command {shown(command)}; a {self.kind} may send {', '.join(sorted(self._readers))}",
@@ -263,7 +282,7 @@ class ParentConnection:
             if type(task) is not int or task < 0:
                 raise _broken("an emit", f"has 'task' {shown(task)}, where a task id is due", frame)
             task = task & _TASK_MASK if task else None  # to Storm, 0 is no task
-        # Emits are many: only values that may change on their way are looked at one by one.
+        # There are many emits: only values that may change on their way are checked one by one.
         for value in values:
             kind = type(value)
             if kind is not int and (kind is not str or not value.isascii()):
@@ -287,7 +306,7 @@ class ParentConnection:
         return emit
 
     def _checked_values(self, values: list[Any], frame: bytes) -> list[Any]:
-        """The values as Storm reads them."""
+        """Return the values as Storm reads them."""
         large = False
         for index, value in enumerate(values):
             what = fault(value, 2, self.strict)
