@@ -1,4 +1,4 @@
-"""What every engine needs to run a topology's tasks: plans and routes, collectors, tuples, counters, clocks, children.
+"""The machinery that every engine needs: plans and routes, collectors, tuples, counters, clocks, child processes.
 
-The embedded cluster (``multilang.local``) and Spark (``spark_bridge``) stand on it, and know nothing of each other.
+The embedded cluster (``multilang.local``) and Spark (``spark_bridge``) are built on it, and do not know each other.
 """

@@ -1,4 +1,4 @@
-"""One child process and its three pipes, none of which ever blocks this side."""
+"""A child process and its three pipes, none of which ever blocks this side."""
 
 from __future__ import annotations
 
@@ -19,11 +19,16 @@ _TAIL = 2000  # bytes of stderr kept for the report of a death
 
 
 class Child:
-    """A started process. ``input``, ``output`` and ``error`` are our ends of its pipes, -1 once closed.
+    """A started process.
 
-    ``folder``: the one that it is started in, this process's own unless given.
+    Attributes:
+        pid: Its process id.
+        input: The descriptor of our end of its standard input, -1 once it is closed.
+        output: The same of its standard output.
+        error: The same of its standard error.
 
-    Raises OSError when the program can't be started.
+    Raises:
+        OSError: The program can't be started.
     """
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], folder: str | None = None) -> None:
@@ -53,14 +58,18 @@ class Child:
     # ---- its input ----
 
     def has_more(self) -> bool:
-        """Whether something is left that its input pipe did not take."""
+        """Return whether its input pipe has not taken everything yet."""
         return bool(self._unwritten)
 
     def write(self, data: bytes) -> bool:
-        """Write, after what is left from before; whether all of it is written. Raises OSError when it reads no more."""
+        """Write what is left from before, and then ``data``; return whether everything is written.
+
+        Raises:
+            OSError: The process reads no more.
+        """
         waiting = self._unwritten
         if data:
-            waiting.append(memoryview(data))  # a view: what is left of a large message is not copied at each write
+            waiting.append(memoryview(data))  # a view, so that the rest of a large message is not copied at each write
         try:
             while waiting:
                 written = os.write(self.input, waiting[0])
@@ -73,7 +82,7 @@ class Child:
         return not waiting
 
     def close_input(self) -> None:
-        """Let it see the end of its input."""
+        """Close its input."""
         if self.input >= 0:
             self.input = -1
             self._unwritten.clear()
@@ -82,14 +91,17 @@ class Child:
     # ---- its output ----
 
     def read(self) -> bytes | None:
-        """What is there, b"" at the end, None when there is nothing now."""
+        """Return the output that is there: b"" at the end, None when there is nothing now."""
         try:
             return os.read(self.output, READ)
         except BlockingIOError:
             return None
 
     def read_error(self) -> list[str] | None:
-        """The lines that it wrote to stderr; None at the end. A partial line waits, up to a bound, for its rest."""
+        """Return the lines that it wrote to stderr; None at the end.
+
+        A partial line waits for its rest, up to a bound.
+        """
         try:
             data = os.read(self.error, READ)
         except BlockingIOError:
@@ -109,26 +121,26 @@ class Child:
 
     @property
     def error_tail(self) -> str:
-        """The last that it wrote to stderr."""
+        """The last text that it wrote to stderr."""
         return self._error_tail.decode("utf-8", "replace").strip()
 
     # ---- its end ----
 
     def poll(self) -> int | None:
-        """Its exit status (minus the signal's number), None while it lives."""
+        """Return its exit status (minus the signal's number), or None while it lives."""
         return self._process.poll()
 
     def terminate(self) -> None:
-        """SIGTERM."""
+        """Send SIGTERM."""
         self._process.terminate()
 
     def kill(self) -> None:
-        """SIGKILL, to the child and to what it started."""
-        if self._process.poll() is None:  # until it is reaped, its number is its own
+        """Send SIGKILL to the child and to the processes that it started."""
+        if self._process.poll() is None:  # until it is reaped, no other process can have its number
             os.killpg(self.pid, signal.SIGKILL)
 
     def wait(self) -> None:
-        """Wait for its end, after ``kill``."""
+        """Wait for its end after ``kill``."""
         self._process.wait()
 
     def close(self) -> None:
@@ -139,7 +151,7 @@ class Child:
 
 
 def how_it_ended(status: int | None) -> str:
-    """An exit status in words."""
+    """Say in words how a process with this exit status ended."""
     if status is None:
         return "closed its output"
     if status >= 0:
@@ -151,7 +163,7 @@ def how_it_ended(status: int | None) -> str:
 
 
 def environment() -> dict[str, str]:
-    """A child's environment: ours, and modules are found where they are found here."""
+    """Return a child's environment: this process's own, with a path on which it finds the same modules."""
     python = sysconfig.get_paths()
     usual = {python["purelib"], python["platlib"], *site.getsitepackages(), site.getusersitepackages()}
     own = [

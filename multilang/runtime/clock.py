@@ -1,4 +1,4 @@
-"""Time, as a seam: the system's, or a virtual one that a simulation moves on."""
+"""The clock of a run: the system's, or a virtual one that a simulation moves on."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 class Clock(Protocol):
-    """Seconds that never go back, and a way to let some pass."""
+    """A clock in seconds that never goes back, and that can wait."""
 
     def now(self) -> float:
-        """Seconds since some fixed instant."""
+        """Return the seconds since some fixed instant."""
 
     def sleep(self, secs: float) -> None:
-        """Let ``secs`` pass."""
+        """Wait for ``secs`` seconds."""
 
 
 class SystemClock:
@@ -28,7 +28,7 @@ class SystemClock:
 
 
 class VirtualClock:
-    """Starts at 0 and moves only when told to."""
+    """A clock that starts at 0 and moves only when it is moved on."""
 
     __slots__ = ("_now",)
 
@@ -47,7 +47,7 @@ class VirtualClock:
 
 
 class Timers:
-    """What is to be called at an instant or again and again; asked by an event loop, no thread."""
+    """Calls that are due at an instant or at regular intervals; an event loop runs them, no thread does."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -64,7 +64,7 @@ class Timers:
         self._push(self._clock.now() + secs, call, secs)
 
     def run_due(self, now: float) -> None:
-        """Call what is due. What is late is called once, however many periods it missed."""
+        """Run the calls that are due. A late one is called once, however many periods it missed."""
         while self._heap and self._heap[0][0] <= now:
             due, _, call, period = heapq.heappop(self._heap)
             if period:
@@ -73,6 +73,6 @@ class Timers:
         self.next_due = self._heap[0][0] if self._heap else float("inf")
 
     def _push(self, due: float, call: Callable[[], object], period: float) -> None:
-        self._serial += 1  # calls due at the same instant come in the order they were asked for
+        self._serial += 1  # calls that are due at the same instant are made in the order in which they were added
         heapq.heappush(self._heap, (due, self._serial, call, period))
         self.next_due = self._heap[0][0]

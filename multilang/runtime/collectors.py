@@ -1,8 +1,8 @@
 """The collectors of tasks that live in this process.
 
-``emit``, ``ack`` and ``fail`` are closures over everything that they need, one set per task: they are called several
-times per tuple, and a component's own ``emit`` *is* such a closure. What looks wrong is handed to the child's end of
-the wire, which raises exactly what it would in a process of its own.
+``emit``, ``ack`` and ``fail`` are closures over everything that they need, one set for each task, since they are called
+several times per tuple, and a component's own ``emit`` *is* such a closure. Anything that looks wrong is handed to the
+child's end of the wire, which raises the same error as in a process of its own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _closure(*_: Any, **__: Any) -> Any:
 
 
 class LocalBoltCollector(BoltCollector):
-    """What stands behind a bolt of this process."""
+    """The collector of a bolt in this process."""
 
     emit = emit_anchored = ack = fail = _closure
 
@@ -58,14 +58,17 @@ class LocalBoltCollector(BoltCollector):
         return self._emitter.received(tup, "ack")
 
     def deferred_ack(self, kept: list[Any]) -> Callable[[Tuple | str], None]:
-        """``kept``: root and edge of each tuple in turn, no object that the garbage collector would look at."""
+        """Return an ack for later, which keeps the root and the edge of each tuple in ``kept``.
+
+        Plain numbers, unlike tuples, are no work for the garbage collector.
+        """
         emitter, now, append = self._emitter, self.ack, kept.append
 
         def ack(tup: Any) -> None:
             if type(tup) is not LocalTuple or not tup.unfinished:
                 tup = emitter.received(tup, "ack")
             root = tup.root
-            if not root:  # a tick, or anchored to nothing: nobody hears of it
+            if not root:  # a tick, or anchored to nothing: no spout hears of it
                 now(tup)
                 return
             tup.unfinished = False
@@ -106,7 +109,7 @@ class LocalBoltCollector(BoltCollector):
 
 
 class LocalSpoutCollector(SpoutCollector):
-    """What stands behind a spout of this process. ``acked`` is called with the message id when there are no ackers."""
+    """The collector of a spout in this process; without ackers, ``acked`` is called with the message id."""
 
     emit = _closure
 
@@ -133,34 +136,34 @@ class LocalSpoutCollector(SpoutCollector):
 
 
 class Emitter:
-    """What the closures of one task share, and what they do on the rarer paths."""
+    """The parts that the closures of one task share, and their rarer paths."""
 
     def __init__(self, plan: TaskPlan, links: Links, stats: TaskStats) -> None:
         self.plan = plan
         self.links = links
         self.stats = stats
         self.routes = plan.routes
-        # A child's end of the wire that has read this task's handshake: it knows what may be said, and is told only
-        # what the closures find suspicious. What it says goes nowhere.
+        # A child's end of the wire that has read this task's handshake, so that it knows what may be emitted. It gets
+        # only what looks suspicious to the closures, and what it writes is thrown away.
         self.wire = ChildConnection()
         setup = dumps({"conf": {"multilang.parent": "local"}, "pidDir": "", "context": dict(plan.context)})
         self.wire.receive_data(setup.encode() + b"\nend\n")
 
     def refuse(self, values: Any, stream: str | None, direct_task: int | None) -> tuple[list[Any], Route]:
-        """Raise what the wire would; the values as a receiver gets them, and their route, when they may go."""
+        """Raise the error that the wire would raise; without one, return the values as received, and their route."""
         self.wire.emit(values, stream, None, direct_task)
         self.wire.data_to_send()
         return normalize(values), self.routes[DEFAULT_STREAM if stream is None else stream]
 
     def checked(self, values: Any, stream: str | None) -> list[Any]:
-        """Values that are not all plain text and integers, as a receiver gets them; raises what the wire would."""
+        """Return values that are not all plain text and integers as a receiver gets them, or raise the wire's error."""
         try:
             return normalize(values)
         except UnserializableValue:
             return self.refuse(values, stream, None)[0]
 
     def live(self, anchors: Any, values: list[Any], stream: str | None, direct_task: int | None) -> list[LocalTuple]:
-        """The tuples that ``anchors`` stand for; raises what the wire would for one that is finished."""
+        """Return the tuples that ``anchors`` stand for, or raise the wire's error for one that is finished."""
         if not isinstance(anchors, str | Tuple):
             found = [self._original(anchor) for anchor in anchors]
             if all(isinstance(anchor, LocalTuple) and anchor.unfinished for anchor in found):
@@ -169,13 +172,13 @@ class Emitter:
         raise TypeError(f"{self.plan}: anchors are tuples that this task received, not {anchors!r}")
 
     def _original(self, tup: Any) -> Any:
-        """The tuple that was received under this id, or that this is a copy of; anything else as it is."""
+        """Return the received tuple that this id or this copy stands for; return anything else as it is."""
         if isinstance(tup, LocalTuple) or not isinstance(tup, str | Tuple):
             return tup
         return self.links.named.get(tup if isinstance(tup, str) else tup.id, tup)
 
     def received(self, tup: Any, what: str) -> LocalTuple:
-        """The unfinished tuple that ``tup`` (itself or its id) stands for; raises what the wire would of another."""
+        """Return the unfinished tuple that ``tup`` (or its id) stands for, or raise the wire's error."""
         found = self._original(tup)
         if not isinstance(found, LocalTuple) or not found.unfinished:
             getattr(self.wire, what)(tup)
@@ -185,7 +188,7 @@ class Emitter:
     def deliver(
         self, route: Route, values: list[Any], targets: Sequence[int], roots: Callable[[], tuple[Any, int]] | None
     ) -> None:
-        """Give each target its own tuple, each with roots of its own; nothing that one changes is seen by another."""
+        """Give each target a tuple and roots of its own, so that a change by one target is not seen by another."""
         self.stats.emitted += 1
         self.stats.transferred += len(targets)
         if route.captured is not None:
@@ -200,9 +203,14 @@ class Emitter:
             )
 
     def answer(self, targets: Sequence[int], need_task_ids: bool, on_task_ids: OnTaskIds | None) -> list[int] | None:
-        """Return the task ids of an emit where they are asked for; ``targets``: of a direct one the task that it names.
+        """Return the task ids of an emit if they were asked for.
 
-        A callback gets them once the current call into the component is over, as on the wire.
+        A callback gets them once the current call into the component has returned, as on the wire.
+
+        Args:
+            targets: The tasks that got the tuple; for a direct emit the task that it names.
+            need_task_ids: Whether the caller asked for the ids.
+            on_task_ids: The callback that gets them; None: nobody asked for one.
         """
         if on_task_ids is not None:
             self.links.out.append((self.links.later(self.plan, on_task_ids), list(targets)))
@@ -212,7 +220,7 @@ class Emitter:
 def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a share of the rate
     collector: BoltCollector, emitter: Emitter, automatic: bool
 ) -> Callable[..., list[int] | None]:
-    """A bolt's emit; ``automatic``: anchored to ``collector.anchors`` unless told otherwise."""
+    """Make a bolt's emit; with ``automatic``, it is anchored to ``collector.anchors`` unless anchors are given."""
     links = emitter.links
     stats = emitter.stats
     routes = emitter.routes
@@ -264,7 +272,7 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
             if len(anchors) == 1 and type(anchor) is LocalTuple and anchor.unfinished:
                 root = anchor.root
                 if type(root) is int and len(targets) < 2 and route.captured is None:
-                    # By far the most frequent case, with nothing in its way.
+                    # This is by far the most frequent case, and takes the shortest path.
                     stats.emitted += 1
                     if targets:
                         stats.transferred += 1
@@ -289,7 +297,7 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
 
 
 def _bolt_ack(emitter: Emitter) -> Callable[[Tuple | str], None]:
-    """A bolt's ack."""
+    """Make a bolt's ack."""
     stats = emitter.stats
     named = emitter.links.named
     ack_root = emitter.links.ack
@@ -307,7 +315,7 @@ def _bolt_ack(emitter: Emitter) -> Callable[[Tuple | str], None]:
                     ack_root(each, edge ^ tup.edge)
             elif acker is None or (entry := acker.newest.get(root)) is None:
                 ack_root(root, tup.edge)
-            else:  # what Acker.ack would do, without the call
+            else:  # the same as Acker.ack, without the call
                 acker.heard += 1
                 value = entry[0] = entry[0] ^ tup.edge
                 if not value:
@@ -321,7 +329,7 @@ def _bolt_ack(emitter: Emitter) -> Callable[[Tuple | str], None]:
 
 
 def _bolt_fail(emitter: Emitter) -> Callable[[Tuple | str], None]:
-    """A bolt's fail."""
+    """Make a bolt's fail."""
     stats = emitter.stats
     named = emitter.links.named
     fail_root = emitter.links.fail
@@ -330,7 +338,7 @@ def _bolt_fail(emitter: Emitter) -> Callable[[Tuple | str], None]:
         tup = emitter.received(tup, "fail")
         tup.unfinished = False
         if tup.origin.is_question:
-            stats.acked += 1  # it is answered
+            stats.acked += 1  # the question was answered
         else:
             stats.failed += 1
         root = tup.root
@@ -346,7 +354,7 @@ def _bolt_fail(emitter: Emitter) -> Callable[[Tuple | str], None]:
 
 
 def _spout_emit(emitter: Emitter, pending: Pending, acked: Callable[[Any], None]) -> Callable[..., list[int] | None]:
-    """A spout's emit. ``pending``: root id -> (message id, when a sampled one was emitted or 0)."""
+    """Make a spout's emit. ``pending``: root id -> (message id, time of the emit if it is sampled, otherwise 0)."""
     links = emitter.links
     stats = emitter.stats
     getrandbits = links.getrandbits
@@ -390,7 +398,7 @@ def _spout_emit(emitter: Emitter, pending: Pending, acked: Callable[[Any], None]
                 values = [*values]
         kind = type(tup_id)
         if not (tup_id is None or (kind is int and MIN_INT <= tup_id <= MAX_INT) or (kind is str and tup_id.isascii())):
-            tup_id = loads(encode_id(tup_id))  # as it would come back; raises for what the wire can't carry
+            tup_id = loads(encode_id(tup_id))  # as it would come back; raises an error if the wire can't carry it
         targets = route.targets(values, direct_task)
         if tup_id is None or init is None:
             emitter.deliver(route, values, targets, None)

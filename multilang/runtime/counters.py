@@ -1,4 +1,4 @@
-"""What is counted: per task while it runs, per component for whoever looks."""
+"""The counts of a run: per task while it runs, per component for reports."""
 
 from __future__ import annotations
 
@@ -9,21 +9,35 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-MAX_LOST = 100_000  # message ids kept of those that failed; what fails beyond that is only counted
-SAMPLE_EVERY = 20  # Storm's topology.stats.sample.rate, 0.05: only latencies are sampled here, counts are exact
+MAX_LOST = 100_000  # failed message ids that are kept; any beyond are only counted
+SAMPLE_EVERY = 20  # Storm's topology.stats.sample.rate, 0.05: only latencies are sampled, counts are exact
 
 
 @dataclass(frozen=True)
 class Counters:
-    """What a component did so far, all its tasks together.
+    """The counts of a component, all its tasks together.
 
-    ``emitted``: calls of emit; ``transferred``: deliveries that came of them; ``executed``: tuples processed by a bolt,
-    ticks included; ``acked``, ``failed``: by a bolt, its inputs; of a spout, its reliable tuples; ``timed_out``: those of a
-    spout's failed ones that no bolt failed; ``pending``: a spout's tuples neither acked nor failed yet; ``lost``: a spout's message ids that failed, or died with its task, and were not
-    acked since (what a replay saves is not among them); ``unfinished``: a bolt's inputs neither acked nor failed yet; ``errors``:
-    reported or fatal ones; ``restarts``: tasks started again. Latencies are milliseconds, averages of a sample (None:
-    no sample): ``execute_latency_ms`` in a bolt's process(), ``process_latency_ms`` from a tuple's delivery to its ack
-    (known with child processes only), ``complete_latency_ms`` from a spout's emit to the ack of the whole tuple tree.
+    Latencies are averages in milliseconds over a sample; None: nothing was sampled.
+
+    Attributes:
+        component: The component's id.
+        kind: "spout" or "bolt".
+        tasks: The number of tasks.
+        emitted: Calls of emit.
+        transferred: Deliveries that these calls led to.
+        executed: Tuples that a bolt processed, ticks included.
+        acked: A bolt's acked inputs, or a spout's acked tuples.
+        failed: A bolt's failed inputs, or a spout's failed tuples.
+        timed_out: Those of a spout's failed tuples that no bolt failed.
+        pending: A spout's tuples that are neither acked nor failed yet.
+        lost: A spout's message ids that failed, or died with their task, and were not acked since. A tuple whose replay
+            was acked is not among them.
+        unfinished: A bolt's inputs that are neither acked nor failed yet.
+        errors: Errors that were reported, or that ended a task.
+        restarts: Tasks that were started again.
+        execute_latency_ms: Time in a bolt's process().
+        process_latency_ms: Time from a tuple's delivery to its ack (known for child processes only).
+        complete_latency_ms: Time from a spout's emit to the ack of the whole tuple tree.
     """
 
     component: str
@@ -45,7 +59,7 @@ class Counters:
     complete_latency_ms: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """As a dict, for JSON."""
+        """Return the counts as a dict, for JSON."""
         return asdict(self)
 
 
@@ -59,13 +73,13 @@ class Average:
         self.total = 0.0
 
     def add(self, secs: float) -> None:
-        """One more measurement."""
+        """Add a measurement."""
         self.count += 1
         self.total += secs
 
 
 class Lost:
-    """The message ids of a spout's tuples that failed and were not acked since. ``source_id``: see Spout's."""
+    """The message ids of a spout's tuples that failed and were not acked since. For ``source_id`` see Spout."""
 
     __slots__ = ("_ids", "_more", "source_id")
 
@@ -75,7 +89,7 @@ class Lost:
         self._more = 0
 
     def add(self, tup_id: Any) -> None:
-        """This one failed."""
+        """Add a tuple that failed."""
         key = self._key(tup_id)
         if len(self._ids) < MAX_LOST:
             self._ids.add(key)
@@ -83,7 +97,7 @@ class Lost:
             self._more += 1
 
     def discard(self, tup_id: Any) -> None:
-        """This one was acked after all."""
+        """Remove a tuple that was acked after all."""
         if self._ids:
             self._ids.discard(self._key(tup_id))
 
@@ -91,14 +105,14 @@ class Lost:
         return len(self._ids) + self._more
 
     def _key(self, tup_id: Any) -> Any:
-        """What a set can hold: in other languages a message id may be a list or an object."""
+        """Return a key that a set can hold: in other languages a message id may be a list or an object."""
         if self.source_id is not None:
             tup_id = self.source_id(tup_id)
         return repr(tup_id) if isinstance(tup_id, list | dict) else tup_id
 
 
 class TaskStats:
-    """One task's counts, plain attributes that the hot path adds to."""
+    """The counts of one task, as plain attributes that the hot path adds to."""
 
     __slots__ = (
         "acked",
@@ -128,11 +142,11 @@ class TaskStats:
         self.acked = 0
         self.failed = 0
         self.timed_out = 0
-        self.idle = 0  # of a bolt's tuples without ack or fail: ticks, and what came of ticks alone (IDLE)
-        self.lost = 0  # died with the task: neither acked nor failed by it, and never will be
+        self.idle = 0  # a bolt's tuples that need no ack or fail: ticks, and what came of ticks alone (IDLE)
+        self.lost = 0  # tuples that died with the task, which will never be acked or failed
         self.pending = 0
-        self.lost_ids = Lost()  # of a spout
-        self.is_question: Callable[[Any], bool] | None = None  # see Spout's; None: it never asks any
+        self.lost_ids = Lost()  # a spout's
+        self.is_question: Callable[[Any], bool] | None = None  # see Spout; None: it never asks questions
         self.errors = 0
         self.restarts = 0
         self.execute = Average()
@@ -142,7 +156,7 @@ class TaskStats:
     def fail(self, tup_id: Any, timed_out: bool) -> None:
         """Count a spout's tuple that a bolt failed, or that timed out."""
         if not timed_out and self.is_question is not None and self.is_question(tup_id):
-            self.acked += 1  # it was answered
+            self.acked += 1  # the question was answered
             return
         self.failed += 1
         self.timed_out += timed_out
@@ -150,12 +164,12 @@ class TaskStats:
 
     @property
     def unfinished(self) -> int:
-        """Tuples given to a bolt that it has neither acked nor failed."""
+        """The tuples that a bolt got and has neither acked nor failed."""
         return self.received - self.acked - self.failed - self.lost
 
 
 def summed(component: str, kind: str, tasks: Iterable[TaskStats]) -> Counters:
-    """A component's counters out of its tasks'."""
+    """Sum up the counters of a component's tasks."""
     stats = list(tasks)
 
     def total(name: str) -> int:

@@ -1,4 +1,4 @@
-"""Edge ids: how a tuple that is emitted takes over the spout tuples behind its anchors."""
+"""Edge ids: the random numbers that tie an emitted tuple to the spout tuples behind its anchors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Anchor(Protocol):
-    """A delivery that tuples can be anchored to: ``root`` and ``edge`` as LocalTuple has them."""
+    """A delivery that tuples can be anchored to, with ``root`` and ``edge`` as in LocalTuple."""
 
     root: int | dict[int, int]
     edge: int
@@ -19,9 +19,14 @@ class Anchor(Protocol):
 def edges(
     anchors: Sequence[Anchor], getrandbits: Callable[[int], int], rootless: int = 0
 ) -> Callable[[], tuple[Any, int]]:
-    """For one target after the other: an edge from each anchor, xored into it, and the roots that come of them.
+    """Return a function that gives one target after the other its roots and edge.
 
-    ``rootless``: the edge where no anchor has a root.
+    Each call makes a new edge from every anchor, and xors it into that anchor.
+
+    Args:
+        anchors: The deliveries that the tuple is anchored to.
+        getrandbits: A source of random numbers with so many bits.
+        rootless: The edge when no anchor has a root.
     """
 
     def roots() -> tuple[Any, int]:

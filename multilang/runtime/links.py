@@ -1,4 +1,4 @@
-"""What a task of this process is connected to: the seam between its collector and its host."""
+"""The connections between a task's collector and its host, for tasks of this process."""
 
 from __future__ import annotations
 
@@ -15,23 +15,33 @@ if TYPE_CHECKING:
 
 
 class DirectAcker(Protocol):
-    """An acker that a collector calls without a message; see the embedded cluster's for ``newest`` and ``heard``."""
+    """An acker that a collector calls without a message; the embedded cluster's explains ``newest`` and ``heard``."""
 
     newest: dict[int, list[int]]
     heard: int
 
     def settle(self, root: int, entry: list[int]) -> None:
-        """Look whether ``root`` is done now; ``entry``: what is kept of it, whose first item is the xor."""
+        """Check whether ``root`` is done now; ``entry`` is what is kept about it, and its first item is the xor."""
 
 
 class Links:
-    """What a task's collector is connected to.
+    """The connections of a task's collector.
 
-    ``out``: gets ``(receiver, tuple)`` for each delivery, which the host then makes; ``receivers``: by task id;
-    ``init``, ``ack``, ``fail``: the acker's three messages, ``init`` None without ackers; ``acker``: the acker itself
-    where it is the only one and can be called; ``later(call, task_ids)``: makes a
-    receiver of an ``on_task_ids`` callback; ``named``: tuples whose id somebody asked for, by id; ``at_once``: False
-    where task ids are to come late also for those who could have them at once.
+    Attributes:
+        out: Gets ``(receiver, tuple)`` for each delivery, which the host then makes.
+        receivers: The receivers by task id.
+        init: The acker's message for a new root; None without ackers.
+        ack: The acker's message for an ack.
+        fail: The acker's message for a fail.
+        acker: The acker itself, if it is the only one and can be called; None otherwise.
+        later: Makes a receiver of an ``on_task_ids`` callback.
+        named: The tuples whose id was asked for, by id.
+        at_once: Whether task ids are returned at once where they can be; False gives all of them late.
+        getrandbits: The source of random numbers for roots and edges.
+        now: The clock's ``now``.
+        log: Takes a component's log line.
+        report: Takes a component's error.
+        metric: Takes a component's metric.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""What is to run: the topology's tasks, numbered as Storm numbers them, each with its conf, context and routes."""
+"""The plan of a run: the topology's tasks, numbered as in Storm, each with its conf, context and routes."""
 
 from __future__ import annotations
 
@@ -31,11 +31,16 @@ _submissions = count(1)
 
 
 class Route:
-    """Where one output stream of one task leads.
+    """The targets of one output stream of one task.
 
-    ``choose`` gives the tasks of a regular emit of some values, None when nobody subscribes; ``direct`` holds the tasks
-    that take direct emits, None when no subscriber does; ``width``: how many values a regular emit has, -1 when there
-    can be none; ``captured``: what gets a copy of each tuple, None when nobody asked for it.
+    Attributes:
+        origin: What all tuples of this stream and task have in common.
+        stream: The stream's name.
+        fields: The stream's fields.
+        width: The number of values of a regular emit; -1 when the stream allows none.
+        choose: Chooses the tasks of a regular emit by its values; None when no component subscribes.
+        direct: The tasks that take direct emits; None when no subscriber does.
+        captured: Gets a copy of each tuple; None when nobody asked for it.
     """
 
     __slots__ = ("captured", "choose", "direct", "fields", "origin", "stream", "width")
@@ -52,7 +57,7 @@ class Route:
         self.captured: Callable[[LocalTuple], object] | None = None
 
     def targets(self, values: Sequence[Any], task: int | None) -> Sequence[int]:
-        """The tasks that get a tuple; ``task``: the one that a direct emit names."""
+        """Return the tasks that get a tuple; ``task`` is the one that a direct emit names."""
         if task is not None:
             # "Emitting directly to a task whose component does not subscribe at all is silently dropped."
             return (task,) if self.direct is not None and task in self.direct else ()
@@ -66,12 +71,12 @@ def _joined(choosers: list[Chooser]) -> Chooser | None:
 
 
 def storm_id(name: str) -> str:
-    """A submission's own, as Storm's is: what is kept under it, such as a spout's progress, is no other run's."""
+    """Return a new id for a submission, as Storm does: what is kept under it belongs to this run alone."""
     return f"{name}-{next(_submissions)}-{os.getpid()}-{time.time_ns()}"
 
 
 class TaskPlan:
-    """One task: ``id``, its component's ``spec``, its merged ``conf``, its ``context``, ``settings`` and ``routes``."""
+    """One task: its ``id``, its component's ``spec``, its merged ``conf``, ``context``, ``settings`` and ``routes``."""
 
     __slots__ = ("_outputs", "conf", "context", "id", "routes", "settings", "spec")
 
@@ -87,10 +92,10 @@ class TaskPlan:
         self._outputs: Outputs | None = None
 
     def route(self, emit: Emit) -> Route:
-        """The route of an emit that came over the wire.
+        """Return the route of an emit that came over the wire.
 
         Raises:
-            RemoteProtocolError: The emit is not allowed, in the words that the component's own end has for it.
+            RemoteProtocolError: The emit is not allowed; the text is the same as at the component's own end.
         """
         route = self.routes.get(emit.stream)
         if route is None or emit.task is not None or len(emit.values) != route.width:
@@ -119,7 +124,7 @@ class TaskPlan:
 
 
 class Plan:
-    """A topology made ready to run: ``tasks`` by id, ``ackers`` (task ids), the topology's ``conf`` and ``settings``."""
+    """A topology that is ready to run: ``tasks`` by id, ``ackers`` (task ids), ``conf`` and ``settings``."""
 
     def __init__(
         self,
@@ -145,7 +150,7 @@ class Plan:
                 self.tasks[task] = TaskPlan(task, spec, {**self.conf, **spec.conf}, context, self._routes(task, spec))
 
     def tasks_of(self, component: str) -> list[TaskPlan]:
-        """A component's tasks, ascending."""
+        """Return a component's tasks in ascending order."""
         return [task for task in self.tasks.values() if task.component == component]
 
     def _routes(self, task: int, spec: ComponentSpec) -> dict[str, Route]:
@@ -162,7 +167,7 @@ class Plan:
                     has_direct = True
                     direct.update(targets)
                     continue
-                # An own generator for each subscription: what one task draws does not move another's choices.
+                # A generator for each subscription: the random choices of one do not change another's.
                 rng = Random(self._rng.getrandbits(64))
                 choosers.append(
                     chooser(
@@ -183,7 +188,7 @@ class Plan:
 
 
 def cyclic_components(specs: Iterable[ComponentSpec]) -> set[str]:
-    """The components that can get tuples which came of their own."""
+    """Return the components that can get tuples which came of their own tuples."""
     sources = {spec.id: {input_.component for input_ in spec.inputs} for spec in specs}
     cyclic = set()
     for start, direct in sources.items():
@@ -200,7 +205,7 @@ def cyclic_components(specs: Iterable[ComponentSpec]) -> set[str]:
 
 
 def reaches(specs: Mapping[str, ComponentSpec], start: str, end: str) -> bool:
-    """Whether tuples of ``start``, or what comes of them, can come to ``end``."""
+    """Return whether tuples of ``start``, or what comes of them, can reach ``end``."""
     seen: set[str] = set()
     left = [end]
     while left:

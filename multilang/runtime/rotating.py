@@ -1,4 +1,4 @@
-"""What a spout task waits for, in rotating buckets (Storm's RotatingMap)."""
+"""The pending tuples of a spout task, in rotating buckets (Storm's RotatingMap)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Value = TypeVar("Value")
 class RotatingMap(Generic[Value]):
     """A map whose entries expire: each ``rotate`` drops what was put before the last ``buckets - 1`` rotations.
 
-    Rotated every T seconds with two buckets, an entry lives between T and 2T (Storm's spout executor); no entry needs
-    a timer or a look of its own.
+    When it is rotated every T seconds and has two buckets, an entry lives between T and 2T, as in Storm's spout
+    executor. No entry needs a timer of its own.
     """
 
     __slots__ = ("_buckets", "newest")
@@ -26,39 +26,39 @@ class RotatingMap(Generic[Value]):
         self._buckets: list[dict[int, Value]] = [self.newest, *({} for _ in range(buckets - 1))]
 
     def put(self, key: int, value: Value) -> None:
-        """Put or replace; the entry counts as new."""
+        """Put or replace an entry, which then counts as new."""
         for bucket in self._buckets[1:]:
             bucket.pop(key, None)
         self.newest[key] = value
 
     def get(self, key: int) -> Value | None:
-        """The value, or None."""
+        """Return the value, or None."""
         for bucket in self._buckets:
             if key in bucket:
                 return bucket[key]
         return None
 
     def remove(self, key: int) -> Value | None:
-        """Take the value out; None when it is not there."""
+        """Remove the value and return it; None when it is not there."""
         for bucket in self._buckets:
             if key in bucket:
                 return bucket.pop(key)
         return None
 
     def rotate(self) -> dict[int, Value]:
-        """Start a new bucket; the entries of the oldest one, which are dropped."""
+        """Start a new bucket, drop the oldest one and return its entries."""
         expired = self._buckets.pop()
         self.newest = {}
         self._buckets.insert(0, self.newest)
         return expired
 
     def values(self) -> Iterator[Value]:
-        """All values, the newest bucket's first."""
+        """Return all values, those of the newest bucket first."""
         for bucket in self._buckets:
             yield from bucket.values()
 
     def clear(self) -> None:
-        """Drop everything, as when the task that held it died."""
+        """Drop everything, as when the task dies."""
         for bucket in self._buckets:
             bucket.clear()
 

@@ -1,4 +1,4 @@
-"""The topology's conf as the embedded cluster reads it: Storm's keys, Storm's defaults."""
+"""The settings that engines read from a topology's conf, with Storm's keys and Storm's defaults."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-# What a component finds in its conf unless the topology says otherwise (Storm's defaults.yaml, the part that matters
-# to a component or to this cluster).
+# The conf that a component finds unless the topology says otherwise: the part of Storm's defaults.yaml that matters to
+# a component or to this cluster.
 DEFAULTS: dict[str, Any] = {
     "storm.cluster.mode": "local",
     "supervisor.worker.timeout.secs": 30,
@@ -25,7 +25,8 @@ DEFAULTS: dict[str, Any] = {
     "topology.stats.sample.rate": 0.05,
     "topology.subprocess.timeout.secs": None,
     "topology.workers": 1,
-    # Our own end of the wire: plain task ids in direct emits, no sleep on an idle next, "exhausted" in a spout's sync.
+    # Our own parent on the wire: plain task ids in direct emits, no sleep on an idle next, "exhausted" in a spout's
+    # sync.
     "multilang.parent": "local",
 }
 
@@ -33,14 +34,24 @@ DEFAULTS: dict[str, Any] = {
 _WAIT = "topology.sleep.spout.wait.strategy.time.ms"
 _SHORTEST_WAIT_SECS = 0.001
 _LONGEST_WAIT_SECS = 0.016
-_EXHAUSTED_WAIT_SECS = 0.05  # of a spout that says that nothing more will come
-_LONGEST_VIRTUAL_WAIT_SECS = 4.0  # where waiting takes no time, and each look does
+_EXHAUSTED_WAIT_SECS = 0.05  # for a spout that has said that nothing more will come
+_LONGEST_VIRTUAL_WAIT_SECS = 4.0  # with a virtual clock waiting takes no time, while each call of a spout does
 
 
 class Settings:
-    """The settings of one component (or, without a component's conf, of the topology), checked.
+    """The checked settings of one component, or of the topology when it is given the topology's conf.
 
-    Fractions of a second are taken where Storm takes whole seconds, so that tests are quick.
+    Unlike Storm, it also accepts fractions of a second, so that tests are quick.
+
+    Attributes:
+        ackers: The number of ackers.
+        max_shellbolt_pending: The most tuples in flight to a bolt in another process.
+        max_spout_pending: The most tuples of a spout in flight; None is no limit.
+        message_timeout_secs: The seconds after which a tuple counts as timed out.
+        message_timeouts: Whether tuples time out at all.
+        subprocess_timeout_secs: The seconds without a sign of life after which a process counts as dead.
+        tick_secs: The seconds between two ticks; None is no ticks.
+        wait_secs: The seconds that an idle spout waits; None leaves it to ``spout_wait_secs``.
     """
 
     __slots__ = (
@@ -61,7 +72,7 @@ class Settings:
         self.message_timeouts = bool(conf.get("topology.enable.message.timeouts", True))
         self.message_timeout_secs = _seconds(conf, "topology.message.timeout.secs", 30)
         pending = conf.get("topology.max.spout.pending")
-        # Storm: null and 0 are "unlimited".
+        # In Storm, null and 0 mean "unlimited".
         self.max_spout_pending = None if not pending else _count(conf, "topology.max.spout.pending", 0)
         self.tick_secs = _seconds(conf, "topology.tick.tuple.freq.secs", 0) or None
         self.max_shellbolt_pending = _count(conf, "topology.shellbolt.max.pending", 100) or 100
@@ -76,9 +87,14 @@ class Settings:
             )
 
     def spout_wait_secs(self, idle: int, exhausted: bool | None, virtual: bool = False) -> float:
-        """How long a spout is left alone after so many empty nexts in a row, unless it is told something before.
+        """Return for how many seconds a spout is not called after ``idle`` empty nexts in a row.
 
-        What the conf says; without it, longer each time, as Storm 2's progressive strategy does. ``virtual``: the clock is.
+        It is the conf's value. Without one it gets longer each time, as with Storm 2's progressive strategy.
+
+        Args:
+            idle: The number of empty nexts in a row.
+            exhausted: Whether the spout said that nothing more will come; None: it can't tell.
+            virtual: Whether the clock is a virtual one.
         """
         if self.wait_secs is not None:
             return self.wait_secs

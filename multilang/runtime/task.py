@@ -1,4 +1,4 @@
-"""A task's life, as far as it is the same on every engine."""
+"""The parts of a task's life that are the same on every engine."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ if TYPE_CHECKING:
     from multilang.runtime.links import OnTaskIds
     from multilang.runtime.plan import TaskPlan
 
-START_ATTEMPTS = 3  # deaths in initialize(), or of a spout before any tuple, one after the other
-IDLE_ROUNDS = 5  # empty nexts in a row, until a spout that can't tell counts as exhausted
+START_ATTEMPTS = 3  # deaths in a row that are allowed: in initialize(), or of a spout before any tuple
+IDLE_ROUNDS = 5  # empty nexts in a row after which a spout that can't tell counts as exhausted
 
 
 class Later:
-    """The receiver of an ``on_task_ids`` callback: gets its ids where a tuple would be executed."""
+    """The receiver of an ``on_task_ids`` callback: it gets the ids at the point where a tuple would be executed."""
 
     __slots__ = ("countdown", "execute", "plan")
 
     def __init__(self, plan: TaskPlan, call: OnTaskIds) -> None:
         self.plan = plan
         self.execute = call
-        self.countdown = -1  # never comes down to 0: it is not counted
+        self.countdown = -1  # it is not counted, so that this never reaches 0

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Schema
 
 
-# The edge of a tuple without a root that came of ticks alone: nobody waits for it. A bolt that speaks at each of its
-# ticks would else keep a topology from ever being drained, since there is always one more such tuple somewhere. What a
-# bolt says at a tick, or when it gets an IDLE tuple, is taken to be of other tuples' making, and waited for, when it holds
-# any that is.
+# The edge of a tuple without a root that came of ticks alone. It is not waited for: a bolt that emits at each of its
+# ticks would otherwise keep a topology from ever being drained, since there would always be one more such tuple. But
+# when a bolt still holds other tuples, what it emits at a tick, or for an IDLE tuple, may come of those, and is waited
+# for.
 IDLE = 1
 
 
 class Origin:
-    """What all tuples of one stream of one task have in common. ``is_question``: see ``questions`` of Spout."""
+    """The properties shared by all tuples of a task's stream. For ``is_question`` see ``questions`` of Spout."""
 
     __slots__ = ("component", "index", "is_question", "name_tuple", "schema", "stream", "task")
 
@@ -46,9 +46,10 @@ class Origin:
 class LocalTuple(Tuple):
     """A tuple that was delivered without a wire.
 
-    ``root``: the root id of the spout tuple behind it, 0 for none, or ``{root id: edge}`` for several; ``edge``: the
-    edge it came by (of the one root) xor all the edges made with it as anchor, which is what the acker is sent; without
-    a root it is 0 or IDLE.
+    Attributes:
+        root: The root id of the spout tuple behind it, 0 for none, or ``{root id: edge}`` for several.
+        edge: The edge that it came by (with one root), xored with all edges that were made with it as an anchor. This
+            is sent to the acker. Without a root it is 0 or IDLE.
     """
 
     __slots__ = ("_id", "edge", "origin", "root")
@@ -61,8 +62,8 @@ class LocalTuple(Tuple):
         root: int | dict[int, int] = 0,
         edge: int = 0,
     ) -> None:
-        # Not Tuple's own: this is the most frequent call of all. Component, task and schema are the origin's, and an
-        # id is made up only for who asks for it.
+        # Tuple.__init__ is not called, since this is the most frequent call of all. Component, task and schema are the
+        # origin's, and an id is made only when it is asked for.
         self.values = values
         self.stream = stream
         self.origin = origin
@@ -75,7 +76,7 @@ class LocalTuple(Tuple):
             try:
                 return self.values[self.origin.index[key]]
             except (KeyError, IndexError):
-                return super().__getitem__(key)  # raises what the wire's tuple does
+                return super().__getitem__(key)  # raises the same error as the wire's tuple
         return self.values[key]  # type: ignore[index]
 
     @property
