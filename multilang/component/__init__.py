@@ -1,4 +1,4 @@
-"""What users write, and the process that runs it.
+"""The classes that users subclass, and the process that runs a component.
 
 Subclass Spout, ReliableSpout, Bolt, BasicBolt or BatchingBolt; declare its streams with ``output_fields`` or
 ``output_streams``; put it into a topology, or run it alone with ``.run()``.

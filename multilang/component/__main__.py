@@ -1,6 +1,6 @@
-"""``python -m multilang.component MODULE:NAME``: the process of one task of a topology.
+"""Run the process of one task of a topology: ``python -m multilang.component MODULE:NAME``.
 
-Every task of a topology is started by the same command, which names where the topology is; the handshake says which
+Every task of a topology is started by the same command, which names the place of the topology; the handshake says which
 component this task is.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """See the module."""
+    """Run the command; see the module."""
     if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit("usage: python -m multilang.component MODULE:NAME  (as wordcount:topology, or file.py:topology)")
     target = sys.argv[1]

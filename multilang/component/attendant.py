@@ -1,11 +1,13 @@
-"""The thread beside user code: it keeps the worker from taking a slow component for a dead one, and finds a hung one.
+"""The watchdog thread beside user code: it sends signs of life, and finds user code that hangs.
 
-While user code runs long, the main thread can neither answer heartbeats nor flush. So this thread sends what was
-emitted meanwhile, gives a sign of life twice a second (a ``sync`` from a bolt, which Storm ignores unasked; from a spout,
-where a sync would end the command, a ``log`` of level 0), and after ``multilang.process.timeout.secs`` ends the process
-with the main thread's stack in Storm's log. It also puts into the log what was written to the stray streams, and
-reports the metrics, and how often an error came again. It notices when nobody reads the output any more, and sees to it that the process ends when it
-shall. It sleeps for as long as there is nothing to do (and no thread of the user's that may say something).
+While user code runs for a long time, the main thread can neither answer heartbeats nor flush. Meanwhile this thread
+sends what was emitted and gives a sign of life twice a second: from a bolt a ``sync``, which Storm ignores when it did
+not ask; from a spout, where a sync would end the command, a ``log`` of level 0. After
+``multilang.process.timeout.secs`` it ends the process, and puts the main thread's stack into Storm's log.
+
+It also logs the text on the stray streams, reports the metrics, and reports how often an error was repeated. It notices
+that the output is not read any more, and makes sure that the process ends when it should. It sleeps while there is
+nothing to do, unless a thread of the user's may emit something.
 """
 
 from __future__ import annotations
@@ -26,24 +28,30 @@ if TYPE_CHECKING:
     from multilang.component.stdio import Stdio
     from multilang.protocol import ChildConnection
 
-_TICK = 0.05  # seconds between looks while user code runs: what is emitted waits no longer than this
-_IDLE_LOOKS = 20  # looks without work after which it sleeps until it is woken
-_SIGN_OF_LIFE = 0.5  # seconds, half of Storm's own interval of heartbeats, so that one of them may come late
+_TICK = 0.05  # seconds between looks while user code runs: the longest that an emitted tuple waits
+_IDLE_LOOKS = 20  # looks without work, after which it sleeps until it is woken
+_SIGN_OF_LIFE = 0.5  # seconds, half of Storm's interval of heartbeats, so that one of them may come late
 _GRACE = 5.0  # seconds that the end of the process may take
-_ENDS = {2, 15}  # SIGINT and SIGTERM, whose module costs an import
+_ENDS = {2, 15}  # SIGINT and SIGTERM; importing the module for their names would cost time
 _MAX_LINE = 8192  # bytes of stray text in one line of the log
 _MAX_WAITING = 8 * 1024 * 1024  # characters of log that may wait for a parent that does not read
-_PATIENCE = 2.0  # seconds that whoever writes stray text is held up when the parent does not read
+_PATIENCE = 2.0  # seconds that a writer of stray text is held up when the parent does not read
 
 INFO, WARN = 2, 3
 
 
 class Attendant:
-    """See the module. ``busy`` is set by the main thread: what user code works on, unless it is the collector's current tuple."""
+    """The watchdog thread; see the module.
+
+    Attributes:
+        busy: The thing that user code works on, set by the main thread, unless it is the collector's current tuple.
+        waiting: Whether user code waits for task ids, in which time it is not to blame.
+        deadline: The seconds after which user code counts as hanging; 0 for no limit.
+    """
 
     def __init__(self, stdio: Stdio, connection: ChildConnection, output: Output, spout: bool) -> None:
         self.busy: object | None = None
-        self.waiting = False  # user code waits for task ids: not its fault when that takes long
+        self.waiting = False  # user code waits for task ids, and is not to blame when that takes long
         self.deadline = 300.0
         self.component: Component | None = None
         self.collector: Collector | None = None
@@ -59,7 +67,7 @@ class Attendant:
         os.set_blocking(self.waker, False)
         os.set_blocking(self._wake_up, False)
         self._ending_at: float | None = None
-        self._seen: object | None = None  # what was busy at the last look, and since when
+        self._seen: object | None = None  # the thing that was busy at the last look
         self._since = self._sign = self._idle_since = monotonic()
         self._flushed = True
         self._written = 0
@@ -72,25 +80,25 @@ class Attendant:
         }
 
     def start(self) -> None:
-        """Begin. The thread ends with the process."""
+        """Start the thread, which ends with the process."""
         start_new_thread(self._run, ())
 
     def wake(self) -> None:
-        """User code begins after a pause."""
+        """Note that user code begins after a pause."""
         self.parked = False
         try:
             os.write(self.waker, b"\0")
         except BlockingIOError:
-            pass  # woken already
+            pass  # it has been woken already
 
     def ending(self, status: int) -> None:
-        """The process is about to end; see to it that it does."""
+        """Make sure that the process ends soon, with this exit status."""
         self._status = status
         self._ending_at = monotonic() + _GRACE
         self.wake()
 
     def drain(self) -> None:
-        """Log what is in the stray pipes now; called by the main thread at the end."""
+        """Log what is in the stray pipes now; the main thread calls this at the end."""
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
@@ -109,7 +117,7 @@ class Attendant:
         poll = select.poll()
         for fd in (*self._stray, self._wake_up):
             poll.register(fd, select.POLLIN)
-        poll.register(self._output.fd, 0)  # tells only that its reader is gone
+        poll.register(self._output.fd, 0)  # with no events asked for, it tells only that the reader is gone
         while True:
             try:
                 self._look(poll)
@@ -131,7 +139,7 @@ class Attendant:
                 self._output.closed = True
                 self._interrupt()
             elif not held_up and self._stray[fd].pump(fd) is None:
-                poll.unregister(fd)  # nobody can write to it any more
+                poll.unregister(fd)  # no process can write to it any more
         now = monotonic()
         if self._ending_at is not None and now > self._ending_at:
             self._drain()
@@ -157,7 +165,7 @@ class Attendant:
             self._idle_since = now
         else:
             self._idle_looks = 0
-            # A bolt may be busy with many tuples of half a second each, and a heartbeat waits behind them; a spout
+            # A bolt may be busy with many tuples of half a second each, while a heartbeat waits behind them. A spout
             # answers every command.
             quiet_since = self._since if self.is_spout else self._idle_since
             if now - quiet_since > _SIGN_OF_LIFE and now - self._sign > _SIGN_OF_LIFE:
@@ -201,7 +209,8 @@ class Attendant:
         if self._idle_looks > _IDLE_LOOKS and not work:
             self._idle_looks = 0
             self.parked = True
-            if self._working_on() is not None:  # it began at this very moment, and did not see that it has to wake us
+            # work began at this very moment, and did not see that it has to wake this thread
+            if self._working_on() is not None:
                 self.parked = False
 
     def _sign_of_life(self) -> None:
@@ -229,7 +238,7 @@ class Attendant:
 
 
 class Stray:
-    """Text that was written to a standard stream by mistake or habit, on its way into the log line by line."""
+    """Text that was written to a standard stream, on its way into the log line by line."""
 
     def __init__(self, name: str, level: int, connection: ChildConnection) -> None:
         self.held = b""
@@ -238,11 +247,11 @@ class Stray:
         self._connection = connection
         self._dropped = 0
         self._looks = 0
-        self._lock = allocate_lock()  # both threads pump at the end
-        self.waiting = 0  # characters logged and not sent yet
+        self._lock = allocate_lock()  # both threads call pump at the end
+        self.waiting = 0  # characters that were logged and not sent yet
 
     def pump(self, fd: int) -> bool | None:
-        """Take what is in the pipe; False when there is nothing, None when nobody can write to it any more."""
+        """Log what is in the pipe; False when it is empty, None when no process can write to it any more."""
         with self._lock:
             try:
                 data = os.read(fd, 65536)
@@ -261,14 +270,14 @@ class Stray:
             return True
 
     def look(self) -> None:
-        """A line without its end is not waited for longer than a few looks."""
+        """Log a line that has not ended after a few looks."""
         if self.held or (self._dropped and not self.waiting):
             self._looks += 1
             if self._looks > 4:
                 self.finish()
 
     def finish(self) -> None:
-        """Log a line that has not ended, and what was left out."""
+        """Log a line that has not ended, and how much was left out."""
         with self._lock:
             if self.held:
                 self._log(self.held)

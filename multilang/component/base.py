@@ -1,4 +1,4 @@
-"""What spouts and bolts have in common."""
+"""The base of spouts and bolts."""
 
 from __future__ import annotations
 
@@ -20,29 +20,35 @@ LEVELS = {"trace": 0, "debug": 1, "info": 2, "warn": 3, "warning": 3, "error": 4
 
 
 class Component:
-    """A spout or a bolt. Subclass Spout, ReliableSpout, Bolt, BasicBolt or BatchingBolt, not this."""
+    """A spout or a bolt. Subclass Spout, ReliableSpout, Bolt, BasicBolt or BatchingBolt instead.
+
+    Attributes:
+        conf: The topology's conf, merged with the component's own; set before ``initialize``.
+        context: The task's place in the topology; set before ``initialize``.
+    """
 
     output_fields: ClassVar[Sequence[str] | None] = None
-    """The fields of the default stream, ``["word", "count"]``; None when it emits nothing there."""
+    """The fields of the default stream, ``["word", "count"]``; None when the component emits nothing there."""
 
     output_streams: ClassVar[Mapping[str, Sequence[str] | Stream] | None] = None
     """Further streams by name, ``{"errors": ["message"], "counts": Stream(["id", "count"], direct=True)}``."""
 
     component_conf: ClassVar[Mapping[str, Any]] = {}
-    """Conf of this component that the class asks for (Storm's getComponentConfiguration); the builder's wins."""
+    """The conf that the class asks for (Storm's getComponentConfiguration); the builder's values override it."""
 
     middleware: ClassVar[Sequence[Middleware]] = ()
-    """What runs around ``process`` and ``next_tuple``, the first outermost."""
+    """The middleware that runs around ``process`` and ``next_tuple``, the outermost first."""
 
     transformations: ClassVar[Sequence[str]] = ()
-    """What a topology with this component becomes before it runs: functions by name, see topology.transform."""
+    """Functions, by name, that transform a topology with this component before it runs; see topology.transform."""
 
     requires: Mapping[str, str] = {}
-    """Packages that its tasks need: a module that is imported, and the line of pip's that brings it,
-    ``{"psycopg": "psycopg>=3"}``. They go into a topology's jar by themselves."""
+    """Packages that its tasks need: each imported module, with the line for pip that installs it.
+
+    For example ``{"psycopg": "psycopg>=3"}``. They are put into a topology's jar automatically."""
 
     wrapped: Component | None = None
-    """The component that this one stands around; None for all but wrappers."""
+    """The component that a wrapper wraps; None for all others."""
 
     conf: dict[str, Any]
     context: Context
@@ -50,16 +56,21 @@ class Component:
     _metrics: MetricsRegistry | None = None
 
     def declared_streams(self) -> dict[str, Stream]:
-        """All output streams by name. Raises ConfigError for a declaration that is wrong."""
+        """Return all output streams by name.
+
+        Raises:
+            ConfigError: A declaration is wrong.
+        """
         return declared_streams(self.output_fields, self.output_streams)
 
     def check_start(self, conf: dict[str, Any]) -> None:
-        """Called where the embedded cluster is about to start the topology, once and not in each task: what it raises is
-        told in place of the start.
+        """Check the conf before the embedded cluster starts the topology.
+
+        It is called once, not in each task. An exception from it is reported, and the topology does not start.
         """
 
     def after_end(self) -> None:
-        """Called where the embedded cluster has ended the topology, once and not in each task; see ``close``."""
+        """Clean up after the embedded cluster has ended the topology: called once, not in each task; see ``close``."""
 
     if TYPE_CHECKING:  # spouts and bolts take two arguments, batch bolts four
 
@@ -68,24 +79,42 @@ class Component:
     else:
 
         def initialize(self, conf: dict[str, Any], context: Context) -> None:
-            """Called once, before anything else: the place to open what the component needs."""
+            """Open what the component needs: called once, before anything else.
+
+            Args:
+                conf: The topology's conf, merged with the component's own.
+                context: The task's place in the topology.
+            """
 
     def close(self) -> None:
-        """Called once at the end, where there is time for it: end of input, SIGTERM, the topology killed."""
+        """Release what the component holds: called once at the end if there is time (end of input, SIGTERM, kill)."""
 
     def log(self, message: object, level: str | int = "info") -> None:
-        """A line for Storm's log; ``level`` is trace, debug, info, warn or error, or Storm's number 0 to 4."""
+        """Write a line to Storm's log.
+
+        Args:
+            message: The line; it is turned into a string.
+            level: trace, debug, info, warn or error, or Storm's number from 0 to 4.
+
+        Raises:
+            ValueError: There is no such level.
+        """
         number = LEVELS.get(level.lower()) if isinstance(level, str) else level
         if number is None or not 0 <= number <= 4:
             raise ValueError(f"log level {level!r}: use one of {', '.join(LEVELS)} or 0 to 4")
         self._collector.log(str(message), number)
 
     def report_error(self, message: object) -> None:
-        """Show an error in Storm's log and UI; the process lives on."""
+        """Show an error in Storm's log and UI; the process goes on."""
         self._collector.report_error(str(message))
 
     def report_metric(self, name: str, params: Any) -> None:
-        """Give a value to the metric that the Java side registered as ``name``; Storm halts the worker on another name."""
+        """Send a value for a metric.
+
+        Args:
+            name: The name under which the Java side registered the metric; Storm halts the worker if it is unknown.
+            params: The value, anything that JSON has.
+        """
         self._collector.report_metric(name, params)
 
     @property
@@ -101,12 +130,12 @@ class Component:
 
     @logger.setter
     def logger(self, logger: logging.Logger) -> None:
-        """A component may have a logger of its own; what it says goes to Storm's log, too."""
+        """Replace the logger by the component's own; its records go to Storm's log, too."""
         self.__dict__["_logger"] = logger
 
     @property
     def metrics(self) -> MetricsRegistry:
-        """Counters, gauges and timers, summed in the process and reported at an interval."""
+        """Counters, gauges and timers, summed up in the process and reported at an interval."""
         registry = self._metrics
         if registry is None:
             from multilang.component.metrics import MetricsRegistry
@@ -117,23 +146,23 @@ class Component:
         return registry
 
     def run(self) -> None:
-        """Run this component as the process of one task, until its input ends: ``SplitSentence().run()`` in a script."""
+        """Run this component as the process of one task until its input ends: ``SplitSentence().run()`` in a script."""
         from multilang.component.process import run_component
 
         run_component(self)
 
     def _attach(self, collector: Collector, conf: dict[str, Any], context: Context) -> None:
-        """Called by the runner before ``initialize``."""
+        """Connect the component to its collector; the runner calls this before ``initialize``."""
         self._collector = collector
         self.conf = conf
         self.context = context
 
     def _runner_ended(self) -> None:
-        """Called by the runner at the end."""
+        """End the component; the runner calls this."""
         self.close()
 
     def _shadow(self, base: type, methods: Mapping[str, Any]) -> None:
-        """Put the collector's methods in the place of ``base``'s, unless the user's class has its own."""
+        """Replace ``base``'s methods by the collector's, unless the user's class overrides them."""
         for name, method in methods.items():
             if getattr(type(self), name) is getattr(base, name):
                 setattr(self, name, method)

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 class BatchingBolt(AnchoredBolt):
-    """Collects tuples into groups by ``group_key`` and hands each group to ``process_batch``.
+    """Collects tuples into groups by ``group_key`` and gives each group to ``process_batch``.
 
     A group is due when it holds ``batch_size`` tuples, or at the ``ticks_between_batches``-th tick. Emits are anchored
-    to the whole group. When ``process_batch`` returns, the group's tuples are acked, but for those that it failed
-    itself; when it raises, the group's tuples fail and the other groups go on. What is still collected when the process
-    ends is neither acked nor failed: it times out and is replayed.
+    to the whole group. When ``process_batch`` returns, the group's tuples are acked, except those that it failed
+    itself. When it raises, the group's tuples fail, and the other groups go on. Tuples that are still collected when
+    the process ends are neither acked nor failed: they time out and are replayed.
     """
 
     batch_size: int | None = 1000
-    """Tuples in one group at the most; None for no bound, then ticks alone decide."""
+    """The most tuples in one group; None for no bound, so that only ticks decide."""
 
     ticks_between_batches: int = 1
-    """Ticks between one hand-over and the next."""
+    """The number of ticks after which all groups are due."""
 
     component_conf = {"topology.tick.tuple.freq.secs": 1}
 
@@ -37,11 +37,16 @@ class BatchingBolt(AnchoredBolt):
     _ticks: int = 0
 
     def group_key(self, tup: Tuple) -> Hashable:
-        """The key of the group that ``tup`` belongs to; one group for all unless overridden."""
+        """Return the key of the group that ``tup`` belongs to; unless overridden, all tuples are one group."""
         return None
 
     def process_batch(self, key: Any, tups: list[Tuple]) -> None:
-        """Work on a group of tuples, in the order of their arrival."""
+        """Work on a group of tuples, in the order of their arrival.
+
+        Args:
+            key: The group's key.
+            tups: The group's tuples.
+        """
         raise TypeError(f"{type(self).__name__} has no process_batch method: define process_batch(self, key, tups)")
 
     def process(self, tup: Tuple) -> None:
@@ -63,7 +68,7 @@ class BatchingBolt(AnchoredBolt):
             self.process_batches()
 
     def process_batches(self) -> None:
-        """Hand over all groups now."""
+        """Give all groups to ``process_batch`` now."""
         groups, self._groups = self._groups, {}
         for key, group in groups.items():
             self._hand_over(key, group)

@@ -1,4 +1,4 @@
-"""Bolts: where tuples are processed."""
+"""Bolts: the components that process tuples."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Bolt(Component):
-    """Full control: ``process`` emits with the anchors it chooses, and acks or fails each tuple itself (Storm's IBolt).
+    """A bolt that decides everything itself: anchors, and the ack or fail of each tuple (Storm's IBolt).
 
-    FailedException out of ``process`` fails the tuple; any other exception is reported and ends the process, so that
-    Storm starts it again and the tuples in it are replayed.
+    A FailedException from ``process`` fails the tuple. Any other exception is reported and ends the process, so that
+    Storm starts it again and its tuples are replayed.
     """
 
     _collector: BoltCollector
@@ -28,11 +28,11 @@ class Bolt(Component):
         def initialize(self, conf: dict[str, Any], context: Context) -> None: ...
 
     def process(self, tup: Tuple) -> None:
-        """Work on one tuple. Every tuple must be acked or failed in the end, now or later."""
+        """Work on one tuple, which must be acked or failed in the end, now or later."""
         raise TypeError(f"{type(self).__name__} has no process method: define process(self, tup)")
 
     def process_tick(self, tup: Tuple) -> None:
-        """Called each ``topology.tick.tuple.freq.secs``; the tick is acked for you afterwards."""
+        """Work at a tick, every ``topology.tick.tuple.freq.secs`` seconds; the tick is acked automatically."""
 
     def emit(
         self,
@@ -45,11 +45,22 @@ class Bolt(Component):
     ) -> list[int] | None:
         """Send a tuple.
 
-        ``anchors`` are the tuples it came from: when it fails downstream, theirs are replayed; none makes it
-        unanchored. ``stream`` is the default stream unless given. ``direct_task`` sends it to that task alone. With
-        ``need_task_ids`` the call waits for the ids of the tasks it went to and returns them (a round trip: it costs
-        ten times and more); ``on_task_ids`` is called with them when they arrive, without waiting. Raises
-        UnserializableValue or LocalProtocolError, and then nothing was sent.
+        Args:
+            values: The values, one per field of the stream.
+            stream: The stream's name; the default stream if it is None.
+            anchors: The input tuples that it depends on: when it fails downstream, theirs are replayed. Without anchors
+                its failure replays nothing.
+            direct_task: The only task that it goes to, on a stream that is direct.
+            need_task_ids: Wait for the ids of the tasks that the tuple goes to. This is a round trip, which makes the
+                call at least ten times as expensive.
+            on_task_ids: Is called with these ids when they arrive; ``emit`` does not wait for them.
+
+        Returns:
+            The task ids with ``need_task_ids``, otherwise None.
+
+        Raises:
+            UnserializableValue: JSON does not have one of the values; nothing is sent.
+            LocalProtocolError: The stream, the number of values, an anchor or the task is wrong; nothing is sent.
         """
         return self._collector.emit(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
 
@@ -59,15 +70,33 @@ class Bolt(Component):
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
     ) -> None:
-        """Send many tuples to one stream with the same anchors."""
+        """Send many tuples to one stream with the same anchors.
+
+        Args:
+            rows: The values of each tuple.
+            stream: The stream's name; the default stream if it is None.
+            anchors: The input tuples that all of them depend on.
+
+        Raises:
+            UnserializableValue: JSON does not have one of the values.
+            LocalProtocolError: The stream, the number of values or an anchor is wrong.
+        """
         self._collector.emit_many(rows, stream, anchors)
 
     def ack(self, tup: Tuple | str) -> None:
-        """This tuple is done: once, and after everything that is anchored to it was emitted."""
+        """Ack a tuple: once, after everything that is anchored to it was emitted.
+
+        Raises:
+            LocalProtocolError: It was acked or failed before, or was never received.
+        """
         self._collector.ack(tup)
 
     def fail(self, tup: Tuple | str) -> None:
-        """This tuple failed: the spout's tuple behind it is replayed at once."""
+        """Fail a tuple: the spout's tuple behind it is replayed at once.
+
+        Raises:
+            LocalProtocolError: It was acked or failed before, or was never received.
+        """
         self._collector.fail(tup)
 
     def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
@@ -77,7 +106,7 @@ class Bolt(Component):
 
 
 class AnchoredBolt(Bolt):
-    """A bolt whose emits are anchored to what is in process, unless ``anchors`` says otherwise (``[]``: to nothing)."""
+    """A bolt whose emits are anchored to the tuple in process, unless ``anchors`` is given (``[]``: to nothing)."""
 
     def emit(
         self,
@@ -88,7 +117,7 @@ class AnchoredBolt(Bolt):
         need_task_ids: bool = False,
         on_task_ids: Callable[[list[int]], None] | None = None,
     ) -> list[int] | None:
-        """Send a tuple, anchored to what is in process; otherwise as Bolt.emit."""
+        """Send a tuple as Bolt.emit does, but anchored to the tuple in process unless ``anchors`` is given."""
         return self._collector.emit_anchored(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
 
     def emit_many(
@@ -97,7 +126,7 @@ class AnchoredBolt(Bolt):
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
     ) -> None:
-        """Send many tuples to one stream, anchored to what is in process."""
+        """Send many tuples to one stream, anchored to the tuple in process unless ``anchors`` is given."""
         self._collector.emit_many_anchored(rows, stream, anchors)
 
     def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
@@ -106,8 +135,8 @@ class AnchoredBolt(Bolt):
 
 
 class BasicBolt(AnchoredBolt):
-    """The common pattern: what ``process`` emits is anchored to the tuple, which is acked when ``process`` returns.
+    """The common pattern: emits are anchored to the tuple, which is acked when ``process`` returns.
 
-    Any exception out of ``process`` is reported and fails the tuple; the process lives on. (Storm's IBasicBolt, with
-    the failure handling of Storm's storm.py.) FailedException fails the tuple without a report.
+    Any exception from ``process`` is reported and fails the tuple; the process goes on. (This is Storm's IBasicBolt,
+    with the failure handling of Storm's storm.py.) FailedException fails the tuple without a report.
     """

@@ -1,4 +1,4 @@
-"""The end of a task: everything that it holds is let go of, whatever goes wrong on the way."""
+"""The end of a task: everything that it holds is released, even if something fails on the way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def close_all(*closes: Callable[[], object]) -> None:
-    """Call each in turn, also when one before it has raised; what was raised is raised at the end."""
+    """Call each function in turn, even if one before it raised; raise the exception at the end."""
     with ExitStack() as stack:
         for close in reversed(closes):
             stack.callback(close)

@@ -1,7 +1,7 @@
-"""The seam between a component and where it runs: what stands behind emit, ack, fail, log and report.
+"""The interface between a component and its engine: emit, ack, fail, log and report.
 
-A runner gives each task a collector: over the wire, in the embedded cluster, in a Spark task. A component's ``emit``
-is the collector's own bound method, so that the seam costs nothing per tuple.
+A runner gives each task a collector, for the wire, the embedded cluster or a Spark task. A component's ``emit`` is the
+collector's own bound method, so that the interface costs nothing per tuple.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ if TYPE_CHECKING:
 
 
 class Collector(ABC):
-    """What every task can say."""
+    """The calls that every task can make."""
 
     current: Tuple | None = None
-    """The tuple that user code works on at the moment, None between tuples."""
+    """The tuple that user code works on at the moment; None between tuples."""
 
     @abstractmethod
     def log(self, message: str, level: int = 2) -> None:
-        """A line for the worker's log: 0 trace, 1 debug, 2 info, 3 warn, 4 error."""
+        """Write a line to the worker's log: level 0 is trace, 1 debug, 2 info, 3 warn, 4 error."""
 
     @abstractmethod
     def report_error(self, message: str) -> None:
-        """An error for the log and Storm's UI; the task lives on."""
+        """Report an error to the log and Storm's UI; the task goes on."""
 
     @abstractmethod
     def report_metric(self, name: str, params: Any) -> None:
-        """A value for a metric registered on the Java side under ``name``."""
+        """Send a value for a metric that the Java side registered under ``name``."""
 
-    def reported(self, error: BaseException) -> None:  # noqa: B027 - most have nothing to do with it
-        """Called after an exception of the component's was reported in place of being raised; a test raises it."""
+    def reported(self, error: BaseException) -> None:  # noqa: B027 - most have nothing to do here
+        """Take note of a component's exception that was reported instead of raised; a test raises it."""
 
 
 class BoltCollector(Collector):
     """A bolt's collector (Storm's OutputCollector)."""
 
     anchors: Sequence[Tuple] = ()
-    """What ``emit_anchored`` anchors to: the tuple, or the batch, in process."""
+    """The anchors of ``emit_anchored``: the tuple, or the batch, in process."""
 
     takes_threads = False
-    """Whether threads of the component's own may speak to it at any time."""
+    """Whether the component's own threads may call it at any time."""
 
     knows_tasks = False
-    """Whether an emit has its task ids without waiting for them."""
+    """Whether an emit gets its task ids without waiting for them."""
 
     @abstractmethod
     def emit(
@@ -71,7 +71,7 @@ class BoltCollector(Collector):
         need_task_ids: bool = False,
         on_task_ids: Callable[[list[int]], None] | None = None,
     ) -> list[int] | None:
-        """The same, anchored to ``self.anchors`` unless ``anchors`` says otherwise."""
+        """Send a tuple that is anchored to ``self.anchors`` unless ``anchors`` is given."""
         return self.emit(
             values, stream, self.anchors if anchors is None else anchors, direct_task, need_task_ids, on_task_ids
         )
@@ -93,41 +93,41 @@ class BoltCollector(Collector):
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
     ) -> None:
-        """The same, anchored to ``self.anchors`` unless ``anchors`` says otherwise."""
+        """Send many tuples that are anchored to ``self.anchors`` unless ``anchors`` is given."""
         self.emit_many(rows, stream, self.anchors if anchors is None else anchors)
 
     @abstractmethod
     def received(self, tup: Tuple | str) -> Tuple:
-        """The unfinished input that ``tup`` (itself, a copy, or its id) stands for; raises what ``ack`` would."""
+        """Return the unfinished input that ``tup`` (or a copy, or its id) stands for, or raise the error of ``ack``."""
 
     @abstractmethod
     def ack(self, tup: Tuple | str) -> None:
-        """This input is done."""
+        """Ack an input."""
 
     @abstractmethod
     def fail(self, tup: Tuple | str) -> None:
-        """This input failed."""
+        """Fail an input."""
 
     def fail_acked(self, tup: Tuple) -> None:
-        """Called after an exception out of ``process`` of a tuple that it had acked: who still can fails what the tuple is of."""
+        """Fail what an acked tuple belongs to, if that is still possible, after its ``process`` raised."""
 
     @abstractmethod
     def deferred_ack(self, kept: list[Any]) -> Callable[[Tuple | str], None]:
-        """An ``ack`` that tells nobody yet: it adds to ``kept`` what ``finish`` needs. A tick is acked at once."""
+        """Return an ``ack`` that only adds to ``kept`` what ``finish`` needs later; it acks a tick at once."""
 
     @abstractmethod
     def finish(self, kept: list[Any], ok: bool) -> None:
-        """Ack, or fail, what a deferred ack kept, and empty ``kept``."""
+        """Ack or fail the inputs that a deferred ack kept, and empty ``kept``."""
 
 
 class SpoutCollector(Collector):
     """A spout's collector (Storm's SpoutOutputCollector)."""
 
     settles_in_rounds = False
-    """Whether the spout hears of what it emitted only when it has emitted a whole round, as in a Spark job."""
+    """Whether acks and fails come only after a whole round of emits, as in a Spark job."""
 
     keeps_position = False
-    """Whether who runs the spout keeps its position and has it ``seek``, as in checkpoints of exact alignment."""
+    """Whether the engine stores the spout's position and calls ``seek``, as in checkpoints of exact alignment."""
 
     @abstractmethod
     def emit(
@@ -147,7 +147,7 @@ class SpoutCollector(Collector):
         tup_ids: Iterable[Any] | None = None,
         stream: str | None = None,
     ) -> None:
-        """Send many tuples to one stream, with a message id each or none."""
+        """Send many tuples to one stream, each with a message id, or all without."""
         emit = self.emit
         if tup_ids is None:
             for values in rows:

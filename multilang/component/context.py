@@ -1,4 +1,4 @@
-"""The task's place in the topology: the handshake's context, with a typed name for each of its keys."""
+"""The task's place in the topology: the handshake's context, with a typed name for each key."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 class Context(dict):  # type: ignore[type-arg]
-    """The context as Storm sends it (``context["task->component"]``), and as attributes.
+    """The context as Storm sends it (``context["task->component"]``), also as attributes.
 
-    Source: the "Initial Handshake" section of the Multi-Lang Protocol page. Before Storm 0.10 the context has
-    ``taskid`` and ``task->component`` alone; then the attributes that need more are empty.
+    Source: the "Initial Handshake" section of the Multi-Lang Protocol page. Before Storm 0.10 the context has only
+    ``taskid`` and ``task->component``; the attributes that need more are empty then.
     """
 
     @property
@@ -38,10 +38,12 @@ class Context(dict):  # type: ignore[type-arg]
         return self.tasks(self.component).index(self.task)
 
     def tasks(self, component: str) -> list[int]:
-        """Return the task ids of a component, ascending.
+        """Return the task ids of a component in ascending order.
 
-        Raises LookupError when the topology has no such component. Of Storm's own, whose names begin with ``__``, there
-        may be none.
+        Of Storm's own components, whose names begin with ``__``, there may be none.
+
+        Raises:
+            LookupError: The topology has no such component.
         """
         found = sorted(task for task, name in self.task_component.items() if name == component)
         if not found and not str(component).startswith("__"):
@@ -64,15 +66,15 @@ class Context(dict):  # type: ignore[type-arg]
 
     @property
     def targets(self) -> dict[str, dict[str, Grouping]]:
-        """Per output stream, the components that subscribe to it, each with its grouping."""
+        """For each output stream, the components that subscribe to it, with their groupings."""
         return dict(self.get("stream->target->grouping", {}))
 
     @property
     def sources(self) -> dict[str, dict[str, Grouping]]:
-        """Per source component and stream, the grouping by which this component takes it."""
+        """For each source component and stream, the grouping by which this component subscribes to it."""
         return dict(self.get("source->stream->grouping", {}))
 
     @property
     def source_fields(self) -> dict[str, dict[str, list[str]]]:
-        """Per source component and stream, the fields of its tuples."""
+        """For each source component and stream, the fields of its tuples."""
         return dict(self.get("source->stream->fields", {}))

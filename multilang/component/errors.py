@@ -1,19 +1,19 @@
-"""What user code raises to fail a tuple, and what is raised at it."""
+"""The exceptions that user code raises to fail a tuple, and those that it gets."""
 
 from __future__ import annotations
 
 
 class FailedException(Exception):
-    """Raise it in ``process`` to fail the tuple: it is replayed, the process lives on (Storm's FailedException)."""
+    """Raise it in ``process`` to fail the tuple: it is replayed, and the process goes on (Storm's FailedException)."""
 
 
 class ReportedFailedException(FailedException):
-    """The same, and the error is shown in Storm's log and UI (Storm's ReportedFailedException)."""
+    """Raise it like FailedException; the error is also shown in Storm's log and UI."""
 
 
 class ConfigError(ValueError):
-    """A value of the topology's conf, or a component's declaration, is wrong; the message names it and the fix."""
+    """A value of the topology's conf, or a component's declaration, is wrong; the message says what to write."""
 
 
 class UnrecoverableError(Exception):
-    """A task can't go on, and to start it again would not help: the topology ends. The message says why, and what to do."""
+    """A task can't go on, and starting it again would not help, so that the topology ends."""

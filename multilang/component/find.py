@@ -1,4 +1,4 @@
-"""From ``MODULE:NAME`` or ``path/file.py:NAME`` to the object behind it."""
+"""Find the object that ``MODULE:NAME`` or ``path/file.py:NAME`` stands for."""
 
 from __future__ import annotations
 
@@ -16,11 +16,17 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
 
 
-is_finding = False  # while a task's process imports the topology, whose module must not start a cluster of its own
+is_finding = False  # set while a task's process imports the topology, whose module must not start another cluster
 
 
 def find_component(target: str, context: Context) -> Component:
-    """The component that this task runs: ``target`` itself, or the one of its id in the topology ``target`` names."""
+    """Return the component that this task runs.
+
+    It is ``target`` itself, or the component with the task's id in the topology that ``target`` names.
+
+    Raises:
+        ConfigError: There is no such object, or it is no component that runs in Python.
+    """
     global is_finding
     is_finding = True
     try:
@@ -53,7 +59,11 @@ def find_component(target: str, context: Context) -> Component:
 
 
 def find_object(target: str) -> Any:
-    """What ``target`` names. Raises ConfigError when there is no such file, module or name in it."""
+    """Return the object that ``target`` names.
+
+    Raises:
+        ConfigError: There is no such file, module or name in it.
+    """
     place, name = split_target(target)
     module = load_module(place)
     try:
@@ -67,7 +77,7 @@ def find_object(target: str) -> Any:
 
 
 def _may_be_meant(name: str, value: object, module: str) -> bool:
-    """A topology, or a component or function of the module's own and not one that it imported."""
+    """Return whether it is a topology, or a component or function that the module itself defines."""
     if name.startswith("_"):
         return False
     own = getattr(value, "__module__", None) == module and callable(value)
@@ -75,7 +85,11 @@ def _may_be_meant(name: str, value: object, module: str) -> bool:
 
 
 def split_target(target: str) -> tuple[str, str]:
-    """``"module:attr"`` in its two parts, the name filled in (``topology``) and a file's path made absolute."""
+    """Split ``"module:attr"``; the name is ``topology`` if it is missing, and a file's path is made absolute.
+
+    Raises:
+        ConfigError: The target has another form.
+    """
     place, _, name = target.rpartition(":") if ":" in target else (target, "", "topology")
     if not place or not name.isidentifier():
         raise ConfigError(f"{target!r} names nothing; write 'module:attr' or 'path/file.py:attr'")
@@ -87,18 +101,22 @@ def split_target(target: str) -> tuple[str, str]:
 
 
 def load_module(place: str) -> ModuleType:
-    """Import a module by its name, or a file by its path (with ``.py``). Raises ConfigError when there is none."""
+    """Import a module by its name, or a file by its path (with ``.py``).
+
+    Raises:
+        ConfigError: There is none.
+    """
     return _from_file(place) if place.endswith(".py") else _from_module(place)
 
 
 def _from_module(name: str) -> ModuleType:
     if name not in sys.modules and not {"", os.getcwd()} & set(sys.path):
-        sys.path.insert(0, os.getcwd())  # a console command's path starts at its own folder, not the user's
+        sys.path.insert(0, os.getcwd())  # a console command's path starts with its own folder, not the user's
     try:
         __import__(name)
     except ModuleNotFoundError as problem:
         if problem.name is None or not f"{name}.".startswith(f"{problem.name}."):
-            raise  # something that the module itself imports
+            raise  # a module that this one imports is missing
         if os.path.isfile(name):
             raise ConfigError(
                 f"{name} is a file that is no Python module; write the path of a file that ends in .py"
@@ -111,7 +129,10 @@ def _from_module(name: str) -> ModuleType:
 
 
 def _from_file(path: str) -> ModuleType:
-    """As Python runs a script: its folder first on the path. Imported once, under its own name when that is free."""
+    """Import a file as Python runs a script, with its folder first on the path.
+
+    It is imported once, under its own name if that is free.
+    """
     if not os.path.isfile(path):
         raise ConfigError(f"there is no file {path!r}; write the path of a Python file, or package.module for a module")
     for module in list(sys.modules.values()):
@@ -143,7 +164,7 @@ def _from_file(path: str) -> ModuleType:
 
 
 def _explain(problem: ImportError, path: str) -> None:
-    """Raise ConfigError for a file of a package that was named by its path, where its package is not found."""
+    """Raise ConfigError when a file of a package was named by its path and its package is not found."""
     relative = problem.name is None and "no known parent package" in str(problem)
     folder, file = os.path.split(path)
     names = [file[:-3]]

@@ -1,4 +1,4 @@
-"""A spout that replays what failed."""
+"""A spout that replays failed tuples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_SPOUT_PENDING = "topology.max.spout.pending"
 
 
 class _Sent:
-    """One tuple under way: what to emit again, and how often it failed."""
+    """A tuple in flight: what to emit again, and how often it failed."""
 
     __slots__ = ("failures", "stream", "task", "values")
 
@@ -35,17 +35,23 @@ class _Sent:
 class ReliableSpout(Spout):
     """Keeps what it emitted until it is acked, and emits it again when it fails.
 
-    A failed tuple is replayed after ``replay_delay_secs``, twice as long each further time up to
-    ``max_replay_delay_secs``, at most ``max_replays`` times (None: without limit); then ``gave_up`` is told, which
-    reports it.
+    A failed tuple is replayed after ``replay_delay_secs`` seconds, twice as long each further time up to
+    ``max_replay_delay_secs``, at most ``max_replays`` times (None: without limit). After that ``gave_up`` is called,
+    which reports it.
 
-    While ``topology.max.spout.pending`` tuples of a task are under way, those that wait for their replay included,
-    ``next_tuple`` is not called; so memory is bounded, by that and by what one call of ``next_tuple`` emits. (Not in a
-    Spark job, whose rounds are the bound.)
+    While a task has ``topology.max.spout.pending`` tuples in flight, including those that wait for their replay,
+    ``next_tuple`` is not called. This bounds the memory, together with the number of tuples that one call of
+    ``next_tuple`` emits. (In a Spark job the rounds are the bound instead.)
 
-    All of this is in the process's memory: what is under way when it dies is the source's to give again. A queue does
-    that by itself; a source that is read by position does it from where it was acked up to (multilang.state.PositionSpout, and
-    PartitionSpout in spark_bridge) or, under exact alignment, committed (``position`` of ReplayableSpout).
+    All of this is in the process's memory. When the process dies, the source must deliver again what was in flight. A
+    queue does so by itself. For a source that is read by position, start again where everything before was acked
+    (multilang.state.PositionSpout, and PartitionSpout in spark_bridge) or, under exact alignment, committed
+    (``position`` of ReplayableSpout).
+
+    Attributes:
+        max_replays: How often a tuple is replayed at most; None for no limit.
+        replay_delay_secs: Seconds before the first replay.
+        max_replay_delay_secs: The longest such delay, in seconds.
     """
 
     max_replays: int | None = 10
@@ -55,17 +61,23 @@ class ReliableSpout(Spout):
     _sent: dict[Any, _Sent]
     _due: dict[Any, float]  # message id -> when to emit it again (monotonic seconds), in the order of the failures
     _serial: int
-    _most: float  # under way, before next_tuple is called no more
+    _most: float  # the number of tuples in flight from which next_tuple is not called
 
     def acked(self, tup_id: Any) -> None:
-        """The tuple of ``tup_id`` was fully processed, at its first attempt or a later one."""
+        """Note that the tuple of ``tup_id`` was fully processed, at its first attempt or a later one."""
 
     def gave_up(self, tup_id: Any, values: Sequence[Any], failures: int) -> None:
-        """The tuple failed ``failures`` times and won't be replayed: keep it elsewhere, so that it isn't lost."""
+        """Handle a tuple that is not replayed any more; override it to keep the tuple, so that it isn't lost.
+
+        Args:
+            tup_id: Its message id.
+            values: Its values.
+            failures: How often it failed.
+        """
         self.report_error(f"gave up tuple {tup_id!r} after {failures} failures: {values!r}")
 
     def clock(self) -> float:
-        """Seconds on a clock that never goes back."""
+        """Return the seconds on a clock that never goes back."""
         return monotonic()
 
     def emit(
@@ -77,7 +89,7 @@ class ReliableSpout(Spout):
         need_task_ids: bool = False,
         on_task_ids: Callable[[list[int]], None] | None = None,
     ) -> list[int] | None:
-        """As Spout.emit, and kept until acked. Without ``tup_id`` a serial number of this task is the id."""
+        """Send a tuple as Spout.emit does, and keep it until it is acked; ``tup_id`` is a serial number by default."""
         if tup_id is None:
             self._serial = tup_id = self._serial + 1
         key = _key(tup_id)
@@ -86,7 +98,7 @@ class ReliableSpout(Spout):
                 f"component {self.context.component!r}: the message id {tup_id!r} is under way already; "
                 "use another id, or wait until it is acked"
             )
-        # Known before it is sent: with no ackers Storm acks it at once, before emit returns.
+        # It is kept before it is sent: without ackers Storm acks it at once, before emit returns.
         self._sent[key] = _Sent(list(values) if isinstance(values, list | tuple) else values, stream, direct_task)
         try:
             return self._collector.emit(values, tup_id, stream, direct_task, need_task_ids, on_task_ids)
@@ -97,7 +109,7 @@ class ReliableSpout(Spout):
     def emit_many(
         self, rows: Iterable[Sequence[Any]], tup_ids: Iterable[Any] | None = None, stream: str | None = None
     ) -> None:
-        """As Spout.emit_many, and kept until acked."""
+        """Send tuples as Spout.emit_many does, and keep them until they are acked."""
         if tup_ids is None:
             for values in rows:
                 self.emit(values, None, stream)
@@ -115,7 +127,7 @@ class ReliableSpout(Spout):
         key = _key(tup_id)
         sent = self._sent.get(key)
         if sent is None:
-            return  # acked before, as after a timeout that was only late
+            return  # acked before, for example after a timeout that came before a late ack
         sent.failures += 1
         if self.max_replays is not None and sent.failures > self.max_replays:
             del self._sent[key]
@@ -130,7 +142,7 @@ class ReliableSpout(Spout):
             return len(self._sent) >= self._most
         now = self.clock()
         key = next(iter(due))
-        if due[key] > now:  # the oldest failure need not be the first due
+        if due[key] > now:  # the oldest failure is not always the first that is due
             key = min(due, key=due.__getitem__)
             if due[key] > now:
                 return len(self._sent) >= self._most  # Storm does not count those that failed and wait here
@@ -141,12 +153,12 @@ class ReliableSpout(Spout):
 
     @property
     def under_way(self) -> int:
-        """Tuples emitted and neither acked nor given up, those that wait for their replay included."""
+        """The number of tuples that are neither acked nor given up, including those that wait for a replay."""
         return len(self._sent)
 
     @property
     def waiting_for_replay(self) -> int:
-        """Tuples that failed and are to be emitted again."""
+        """The number of tuples that failed and are to be emitted again."""
         return len(self._due)
 
     def _attach(self, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
@@ -161,7 +173,7 @@ class ReliableSpout(Spout):
 
 
 def _key(tup_id: Any) -> Any:
-    """``tup_id`` as a key of a dict: it must come back as it went, so that it is found again."""
+    """Return ``tup_id`` as a key of a dict: it must come back unchanged, so that it is found again."""
     if not isinstance(tup_id, str | int | float):
         raise LocalProtocolError(
             f"the message id {tup_id!r} is a {type(tup_id).__name__}; a reliable spout's ids are strings or numbers"

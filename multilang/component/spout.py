@@ -1,4 +1,4 @@
-"""Spouts: where tuples come from."""
+"""Spouts: the components that tuples come from."""
 
 from __future__ import annotations
 
@@ -14,46 +14,49 @@ if TYPE_CHECKING:
 
 
 class Spout(Component):
-    """A source of tuples, with full control of what is reliable (Storm's ISpout)."""
+    """A source of tuples that decides itself which of them are reliable (Storm's ISpout)."""
 
     _collector: SpoutCollector
 
     questions: ClassVar[frozenset[str]] = frozenset()
-    """Streams whose tuples ask what a bolt answers by its ack or its failure; neither counts as a failure then."""
+    """Streams whose tuples ask a question that a bolt answers by ack or fail; neither counts as a failure."""
 
     if TYPE_CHECKING:
 
         def initialize(self, conf: dict[str, Any], context: Context) -> None: ...
 
     def next_tuple(self) -> None:
-        """Emit the next tuple or tuples, or return without an emit when there is nothing now; never block for long."""
+        """Emit the next tuple or tuples, or return without an emit when there is none now; never block for long."""
         raise TypeError(f"{type(self).__name__} has no next_tuple method: define next_tuple(self)")
 
     def ack(self, tup_id: Any) -> None:
-        """The tuple emitted with ``tup_id`` was fully processed."""
+        """Note that the tuple emitted with ``tup_id`` was fully processed."""
 
     def fail(self, tup_id: Any) -> None:
-        """The tuple emitted with ``tup_id`` failed or timed out; emit it again when it matters."""
+        """Note that the tuple emitted with ``tup_id`` failed or timed out, and emit it again if it matters."""
 
     def activate(self) -> None:
-        """The topology was activated; also called once at the start."""
+        """Note that the topology was activated; also called once at the start."""
 
     def deactivate(self) -> None:
-        """The topology was deactivated: next_tuple is not called until it is activated again."""
+        """Note that the topology was deactivated: next_tuple is not called until it is activated again."""
 
     def exhausted(self) -> bool | None:
-        """True when no more tuples will come, False when more will; None: this spout can't tell.
+        """Return True when no more tuples will come, False when more will, None when this spout can't tell.
 
-        Only runners that wait for the end of a topology ask (the embedded cluster, Spark); Storm never does.
+        Only engines that wait for the end of a topology ask (the embedded cluster, Spark); Storm never does.
         """
         return None
 
     def source_id(self, tup_id: Any) -> Any:
-        """What a message id stands for, where a replay has another one: a tuple is lost when no id of it is acked."""
+        """Return the id of the source's item, for a spout that replays with new message ids.
+
+        A tuple counts as lost when none of its message ids is acked.
+        """
         return tup_id
 
     def is_question(self, tup_id: Any) -> bool:
-        """Whether the tuple of that id was emitted on one of the streams of ``questions``."""
+        """Return whether the tuple with that id was emitted to one of the streams in ``questions``."""
         return False
 
     def emit(
@@ -67,25 +70,45 @@ class Spout(Component):
     ) -> list[int] | None:
         """Send a tuple.
 
-        ``tup_id`` (a string or a number) makes it reliable: ``ack`` or ``fail`` is called with it. ``stream`` is the
-        default stream unless given. ``direct_task`` sends it to that task alone. With ``need_task_ids`` the call waits
-        for the ids of the tasks it went to and returns them; ``on_task_ids`` is called with them when they arrive,
-        without waiting. Raises UnserializableValue or LocalProtocolError, and then nothing was sent.
+        Args:
+            values: The values, one per field of the stream.
+            tup_id: The message id, a string or a number. It makes the tuple reliable: ``ack`` or ``fail`` is called
+                with it.
+            stream: The stream's name; the default stream if it is None.
+            direct_task: The only task that it goes to, on a stream that is direct.
+            need_task_ids: Wait for the ids of the tasks that the tuple goes to.
+            on_task_ids: Is called with these ids when they arrive; ``emit`` does not wait for them.
+
+        Returns:
+            The task ids with ``need_task_ids``, otherwise None.
+
+        Raises:
+            UnserializableValue: JSON does not have one of the values; nothing is sent.
+            LocalProtocolError: The stream, the number of values or the task is wrong; nothing is sent.
         """
         return self._collector.emit(values, tup_id, stream, direct_task, need_task_ids, on_task_ids)
 
     def emit_many(
         self, rows: Iterable[Sequence[Any]], tup_ids: Iterable[Any] | None = None, stream: str | None = None
     ) -> None:
-        """Send many tuples to one stream; ``tup_ids`` has a message id for each, or is None for unreliable ones."""
+        """Send many tuples to one stream.
+
+        Args:
+            rows: The values of each tuple.
+            tup_ids: A message id for each of them; None makes them all unreliable.
+            stream: The stream's name; the default stream if it is None.
+        """
         self._collector.emit_many(rows, tup_ids, stream)
 
     def replay(self) -> bool:
-        """Emit what is due again. Asked before each ``next_tuple``, which is called only when this returns False."""
+        """Emit a tuple that is due again, and return whether there was one.
+
+        Called before each ``next_tuple``, which is called only when this returns False.
+        """
         return False
 
     def _runner_started(self, conf: dict[str, Any], context: Context) -> None:
-        """Called by the runner after ``initialize``."""
+        """Start what needs an initialized component; the runner calls this after ``initialize``."""
 
     def _attach(self, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         super()._attach(collector, conf, context)
