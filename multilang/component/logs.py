@@ -1,4 +1,4 @@
-"""Python's logging, into Storm's log."""
+"""Send Python's logging to Storm's log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StormHandler(logging.Handler):
 
 
 def storm_level(level: int) -> int:
-    """Storm's number for one of logging's: 0 trace, 1 debug, 2 info, 3 warn, 4 error."""
+    """Return Storm's number for a level of logging: 0 trace, 1 debug, 2 info, 3 warn, 4 error."""
     if level >= logging.ERROR:
         return 4
     if level >= logging.WARNING:

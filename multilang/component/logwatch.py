@@ -1,6 +1,7 @@
-"""Attaches Storm's log to Python's logging at the moment when something imports it.
+"""Attach Storm's log to Python's logging when the latter is first imported.
 
-Logging costs a process 2 MB and 10 ms, so nothing here imports it; but once it is there, its first record must arrive.
+Logging costs a process 2 MB and 10 ms, so that this library does not import it. Once user code does, its first record
+must arrive.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def watch_logging(connection: ChildConnection, level: int) -> None:
 
 
 class _Watch:
-    """Finds nothing but logging, once, and then as the usual finder does."""
+    """A finder that finds only logging, and only once; after that the usual finders are at work."""
 
     def __init__(self, attach: Callable[[], None]) -> None:
         self._attach = attach
@@ -53,7 +54,7 @@ class _Watch:
 
 
 class _Loader:
-    """Loads as ``inner`` does, and calls ``attach`` afterwards."""
+    """A loader that loads like ``inner`` and then calls ``attach``."""
 
     def __init__(self, inner: Loader, attach: Callable[[], None]) -> None:
         self._inner = inner

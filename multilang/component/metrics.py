@@ -1,9 +1,9 @@
-"""Counters, gauges and timers: summed in the process, reported at an interval.
+"""Counters, gauges and timers: summed up in the process and reported at an interval.
 
-Each interval (``multilang.metrics.interval.secs``, default 60) they go out three ways: as one structured line in
-Storm's log; by the ``metrics`` command for the names in ``multilang.metrics.registered`` alone, since Storm halts the
-worker on a name that the Java side did not register; and on a Prometheus endpoint where
-``multilang.metrics.prometheus.port`` asks for one (the extra ``storm-multilang[metrics]``).
+Each interval (``multilang.metrics.interval.secs``, default 60) they are reported in three ways: as one structured line
+in Storm's log; by the ``metrics`` command, but only the names in ``multilang.metrics.registered``, since Storm halts
+the worker for a name that the Java side did not register; and on a Prometheus endpoint, if
+``multilang.metrics.prometheus.port`` is set (the extra ``storm-multilang[metrics]``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Counter:
-    """A number that goes up; reported as what was added in the interval."""
+    """A number that goes up; the report has the increase in the interval."""
 
     kind = "counter"
 
@@ -36,7 +36,11 @@ class Counter:
         self.total = 0
 
     def inc(self, n: int = 1) -> None:
-        """Add ``n`` (not negative)."""
+        """Add ``n``.
+
+        Raises:
+            ValueError: It is negative.
+        """
         if n < 0:
             raise ValueError(f"a counter goes up; inc({n!r}) is for a gauge")
         with self._lock:
@@ -44,7 +48,7 @@ class Counter:
             self.total += n
 
     def take(self) -> int | None:
-        """What was added since the last call; None for nothing."""
+        """Return the increase since the last call; None when there is none."""
         with self._lock:
             since, self._since = self._since, 0
         return since or None
@@ -59,18 +63,18 @@ class Gauge:
         self.value: float | None = None
 
     def set(self, value: float) -> None:
-        """The value now."""
+        """Set the current value."""
         self.value = value
 
     def take(self) -> float | None:
-        """The value; None before the first."""
+        """Return the value; None before the first."""
         return self.value
 
 
 class Timer:
-    """How long something took, in seconds; reported as count, sum, min and max of the interval.
+    """Durations in seconds; the report has their count, sum, min and max in the interval.
 
-    ``with timer:`` or ``timer.record(seconds)``.
+    Use ``with timer:`` or ``timer.record(seconds)``.
     """
 
     kind = "timer"
@@ -89,7 +93,7 @@ class Timer:
         self._max = 0.0
 
     def record(self, seconds: float) -> None:
-        """One more duration."""
+        """Add a duration in seconds."""
         with self._lock:
             self._count += 1
             self._sum += seconds
@@ -108,7 +112,7 @@ class Timer:
         self.record(perf_counter() - self._starts.pop())
 
     def take(self) -> dict[str, float] | None:
-        """The interval's figures; None when nothing was recorded."""
+        """Return the interval's count, sum, min and max; None when nothing was recorded."""
         with self._lock:
             if not self._count:
                 return None
@@ -132,7 +136,7 @@ class MetricsRegistry:
 
     @classmethod
     def for_component(cls, collector: Collector, conf: dict[str, Any], context: Context) -> MetricsRegistry:
-        """The registry as the conf asks for it."""
+        """Make the registry that the conf asks for."""
         registered = settings.names(conf, "multilang.metrics.registered", "names")
         labels = {"component": context.component, "task": str(context.task)}
         registry = cls(collector, labels, settings.metrics_interval(conf), frozenset(registered))
@@ -144,15 +148,15 @@ class MetricsRegistry:
         return registry
 
     def counter(self, name: str) -> Counter:
-        """The counter ``name``, made at first use."""
+        """Return the counter ``name``; it is created at first use."""
         return self._get(Counter, name)
 
     def gauge(self, name: str) -> Gauge:
-        """The gauge ``name``, made at first use."""
+        """Return the gauge ``name``; it is created at first use."""
         return self._get(Gauge, name)
 
     def timer(self, name: str) -> Timer:
-        """The timer ``name``, made at first use."""
+        """Return the timer ``name``; it is created at first use."""
         return self._get(Timer, name)
 
     def _get(self, kind: type[Metric], name: str) -> Metric:
@@ -164,7 +168,7 @@ class MetricsRegistry:
         return metric
 
     def items(self) -> list[tuple[str, Counter | Gauge | Timer]]:
-        """All metrics by name."""
+        """Return all metrics with their names."""
         return list(self._metrics.items())
 
     def report_if_due(self, now: float) -> None:
@@ -174,7 +178,7 @@ class MetricsRegistry:
             self.report()
 
     def report(self) -> None:
-        """Report what was gathered since the last time."""
+        """Report everything since the last report."""
         figures: dict[str, Any] = {}
         for name, metric in self.items():
             value = metric.take()

@@ -1,7 +1,7 @@
-"""What runs around ``process`` and ``next_tuple``: timing, retries, tracing, with no change of the loop.
+"""Middleware: code that runs around ``process`` and ``next_tuple``, for timing, retries or tracing.
 
-A component's class lists them (``middleware = [Timing(), Retry(3)]``, the first outermost), and a topology's conf adds
-more by dotted name (``multilang.middleware: ["shop.tracing.Tracer"]``), outside of those.
+A component's class lists its middleware (``middleware = [Timing(), Retry(3)]``, the outermost first). A topology's conf
+adds more by dotted name (``multilang.middleware: ["shop.tracing.Tracer"]``); these run outside of the class's.
 """
 
 from __future__ import annotations
@@ -22,19 +22,29 @@ if TYPE_CHECKING:
 
 
 class Middleware:
-    """Override either method: it is called once at the start and returns the function to call in ``call``'s place."""
+    """Base of middleware: each method is called once at the start and returns a replacement for ``call``."""
 
     def process(self, bolt: Bolt, call: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
-        """Around a bolt's ``process``."""
+        """Return the function to call instead of a bolt's ``process``.
+
+        Args:
+            bolt: The bolt.
+            call: Its ``process``, or that of the next middleware.
+        """
         return call
 
     def next_tuple(self, spout: Spout, call: Callable[[], None]) -> Callable[[], None]:
-        """Around a spout's ``next_tuple``."""
+        """Return the function to call instead of a spout's ``next_tuple``.
+
+        Args:
+            spout: The spout.
+            call: Its ``next_tuple``, or that of the next middleware.
+        """
         return call
 
 
 class Timing(Middleware):
-    """Measures each call with the component's timer ``name`` (seconds)."""
+    """Measures each call with the component's timer ``name``, in seconds."""
 
     def __init__(self, name: str = "process") -> None:
         self.name = name
@@ -65,10 +75,15 @@ class Timing(Middleware):
 
 
 class Retry(Middleware):
-    """Calls ``process`` again when it raises, up to ``times`` times, ``delay_secs`` apart, before the tuple fails.
+    """Calls ``process`` again when it raises, before the tuple fails.
 
-    FailedException is not retried: it says that the tuple is to fail. What ``process`` emitted before it raised stays
-    emitted, so it suits work that emits last.
+    FailedException is not retried, since it means that the tuple should fail. Tuples that ``process`` emitted before it
+    raised stay emitted, so use this for work that emits at the end.
+
+    Args:
+        times: How often ``process`` is called again at most.
+        delay_secs: The seconds between two calls.
+        on: The exceptions that are retried.
     """
 
     def __init__(self, times: int = 3, delay_secs: float = 0.0, on: type[Exception] = Exception) -> None:
@@ -96,7 +111,7 @@ class Retry(Middleware):
 
 
 def all_middleware(declared: Sequence[Middleware], conf: dict[str, Any]) -> list[Middleware]:
-    """The conf's middleware and the class's, the outermost first."""
+    """Return the conf's middleware and the class's, the outermost first."""
     for middleware in declared:
         if not isinstance(middleware, Middleware):
             raise ConfigError(f"middleware is a list of Middleware objects; {middleware!r} is none")
@@ -104,12 +119,16 @@ def all_middleware(declared: Sequence[Middleware], conf: dict[str, Any]) -> list
 
 
 def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the conf names, as (setting, dotted name): for whoever ships it."""
+    """Return the names in the conf as (setting, dotted name), for packages that ship them."""
     return [("multilang.middleware", name) for name in names(conf, "multilang.middleware", "dotted names")]
 
 
 def check_named(conf: Mapping[str, Any]) -> None:
-    """Raise ConfigError for what the conf names and is not there, or is no Middleware; makes none."""
+    """Check the names in the conf, without creating anything.
+
+    Raises:
+        ConfigError: A name does not exist, or is no Middleware.
+    """
     for _, name in named(conf):
         found = _found(name)
         kind = found if isinstance(found, type) else type(found)

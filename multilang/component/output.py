@@ -1,7 +1,7 @@
-"""Writing to Storm without ever holding each other up.
+"""Write to Storm so that the two sides never block each other.
 
-A parent that is busy writing to this process may not read meanwhile; a blocking write would then stop both for ever.
-So the pipe is written as far as it takes, the rest is kept, and the main thread goes on reading while it waits.
+A parent that is busy writing to this process may not read at that moment; with a blocking write both would then wait
+forever. So as much is written as the pipe takes, the rest is kept, and the main thread goes on reading while it waits.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ _PIPE_SIZE = 256 * 1024  # bytes
 
 
 class Output:
-    """The bytes of a connection on their way into a descriptor. Safe to call from several threads."""
+    """Writes a connection's bytes to a descriptor; any thread may call it."""
 
     def __init__(self, connection: ChildConnection, fd: int) -> None:
         self._connection = connection
         self.fd = fd
         self._lock = allocate_lock()
         self._rest: memoryview | None = None
-        self.writer = 0  # the thread that writes: a signal's handler must not leave a write half accounted for
+        self.writer = 0  # the thread that writes: a signal's handler must not interrupt a write before it is counted
         self.closed = False  # the reader is gone
-        self.written = 0  # bytes, as a sign that somebody reads
+        self.written = 0  # bytes; a growing number shows that the parent reads
         if S_ISFIFO(os.fstat(fd).st_mode):
             os.set_blocking(fd, False)
             _enlarge(fd)
 
     def flush_some(self) -> bool:
-        """Write what the pipe takes now; True when nothing is left."""
+        """Write as much as the pipe takes now; return True when nothing is left."""
         with self._lock:
             self.writer = get_ident()
             try:
@@ -49,7 +49,7 @@ class Output:
                     except BlockingIOError:
                         self._rest = rest
                         return False
-                    except OSError:  # EPIPE and the like: there is nobody to tell
+                    except OSError:  # EPIPE and the like: there is no one left to report it to
                         self.closed = True
                         self._rest = None
                         break
@@ -62,10 +62,10 @@ class Output:
 
 
 def _enlarge(fd: int) -> None:
-    """Let the pipe hold what comes of one full read, so that it is written with one call (Linux alone can)."""
+    """Enlarge the pipe, so that the output for one full read fits into one write (only Linux can do this)."""
     try:
         from fcntl import F_SETPIPE_SZ, fcntl
 
         fcntl(fd, F_SETPIPE_SZ, _PIPE_SIZE)
     except (ImportError, OSError):
-        pass  # another system, or the user's share of pipe memory is used up: it works as it is
+        pass  # another system, or the user's share of pipe memory is used up: a small pipe works, too

@@ -1,4 +1,4 @@
-"""The process of one task: from the handshake to the end of its input."""
+"""The process of one task, from the handshake to the end of its input."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
 
 
-_DEBUG = 10  # logging's, at which every report is told
-UNRECOVERABLE = 77  # EX_NOPERM: UnrecoverableError, such as state that somebody else has taken over
+_DEBUG = 10  # logging's DEBUG, at which every report is passed on
+UNRECOVERABLE = 77  # EX_NOPERM: UnrecoverableError, for example when another run has taken over the state
 UNUSABLE = 78  # EX_CONFIG: the conf is wrong, or the component can't be imported; another start would fail as well
 
 
 def run_component(component: Component) -> None:
-    """Run ``component`` as this process, until its input ends. Exits with status 1 when it fails."""
+    """Run ``component`` in this process until its input ends; exit with status 1 when it fails."""
     run_process(lambda _: component)
 
 
 def run_process(find: Callable[[Context], Component]) -> None:
-    """Run the component that ``find`` makes of the task's context. Nothing of it is imported before the pid is sent."""
+    """Run the component that ``find`` returns for the task's context, importing nothing before the pid is sent."""
     stdio = Stdio()
     try:
         task = _shake_hands(stdio)
         if task is None:
             return
     except KeyboardInterrupt:
-        return  # Ctrl-C at a terminal reaches every process behind it
+        return  # Ctrl-C at a terminal reaches all of its processes
     except BaseException:
-        os.dup2(stdio.error, 2)  # nobody reads the pipe in its place yet
+        os.dup2(stdio.error, 2)  # nothing reads the pipe that replaced standard error yet
         raise
     task.run(find)
 
@@ -73,7 +73,7 @@ def _shake_hands(stdio: Stdio) -> Task | None:
 
 
 class Task:
-    """What comes after the handshake."""
+    """A task after its handshake."""
 
     def __init__(self, stdio: Stdio, connection: ChildConnection, output: Output, wire: Wire, setup: Setup) -> None:
         from multilang.component.context import Context
@@ -112,7 +112,7 @@ class Task:
                 self._report(f"the parent broke the protocol, the process ends: {error}")
             except SystemExit as error:
                 status = self._exit_status(error)
-            except BaseException as error:  # noqa: BLE001 - whatever it is, Storm's log gets to show it
+            except BaseException as error:  # noqa: BLE001 - whatever it is, it must be shown in Storm's log
                 status = 1 if isinstance(error, OSError | MemoryError) else self._failure
                 if isinstance(error, ConfigError) and not self._initialized:
                     status = UNUSABLE
@@ -121,7 +121,7 @@ class Task:
                 self._report(self._describe(error))
             self._stopping = True
         except EndOfInput:
-            pass  # SIGTERM at the very moment of another end: Java closes the pipes and sends it at once
+            pass  # SIGTERM at the moment of another end: Java closes the pipes and sends it at once
         self._end(status)
 
     def _start(self, find: Callable[[Context], Component]) -> None:
@@ -142,7 +142,7 @@ class Task:
         check(self._conf)
         attendant.deadline = deadline(self._conf)
         local = self._conf.get("multilang.parent") == "local"
-        # To a local parent a sync says that the start is over; until then life is shown as a spout shows it.
+        # A sync tells a local parent that the start is over; until then a sign of life is a spout's.
         attendant.is_spout = attendant.is_spout or local
         level = log_level(self._conf)
         watch_logging(self._connection, level)
@@ -173,7 +173,7 @@ class Task:
     def _start_attendant(self) -> Attendant:
         from multilang.component.attendant import Attendant
 
-        # A task that nothing in the topology sends to is a spout; until the component is known that is all there is.
+        # A task that gets no tuples from the topology is a spout; nothing more is known before the component is.
         attendant = Attendant(self._stdio, self._connection, self._output, not self._context.sources)
         self._wire.attendant = attendant
         attendant.start()
@@ -183,21 +183,21 @@ class Task:
         import faulthandler
         import signal
 
-        faulthandler.enable(self._stdio.error)  # a crash in C code leaves its stack where Storm looks
+        faulthandler.enable(self._stdio.error)  # a crash in C code leaves its stack where Storm looks for it
         try:
             signal.set_wakeup_fd(self._attendant.waker, warn_on_full_buffer=False)
             signal.signal(signal.SIGTERM, self._stop)
             signal.signal(signal.SIGINT, self._stop)
             self._attendant.interrupts = True
         except ValueError:
-            pass  # run() was called outside of the main thread: signals are its caller's
+            pass  # run() was called outside of the main thread: its caller handles signals
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         if not self._stopping:
             self._stopping = True
             self._attendant.ending(0)
             if self._output.writer == self._main:
-                self._wire.stopping = True  # it sees that when the write is done
+                self._wire.stopping = True  # checked when the write is done
             else:
                 raise EndOfInput
 
@@ -247,7 +247,7 @@ class Task:
             sys.exit(status)
 
     def _last_words(self) -> None:
-        """At the exit of the interpreter: log what was written after the end; what comes yet goes to standard error."""
+        """Log the last text when the interpreter exits; anything later goes to standard error."""
         import signal
 
         if os.getpid() == self._pid:
@@ -255,10 +255,11 @@ class Task:
             self._wire.abandon(0.5)
             os.dup2(self._stdio.error, 1)
             os.dup2(self._stdio.error, 2)
-            self._leave_signals_to(signal.SIG_IGN, signal.SIG_IGN)  # the interpreter's own end would let them kill
+            # otherwise they would kill the process while the interpreter ends
+            self._leave_signals_to(signal.SIG_IGN, signal.SIG_IGN)
 
     def _forked(self) -> None:
-        """In a process forked from this one (multiprocessing): the conversation is not its own, nor are the signals."""
+        """Cut off a process forked from this one (multiprocessing): conversation and signals are not its own."""
         import signal
 
         def refuse(_: str) -> None:
@@ -272,7 +273,7 @@ class Task:
         self._connection.write = refuse
         self._connection.log = log  # type: ignore[assignment,method-assign]
         self._connection.error = log  # type: ignore[method-assign]
-        # While it holds the pipe, Storm would not see that the component's process has ended.
+        # If the fork kept the pipe open, Storm would not see the end of the component's process.
         null = os.open(os.devnull, os.O_RDWR)
         for fd in (self._stdio.input, self._stdio.output, self._attendant.waker):
             os.dup2(null, fd, inheritable=False)

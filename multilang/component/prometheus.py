@@ -15,9 +15,9 @@ REQUIRES = {"prometheus_client": "prometheus-client>=0.20"}
 
 
 def serve(registry: MetricsRegistry, port: int, host: str) -> None:
-    """Serve ``registry`` on ``host``, at ``port`` (0: any free one, said in the log).
+    """Serve ``registry`` on ``host``, at ``port`` (0: any free port, which is logged).
 
-    Several tasks of a worker can't share a port: the first free one of the 100 from ``port`` on is taken.
+    Several tasks of a worker can't share a port: the first free one of the 100 that begin with ``port`` is taken.
     """
     try:
         from prometheus_client import CollectorRegistry, start_http_server
@@ -40,7 +40,7 @@ def serve(registry: MetricsRegistry, port: int, host: str) -> None:
 
 
 class _Bridge:
-    """Shows the registry's totals to prometheus_client (its custom collector protocol)."""
+    """Shows the registry's totals to prometheus_client, as one of its custom collectors."""
 
     def __init__(self, registry: MetricsRegistry) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""Reports that come again and again: the first is told in full, those that follow as a count, with growing pauses."""
+"""Repeated reports: the first is passed on in full, the following ones as a count, with growing pauses."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE_SECS = 1.0
 LONGEST_PAUSE_SECS = 60.0
-QUIET_SECS = 600.0  # after which a report is new again: by then, a log may have been rotated
-_MAX_KINDS = 1000  # that are remembered; the one that was not told for longest is forgotten first, after its count
-_MAX_TEXTS = 3  # of exceptions of one type from one place that are told in full: a text may name each tuple's values
+QUIET_SECS = 600.0  # seconds after which a report is new again: by then, a log may have been rotated
+# kinds that are remembered; the one that came longest ago is forgotten first, after its count is told
+_MAX_KINDS = 1000
+_MAX_TEXTS = 3  # texts told in full for exceptions of one type from one place: a text may name each tuple's values
 _DIGITS = dict.fromkeys(range(ord("0"), ord("9") + 1))
 
 
 class Repeats:
-    """Passes reports on to ``tell(about, text)``, but those that were told before only as a count.
+    """Passes new reports on to ``tell(about, text)``, and repeated ones as a count.
 
-    The count is told with the first repetition after a pause, which doubles each time; ``tell_due`` tells it without one, and
-    ``tell_rest`` whatever the pause. So nothing is lost, if the latter is called at the end. Any thread may call.
+    The count is told with the first repetition after a pause, which doubles each time; ``tell_due`` tells it without a
+    new repetition, and ``tell_rest`` without the pause. So nothing is lost if ``tell_rest`` is called at the end. Any
+    thread may call.
 
-    ``about`` is what ``tell`` needs to know beside the text, such as the task.
+    ``about`` is passed through to ``tell``; it is what ``tell`` needs beside the text, such as the task.
     """
 
     def __init__(self, tell: Callable[[Any, str], None], now: Callable[[], float] = monotonic) -> None:
@@ -33,10 +35,10 @@ class Repeats:
         self._kinds: dict[Hashable, _Kind] = {}
         self._lock = allocate_lock()
         self.untold = 0
-        """Reports of which nobody heard yet."""
+        """The number of reports that were counted and not told yet."""
 
     def report(self, about: Any, text: str, who: Hashable = None, kind: Hashable = None) -> None:
-        """Tell ``text``, or count it: what ``who`` reported before is of the same ``kind`` (``kind_of`` the text)."""
+        """Tell ``text``, or count it when ``who`` reported the same kind before (``kind``, or ``kind_of`` the text)."""
         now = self._now()
         key = (who, kind_of(text) if kind is None else kind)
         said = "" if kind is not None else text[text.rfind("\n", 0, -1) + 1 :].translate(_DIGITS)
@@ -72,7 +74,7 @@ class Repeats:
                         self._count(known, now)
 
     def tell_rest(self) -> None:
-        """Tell all that is not told yet, because nothing more comes."""
+        """Tell all counts, because nothing more comes."""
         if self.untold:
             with self._lock:
                 for known in self._kinds.values():
@@ -94,7 +96,7 @@ class Repeats:
 
 
 class _Kind:
-    """One kind of report: how often it was told, and came since."""
+    """One kind of report: how often it was told, and how often it came since."""
 
     __slots__ = ("due", "last", "pause", "seen", "since", "texts", "told", "untold")
 
@@ -111,13 +113,13 @@ class _Kind:
 def kind_of(text: str) -> str:
     """Return what a report has in common with its repetitions: the exception's type and stack, or all of the text.
 
-    The tuple that an exception happened on, and the exception's text, are each time another's.
+    The tuple, and the exception's own text, differ each time.
     """
     head, _, rest = text.partition("\n")
     if not rest.startswith("Traceback"):
         return text
     lines = rest.splitlines()
     error, ours, _ = head.partition(" in component ")
-    if not ours:  # logged by the user's own code, in its own words
+    if not ours:  # logged by the user's own code
         error = lines[-1].partition(":")[0]
     return "\n".join([error, *(line for line in lines if line.startswith("  "))])

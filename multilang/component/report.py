@@ -1,4 +1,4 @@
-"""An exception as a person reads it in Storm's log."""
+"""The text of an exception, for a person who reads Storm's log."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _MAX_VALUES = 500  # characters of a tuple's values that are shown
 
 
 def describe(error: BaseException, component: Component, tup: Tuple | None, where: str = "") -> str:
-    """What happened, in which component and task, on which tuple, and the traceback.
+    """Return a text with the exception, its component, task and tuple, and the traceback.
 
-    A ConfigError or UnrecoverableError says all there is to know, unless another exception is behind it: it is shown without.
+    A ConfigError or UnrecoverableError says all that one needs to know: it has no traceback unless another exception
+    caused it.
     """
     from traceback import format_exception
 

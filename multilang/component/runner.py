@@ -1,4 +1,4 @@
-"""The component loop: what happens around each call into user code, the same behind every collector."""
+"""The component loop: what happens around each call of user code, the same for every collector."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Callable[[Tuple], None]:
-    """Initialize ``bolt`` behind ``collector`` and return the function that runs one tuple through it.
+    """Initialize ``bolt`` with ``collector`` and return the function that runs one tuple through it.
 
-    An exception that escapes that function ends the task: its runner reports it and starts the task again.
+    An exception from that function ends the task: its runner reports it and starts the task again.
     """
     if bolt.wrapped is not None:
         wrapper: Any = bolt
@@ -42,7 +42,7 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
 
 
 def close(component: Component) -> None:
-    """Tell ``component`` that it is over. Nothing is in process any more, so what it emits now is anchored to nothing."""
+    """Close ``component``; no tuple is in process any more, so that its emits are anchored to nothing."""
     collector = component._collector
     collector.current = None
     if isinstance(collector, BoltCollector):
@@ -54,7 +54,7 @@ def _attach(component: Any, collector: Any, conf: dict[str, Any], context: Conte
     check(conf)
     component._attach(collector, conf, context)
     if conf.get("multilang.metrics.prometheus.port") is not None:
-        component.metrics.items()  # served from the start, not from the first metric on
+        component.metrics.items()  # served from the start, not only once there is a metric
 
 
 def _plain(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
@@ -76,7 +76,7 @@ def _plain(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None
 
 def _basic(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
     ack = collector.ack
-    anchors: list[Any] = [None]  # one list for all tuples, each put into it in turn
+    anchors: list[Any] = [None]  # one list for all tuples, each of which is put into it in turn
 
     def execute(tup: Tuple) -> None:
         collector.current = anchors[0] = tup
@@ -111,7 +111,7 @@ def _fail(bolt: Bolt, collector: BoltCollector, tup: Tuple, error: FailedExcepti
 
 
 class SpoutRunner:
-    """A started spout. An exception out of a method ends the task."""
+    """A started spout; an exception from one of its methods ends the task."""
 
     def __init__(self, spout: Spout, next_tuple: Callable[[], None]) -> None:
         from multilang.component.spout import Spout
@@ -125,19 +125,19 @@ class SpoutRunner:
         self.deactivate = spout.deactivate
 
     def next(self) -> None:
-        """Emit again what is due, or ask for the next tuple."""
+        """Replay a tuple that is due, or ask for the next one."""
         if self._replay is None or not self._replay():
             self._next_tuple()
 
     def exhausted(self) -> bool | None:
-        """Whether more is to come, replays included; None when the spout can't tell."""
+        """Return True when no more tuples will come, not even replays; None when the spout can't tell."""
         if getattr(self._spout, "waiting_for_replay", 0):
             return False
         return self._spout.exhausted()
 
 
 def start_spout(spout: Spout, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> SpoutRunner:
-    """Initialize ``spout`` behind ``collector`` and return what runs it."""
+    """Initialize ``spout`` with ``collector`` and return its runner."""
     _attach(spout, collector, conf, context)
     spout.initialize(conf, context)
     spout._runner_started(conf, context)

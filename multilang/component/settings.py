@@ -1,4 +1,4 @@
-"""Conf keys that a component's process reads, checked before user code runs: a wrong value is one error, at the start."""
+"""The conf keys that a component's process reads, all checked at the start, before user code runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOG_LEVELS = {"trace": 5, "debug": 10, "info": 20, "warn": 30, "warning": 30, "
 
 
 def check(conf: dict[str, Any]) -> None:
-    """Raise ConfigError for the first of our keys whose value is wrong."""
+    """Raise ConfigError for the first of our keys that has a wrong value."""
     deadline(conf)
     log_level(conf)
     names(conf, "multilang.middleware", "dotted names")
@@ -29,7 +29,7 @@ def check(conf: dict[str, Any]) -> None:
 
 
 def deadline(conf: dict[str, Any]) -> float:
-    """Seconds that one call of user code may take; 0: no limit."""
+    """Return the seconds that one call of user code may take; 0 for no limit."""
     value = conf.get("multilang.process.timeout.secs", 300)
     if not _is_number(value) or not value >= 0:
         raise ConfigError(f"multilang.process.timeout.secs is {value!r}; use seconds above 0, or 0 for no deadline")
@@ -37,7 +37,7 @@ def deadline(conf: dict[str, Any]) -> float:
 
 
 def log_level(conf: dict[str, Any]) -> int:
-    """The least level (logging's number) that is sent to Storm's log."""
+    """Return the lowest level (logging's number) that is sent to Storm's log."""
     name = conf.get("multilang.log.level", "info")
     level = _LOG_LEVELS.get(name.lower()) if isinstance(name, str) else None
     if level is None:
@@ -46,7 +46,7 @@ def log_level(conf: dict[str, Any]) -> int:
 
 
 def names(conf: Mapping[str, Any], key: str, what: str) -> list[str]:
-    """A list of names; none when the key is not set."""
+    """Return a list of names, empty when the key is not set."""
     value = conf.get(key)
     if value is None:
         return []
@@ -56,7 +56,7 @@ def names(conf: Mapping[str, Any], key: str, what: str) -> list[str]:
 
 
 def metrics_interval(conf: dict[str, Any]) -> float:
-    """Seconds between two reports of the metrics."""
+    """Return the seconds between two reports of the metrics."""
     value = conf.get("multilang.metrics.interval.secs", 60)
     if not _is_number(value) or not value > 0:
         raise ConfigError(f"multilang.metrics.interval.secs is {value!r}; use seconds above 0")
@@ -64,7 +64,7 @@ def metrics_interval(conf: dict[str, Any]) -> float:
 
 
 def prometheus(conf: Mapping[str, Any]) -> tuple[int, str] | None:
-    """Port (0: any free one) and host of the Prometheus endpoint; None where none is wanted."""
+    """Return port (0: any free one) and host of the Prometheus endpoint; None when none is wanted."""
     port = conf.get("multilang.metrics.prometheus.port")
     host = conf.get("multilang.metrics.prometheus.host", "127.0.0.1")
     if not isinstance(host, str) or not host:

@@ -1,8 +1,8 @@
-"""The process's own descriptors, moved away from user code.
+"""The process's standard descriptors, protected from user code.
 
-The protocol speaks on standard input and output, and so does every ``print``, C's ``printf`` and each grandchild that
-inherits them. So the real ones are moved to other numbers at the start; in their place come an empty input and two
-pipes, whose text the attendant puts into Storm's log.
+The protocol uses standard input and output, and so does every ``print``, C's ``printf`` and each child process that
+inherits them. So the real ones are moved to other numbers at the start. They are replaced by an empty input and two
+pipes, whose text the watchdog thread puts into Storm's log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 
 
 class Stdio:
-    """Where the protocol reads and writes, and the pipes that catch stray text."""
+    """The descriptors that the protocol reads and writes, and the pipes that catch stray text."""
 
     def __init__(self) -> None:
         self.input = os.dup(0)
@@ -25,11 +25,11 @@ class Stdio:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None and hasattr(stream, "reconfigure"):
                 stream.reconfigure(line_buffering=True)
-        self.stray_error = _catch(2)  # last: what goes wrong above is still shown
+        self.stray_error = _catch(2)  # last, so that an error above is still shown
 
 
 def _catch(fd: int) -> int:
-    """Put a pipe in the place of ``fd`` (inherited by grandchildren, as ``fd`` was) and return its reading end."""
+    """Replace ``fd`` by a pipe, which child processes inherit as well, and return its reading end."""
     reading, writing = os.pipe()
     os.dup2(writing, fd)
     os.close(writing)

@@ -1,4 +1,4 @@
-"""Output streams as a component declares them."""
+"""Output streams as components declare them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """One output stream: its fields by name, and whether its tuples are emitted to a task directly.
+    """An output stream (Storm's OutputFieldsDeclarer.declareStream(id, direct, fields)).
 
-    Storm's OutputFieldsDeclarer.declareStream(id, direct, fields).
+    Args:
+        fields: The names of its fields.
+        direct: Whether its tuples are emitted to a task directly.
+
+    Raises:
+        ConfigError: The fields are no list of different names.
     """
 
     __slots__ = ("direct", "fields")
@@ -43,7 +48,7 @@ class Stream:
 def declared_streams(
     output_fields: Sequence[str] | None, output_streams: Mapping[str, Sequence[str] | Stream] | None
 ) -> dict[str, Stream]:
-    """The streams that ``output_fields`` (the default stream) and ``output_streams`` (by name) declare together."""
+    """Return all streams by name: ``output_fields`` is the default stream, ``output_streams`` has the others."""
     streams: dict[str, Stream] = {}
     if output_fields is not None:
         streams[DEFAULT_STREAM] = output_fields if isinstance(output_fields, Stream) else Stream(output_fields)

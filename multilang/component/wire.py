@@ -1,4 +1,4 @@
-"""A component behind the multi-lang wire: the collector that speaks it, and the loop that listens."""
+"""A component on the multi-lang wire: its collector, and the loop that reads."""
 
 from __future__ import annotations
 
@@ -34,19 +34,20 @@ if TYPE_CHECKING:
     from multilang.protocol import ChildConnection
     from multilang.protocol.messages import Message
 
-_READ = 65536  # bytes; more costs latency and spout rate (256 KiB: 1.5 times)
+_READ = 65536  # bytes; more would cost latency and a spout's rate (256 KiB: 1.5 times)
 HEARTBEAT = HEARTBEAT_STREAM.encode()
-_HEARTBEAT_SIZE = 200  # bytes; what is longer holds more than a heartbeat
-_PATIENCE = 10  # milliseconds that a full pipe is waited for before reading goes on meanwhile
-_MAX_BACKLOG = 64 * 1024 * 1024  # bytes read ahead while the parent does not read, before reading stops too
+_HEARTBEAT_SIZE = 200  # bytes; anything longer holds more than a heartbeat
+_PATIENCE = 10  # milliseconds to wait for a full pipe before reading goes on meanwhile
+_MAX_BACKLOG = 64 * 1024 * 1024  # bytes read ahead while the parent does not read; after that, reading stops, too
 _MAX_NESTED = 50  # reliable emits of a spout, without ackers, between two waits for their acks
 # Seconds; "if you have no tuples to emit for a next, you should sleep for a small amount of time before syncing".
 _IDLE_SLEEPS = (0.001, 0.002, 0.004, 0.008, 0.016)
 
 
 class EndOfInput(BaseException):
-    """The parent closed our input, or our output is read by nobody: leave user code and end. No Exception, so that user
-    code which catches those does not catch it.
+    """The parent closed our input, or reads our output no more: leave user code and end.
+
+    It is no Exception, so that user code which catches those does not catch it.
     """
 
 
@@ -60,7 +61,7 @@ class _Wait:
 
 
 class Wire:
-    """Reads events, answers heartbeats, and hands the rest to ``on_tuple`` and ``on_command`` one by one."""
+    """Reads events, answers heartbeats, and passes everything else to ``on_tuple`` and ``on_command``, one by one."""
 
     def __init__(self, connection: ChildConnection, fd: int, output: Output) -> None:
         self.connection = connection
@@ -69,18 +70,22 @@ class Wire:
         self.on_tuple: Callable[[Tuple], None] = _not_a_bolt
         self.on_command: Callable[[Message], None] = _not_a_spout
         self._fd = fd
-        self._events: Iterator[Message] = iter(())  # what came last, decoded one by one
-        self._backlog: deque[Message] = deque()  # what came while user code waited, or while the pipe was full
-        self._unread = 0  # bytes that the backlog was made of
+        self._events: Iterator[Message] = iter(())  # the events that came last, decoded one by one
+        self._backlog: deque[Message] = deque()  # events that came while user code waited, or while the pipe was full
+        self._unread = 0  # bytes that the backlog's events took
         self._failure: RemoteProtocolError | None = None
         self._ended = False
         self.stopping = False  # a signal came while the output was written
-        self.closing = False  # what comes in is not handled any more
+        self.closing = False  # nothing that comes in is handled any more
         self._main = get_ident()
         self._buffer = connection.write
 
     def read(self) -> bytes:
-        """Wait for input. Raises EndOfInput at its end."""
+        """Wait for input.
+
+        Raises:
+            EndOfInput: The input has ended.
+        """
         if self._failure is not None:
             raise self._failure
         if self._ended:
@@ -94,7 +99,7 @@ class Wire:
         return data
 
     def read_on(self) -> None:
-        """Read while user code waits, or while the pipe is full: what comes is kept for later, in order."""
+        """Read while user code waits, or while the pipe is full; events are kept for later, in order."""
         self._keep(self._events)
         if not self._backlog:
             self._keep(self.connection.iter_data(self.read()))
@@ -104,10 +109,10 @@ class Wire:
             for event in events:
                 self._backlog.append(event)
         except RemoteProtocolError as error:
-            self._failure = error  # raised when what came before it was handled
+            self._failure = error  # raised after everything before it was handled
 
     def next_event(self) -> Message:
-        """The next event, in order; for the handshake, before ``loop``."""
+        """Return the next event in order; used for the handshake, before ``loop``."""
         while not self._backlog:
             self.read_on()
         return self._backlog.popleft()
@@ -154,7 +159,7 @@ class Wire:
             self.on_command(event)
 
     def _deliver(self, event: TaskIds) -> None:
-        """Give task ids to the emit that asked for them; its callback is user code and may be slow."""
+        """Give task ids to the emit that asked for them. Its callback is user code and may be slow."""
         token = event.token
         if type(token) is _Wait:
             token.tasks = event.tasks
@@ -171,7 +176,7 @@ class Wire:
             self.output.flush_some()
 
     def flush(self) -> None:
-        """Send everything; while the pipe is full, go on reading, so that a parent that writes is not held up."""
+        """Send everything; while the pipe is full, go on reading, so that a parent that writes does not block."""
         if self.output.flush_some():
             return
         import select
@@ -186,18 +191,18 @@ class Wire:
                 poll.register(self._fd, select.POLLIN)
             ready = poll.poll(_PATIENCE)
             if not ready and not reading:
-                reading = True  # a parent that does not read may be waiting for us to
+                reading = True  # a parent that does not read may be waiting for us to read
                 self._keep(self._events)
             if any(fd == self._fd for fd, _ in ready):
                 try:
                     self._keep(self.connection.iter_data(self.read()))
                 except EndOfInput:
-                    pass  # what was read before is still handled
+                    pass  # everything read before is still handled
                 except RemoteProtocolError as error:
                     self._failure = error
 
     def abandon(self, seconds: float = 2.0) -> None:
-        """The end: send what is left, for as long as the parent takes it."""
+        """Send what is left at the end, for as long as the parent takes it."""
         import select
 
         until = monotonic() + seconds
@@ -205,7 +210,7 @@ class Wire:
             select.select([], [self.output.fd], [], 0.1)
 
     def check_wait(self) -> None:
-        """Raise LocalProtocolError where nothing can be waited for; asked before the emit is sent."""
+        """Raise LocalProtocolError if task ids can't be waited for; called before the emit is sent."""
         if get_ident() != self._main:
             raise LocalProtocolError(
                 "need_task_ids waits by reading, which only the thread of process() and next_tuple() may do; "
@@ -215,9 +220,9 @@ class Wire:
             raise LocalProtocolError("need_task_ids waits for an answer, which close() would not get; emit without it")
 
     def wait_for(self, wait: _Wait) -> list[int]:
-        """Flush, and read until the task ids are there; tuples that come meanwhile are kept, commands handled.
+        """Flush, and read until the task ids have come; keep the tuples that come meanwhile, and handle the commands.
 
-        With no ackers Storm sends an ``ack`` command before the task ids, and waits for its sync.
+        Without ackers Storm sends an ``ack`` command before the task ids, and waits for its sync.
         """
         attendant = self.attendant
         if attendant is not None:
@@ -244,7 +249,7 @@ class Wire:
 
 
 class _WireCollector:
-    """What both collectors share."""
+    """The calls that both collectors share."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -255,7 +260,10 @@ class _WireCollector:
         self._connection.log(message, level)
 
     def report_error(self, message: str) -> None:
-        """See Collector. What Storm was told before is counted; an embedded cluster is told each, and counts itself."""
+        """Report an error as Collector says.
+
+        Repeated errors are counted for Storm. An embedded cluster gets each of them, and counts by itself.
+        """
         attendant = self._wire.attendant
         if attendant is None or attendant.repeats is None:
             self._connection.error(message)
@@ -269,7 +277,7 @@ class _WireCollector:
     def _asked(
         self, send: Callable[[Any], None], task: int | None, need: bool, callback: Callable[[list[int]], None] | None
     ) -> list[int] | None:
-        """An emit whose task ids are wanted; a direct one's are known."""
+        """Send an emit whose task ids are wanted; those of a direct emit are known."""
         if task is not None:
             send(None)
             if callback is not None:
@@ -288,14 +296,14 @@ class _WireCollector:
 
 
 class WireBoltCollector(_WireCollector, BoltCollector):
-    """A bolt's collector over the wire."""
+    """The collector of a bolt on the wire."""
 
     takes_threads = True
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire)
         connection = wire.connection
-        # The three that are called for every tuple, each without a call in between.
+        # The three methods that are called for every tuple are functions without a call in between.
         self.ack = fast_ack(connection)  # type: ignore[assignment,method-assign]
         self.emit_anchored = fast_emit(connection, self.emit, self)  # type: ignore[method-assign]
         self.emit = fast_emit(connection, self.emit)  # type: ignore[method-assign]
@@ -366,10 +374,10 @@ class WireBoltCollector(_WireCollector, BoltCollector):
 
 
 class WireSpoutCollector(_WireCollector, SpoutCollector):
-    """A spout's collector over the wire."""
+    """The collector of a spout on the wire."""
 
     acks_at_once = False
-    """Whether an emit tells the spout that its tuple is acked, before Storm's command says so."""
+    """Whether an emit acks its tuple at once, before Storm's command comes."""
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire)
@@ -404,14 +412,14 @@ class WireSpoutCollector(_WireCollector, SpoutCollector):
 
 
 class UnackedSpoutCollector(WireSpoutCollector):
-    """A spout's collector where there are no ackers.
+    """The collector of a spout when there are no ackers.
 
-    Storm then acks a reliable emit at once, from inside of it, and reads the next emit from inside of that ack: each
-    emit of one command nests deeper, until Java's stack overflows and the worker dies. So an emit now and then waits
-    for its task ids, which come when all acks before them are done.
+    Storm then acks a reliable emit at once, inside of it, and reads the next emit inside of that ack. So each emit of
+    one command nests deeper, until Java's stack overflows and the worker dies. To prevent that, an emit waits for its
+    task ids now and then: they come when all acks before them are done.
 
-    A spout in Java is told so before its emit returns. Here Storm's command comes when it is read, after ``next_tuple`` as a rule;
-    so the spout is told by its emit, ``acked``, and the command is answered and no news.
+    A spout in Java gets this ack before its emit returns. Here Storm's command is read later, usually after
+    ``next_tuple``. So the emit itself calls ``acked``, and the command is only answered.
     """
 
     acks_at_once = True
@@ -456,7 +464,7 @@ def _not_a_spout(command: Message) -> None:
 def spout_commands(
     wire: Wire, runner: SpoutRunner, collector: WireSpoutCollector, local_parent: bool
 ) -> Callable[[Message], None]:
-    """What a spout does with a command: each is answered by one sync."""
+    """Return the function that handles a spout's commands and answers each with one sync."""
     attendant = wire.attendant
     assert attendant is not None
     connection = wire.connection

@@ -1,4 +1,4 @@
-"""Components around a component: the wrapper is what the topology runs, the user's is what it stands around."""
+"""Wrappers: bolts that the topology runs around the user's components."""
 
 from __future__ import annotations
 
@@ -23,15 +23,18 @@ if TYPE_CHECKING:
 
 
 class Wrapper(Bolt):
-    """A bolt around a component: a higher system puts it in the component's place (see topology.transform).
+    """A bolt around a component, which a topology's transformation puts in its place (see topology.transform).
 
-    ``wrapped``: the component, as its topology declares it; ``factory``: its class, when the builder was given that.
-    A subclass says in ``start`` what happens to a tuple, in as few calls as can be: it may put functions of its own in
-    the place of its collector's ``emit``, ``ack`` and ``fail`` before the wrapped bolt is started behind that.
+    A subclass's ``start`` says what happens to a tuple, with as few calls as possible: it may replace its collector's
+    ``emit``, ``ack`` and ``fail`` before it starts the wrapped bolt with that collector.
+
+    Args:
+        wrapped: The component, as its topology declares it.
+        factory: Its class, if the builder was given a class.
     """
 
     own_streams: ClassVar[Mapping[str, Stream]] = {}
-    """Streams besides those of the wrapped component."""
+    """Streams in addition to those of the wrapped component."""
 
     wrapped: Any
 
@@ -41,14 +44,14 @@ class Wrapper(Bolt):
         self.component_conf = wrapped.component_conf  # type: ignore[misc]
 
     def new_wrapped(self) -> Any:
-        """The wrapped component afresh, as the topology declares it; asked before it is started."""
+        """Return a new copy of the wrapped component as the topology declares it, before it is started."""
         return deepcopy(self.wrapped) if self._factory is None else self._factory()
 
     def declared_streams(self) -> dict[str, Stream]:
         return {**self.wrapped.declared_streams(), **self.own_streams}
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
-        """Initialize the wrapper and what it stands around; the function that runs one tuple."""
+        """Initialize the wrapper and the wrapped component; return the function that runs one tuple."""
         raise TypeError(f"{type(self).__name__} has no start method: define start(self, collector, conf, context)")
 
     def close(self) -> None:
@@ -57,7 +60,7 @@ class Wrapper(Bolt):
 
     @property
     def _metrics(self) -> MetricsRegistry | None:  # type: ignore[override]
-        """Those of the wrapped component, for whoever reports them."""
+        """The metrics of the wrapped component, which are the ones that get reported."""
         found: MetricsRegistry | None = self.wrapped._metrics
         return found
 
@@ -68,7 +71,7 @@ class Wrapper(Bolt):
 
 
 def innermost(component: Any) -> Any:
-    """The user's component behind its wrappers."""
-    while getattr(component, "wrapped", None) is not None:  # one in another language has none
+    """Return the user's component inside of its wrappers."""
+    while getattr(component, "wrapped", None) is not None:  # a component in another language has none
         component = component.wrapped
     return component
