@@ -1,4 +1,4 @@
-"""Topologies: declared once, checked before anything runs, and read by every runner."""
+"""Topologies: declared once, checked before anything runs, and read by every engine."""
 
 from __future__ import annotations
 

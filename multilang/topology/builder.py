@@ -1,4 +1,4 @@
-"""Declaring a topology, as Storm's TopologyBuilder does."""
+"""Declare topologies, as with Storm's TopologyBuilder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT = "default"
 
 
 class SpoutDeclarer:
-    """What ``set_spout`` returns: the spout as declared. A spout has no inputs, so there is nothing more to say."""
+    """The declared spout that ``set_spout`` returns. It has no inputs, so that nothing can be added to it."""
 
     def __init__(self, spec: ComponentSpec) -> None:
         self.spec = spec
@@ -40,52 +40,60 @@ class SpoutDeclarer:
 
 
 class BoltDeclarer:
-    """What ``set_bolt`` returns: says where the bolt's tuples come from, one call for each stream, chained.
+    """The declared bolt that ``set_bolt`` returns: its methods subscribe it to streams, and can be chained.
 
-    Every method takes the source component and ``stream``, its default one unless given. The source may be declared
-    later than its subscriber; ``build`` checks them.
+    Every method takes the source component, and its ``stream`` if it is not the default one. The source may be declared
+    later than its subscriber: ``build`` checks that it exists.
+
+    All methods return the declarer, and raise TopologyError when the bolt subscribes to the stream already.
     """
 
     def __init__(self, spec: ComponentSpec) -> None:
         self.spec = spec
 
     def shuffle_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
-        """Tuples are spread evenly and at random over the tasks."""
+        """Spread the tuples evenly and at random over the tasks."""
         return self._input(component, stream, Grouping("shuffle"))
 
     def fields_grouping(self, component: str, *fields: str | Sequence[str], stream: str = DEFAULT) -> BoltDeclarer:
-        """Tuples with equal values of these fields go to the same task: ``fields_grouping("split", "word")``."""
+        """Send tuples with equal values of these fields to the same task: ``fields_grouping("split", "word")``."""
         return self._input(component, stream, Grouping("fields", self._fields("fields_grouping", component, fields)))
 
     def partial_key_grouping(self, component: str, *fields: str | Sequence[str], stream: str = DEFAULT) -> BoltDeclarer:
-        """As fields grouping, but each key has two tasks, whichever has had less: for skewed keys."""
+        """Send each tuple to the less used of its key's two tasks: a fields grouping that balances skewed keys."""
         names = self._fields("partial_key_grouping", component, fields)
         return self._input(component, stream, Grouping("partial_key", names))
 
     def all_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
-        """Every task gets every tuple."""
+        """Send every tuple to all tasks."""
         return self._input(component, stream, Grouping("all"))
 
     def global_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
-        """All tuples go to one task, the one with the lowest id."""
+        """Send all tuples to one task, the one with the lowest id."""
         return self._input(component, stream, Grouping("global"))
 
     def none_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
-        """Says that how does not matter; the same as shuffle."""
+        """Send the tuples to any tasks, since it does not matter; the same as shuffle."""
         return self._input(component, stream, Grouping("none"))
 
     def direct_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
-        """The emitter names the task (``emit(..., direct_task=)``), on a stream declared with ``direct=True``."""
+        """Let the emitter name the task (``emit(..., direct_task=)``), on a stream declared with ``direct=True``."""
         return self._input(component, stream, Grouping("direct"))
 
     def local_or_shuffle_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
-        """Shuffled over the tasks in the emitter's own worker; over all when there is none."""
+        """Spread the tuples over the tasks in the emitter's own worker, or over all tasks if it has none of them."""
         return self._input(component, stream, Grouping("local_or_shuffle"))
 
     def custom_grouping(
         self, component: str, grouping: CustomGrouping | type[CustomGrouping], stream: str = DEFAULT
     ) -> BoltDeclarer:
-        """Your own: an instance of a subclass of CustomGrouping, or the class itself."""
+        """Send the tuples to the tasks that your own grouping chooses.
+
+        Args:
+            component: The source.
+            grouping: An instance of a subclass of CustomGrouping, or the class itself.
+            stream: The source's stream.
+        """
         custom = grouping() if isinstance(grouping, type) and issubclass(grouping, CustomGrouping) else grouping
         if not isinstance(custom, CustomGrouping):
             raise TopologyError(
@@ -135,15 +143,14 @@ class TopologyBuilder:
     >>> builder.set_bolt("count", WordCount, parallelism=4).fields_grouping("split", "word")
     >>> topology = builder.build("word-count")
 
-    Components are instances, or classes that need no arguments, or commands in any language (ShellSpout, ShellBolt).
-    ``parallelism`` is the number of executors; ``tasks``, as many unless given, the number of tasks they run.
-    ``conf`` is the component's own. All methods raise TopologyError, with what to write instead.
+    Components are instances, classes that need no arguments, or commands in any language (ShellSpout, ShellBolt). All
+    methods raise TopologyError, whose message says what to write instead.
 
-    Files that commands name are found in the folder of the module that calls ``build``.
+    The files that commands name are looked for in the folder of the module that calls ``build``.
     """
 
     def __init__(self) -> None:
-        self._folder: str | None = None  # where no module's is meant
+        self._folder: str | None = None  # None: the folder of the calling module
         self._specs: dict[str, ComponentSpec] = {}
 
     def set_spout(
@@ -154,7 +161,21 @@ class TopologyBuilder:
         tasks: int | None = None,
         conf: dict[str, Any] | None = None,
     ) -> SpoutDeclarer:
-        """Add a spout, ``id`` being its name for subscribers, logs and metrics."""
+        """Add a spout.
+
+        Args:
+            id: The name that subscribers, logs and metrics use.
+            spout: An instance, a class that needs no arguments, or a ShellSpout.
+            parallelism: The number of executors.
+            tasks: The number of tasks that the executors run; as many as executors if it is None.
+            conf: The spout's own conf.
+
+        Returns:
+            The spout as declared.
+
+        Raises:
+            TopologyError: An argument is wrong, or the id is taken.
+        """
         return SpoutDeclarer(self._add(id, "spout", spout, parallelism, tasks, conf))
 
     def set_bolt(
@@ -165,13 +186,32 @@ class TopologyBuilder:
         tasks: int | None = None,
         conf: dict[str, Any] | None = None,
     ) -> BoltDeclarer:
-        """Add a bolt; say on what is returned where its tuples come from."""
+        """Add a bolt.
+
+        Args:
+            id: The name that subscribers, logs and metrics use.
+            bolt: An instance, a class that needs no arguments, or a ShellBolt.
+            parallelism: The number of executors.
+            tasks: The number of tasks that the executors run; as many as executors if it is None.
+            conf: The bolt's own conf.
+
+        Returns:
+            A declarer, whose methods subscribe the bolt to streams.
+
+        Raises:
+            TopologyError: An argument is wrong, or the id is taken.
+        """
         return BoltDeclarer(self._add(id, "bolt", bolt, parallelism, tasks, conf))
 
     def build(self, name: str | None = None, conf: dict[str, Any] | None = None) -> Topology:
-        """The topology, checked as a whole: what subscribes to what, by which fields, and whether it can run.
+        """Return the topology, after checking all of it: subscriptions, fields, and whether it can run.
 
-        ``name``: the module's, unless given. ``conf``: the topology's, with Storm's keys.
+        Args:
+            name: The topology's name; the calling module's if it is None.
+            conf: The topology's conf, with Storm's keys.
+
+        Raises:
+            TopologyError: The topology can't run; the message names the first reason.
         """
         caller = sys._getframe(1).f_globals
         module = caller.get("__name__")
@@ -226,9 +266,9 @@ class TopologyBuilder:
 
 
 def _find_files(topology: Topology, folder: str | None, caller: FrameType) -> None:
-    """Tell shell components where their files are, and miss those that are not there.
+    """Find the files of shell components, and raise TopologyError for missing ones.
 
-    A topology may be built by a function of another module than its own: that is known when it is loaded.
+    A topology may be built by a function in another module than its own. Its own is only known when it is loaded.
     """
     from multilang.component import find
     from multilang.component.wrapper import innermost
@@ -238,9 +278,10 @@ def _find_files(topology: Topology, folder: str | None, caller: FrameType) -> No
     homes = homes_on_stack(caller) if folder is None else [Home(folder)]
     for spec in topology.components.values():
         spec.home = homes[0]
-        if program_of(spec.component) not in (None, spec.component):  # its tasks run it, and are told where it is
+        # its tasks run the program, and need to know its folder
+        if program_of(spec.component) not in (None, spec.component):
             innermost(spec.component).home = homes[0]
-    if not find.is_finding:  # what a task's process imports was checked before it was submitted
+    if not find.is_finding:  # the topology that a task's process imports was checked before it was submitted
         check_commands(topology, others=homes[1:], final=False)
 
 
@@ -273,7 +314,7 @@ def _instance(id: str, kind: str, component: Any) -> Any:
 
 
 def _name(caller: Mapping[str, Any]) -> str:
-    """The name of the calling module, or of the script's file."""
+    """Return the name of the calling module, or of the script's file."""
     module: str = caller.get("__name__", "")
     if module == "__main__":
         module = caller.get("__file__", "").rpartition("/")[2].partition(".")[0]

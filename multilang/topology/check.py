@@ -1,4 +1,4 @@
-"""The checks before anything runs. Storm finds some of these at submission, some when a worker dies, some never."""
+"""The checks before anything runs; Storm finds some of these faults late, and some never."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 TICKS = "topology.tick.tuple.freq.secs"
 _NAME_TABOO = "/.:\\"  # Storm's Utils.validateTopologyName: the name becomes part of paths
 _ATOMS = (str, int, float, complex, bool, type(None), bytes, bytearray, type, type(len), type(lambda: 0))
-_LOOK = 100  # items of a container that are looked at: what can't be copied is rarely the hundred-and-first
+_LOOK = 100  # items of a container that are checked: an item that can't be copied is rarely the hundred-and-first
 _DEPTH = 4
 
 
 def check(topology: Topology) -> None:
-    """Raise TopologyError for the first thing in ``topology`` that can't run."""
+    """Raise TopologyError for the first part of ``topology`` that can't run."""
     check_name(topology.name)
     if not topology.spouts:
         raise TopologyError(
@@ -38,7 +38,7 @@ def check(topology: Topology) -> None:
 
 
 def check_id(id: object, what: str) -> None:
-    """Component and stream ids: any text that can be shown, but ``__`` at the start is Storm's own."""
+    """Raise TopologyError for a component or stream id that is not printable text, or begins with Storm's ``__``."""
     if not isinstance(id, str):
         raise TopologyError(f"{what} {id!r}: an id is a string")
     if not id or not id.isprintable() or id != id.strip():
@@ -50,7 +50,7 @@ def check_id(id: object, what: str) -> None:
 
 
 def check_name(name: object) -> None:
-    """A topology's name, as Nimbus takes it."""
+    """Raise TopologyError for a name of a topology that Nimbus would refuse."""
     if not isinstance(name, str) or not name or not name.isprintable() or name != name.strip():
         raise TopologyError(f"a topology's name is printable text such as 'word-count', not {name!r}")
     bad = next((letter for letter in name if letter in _NAME_TABOO), None)
@@ -60,7 +60,7 @@ def check_name(name: object) -> None:
 
 
 def check_conf(conf: object, what: str) -> None:
-    """Conf travels as JSON: a dict with string keys and values that JSON has."""
+    """Raise TopologyError for a conf that can't be sent as JSON: a dict with string keys and values that JSON has."""
     if conf is None:
         return
     if not isinstance(conf, dict):
@@ -113,9 +113,9 @@ def _check_input(topology: Topology, spec: ComponentSpec, input_: Input) -> None
 
 
 def _check_flow(topology: Topology) -> None:
-    """Every bolt can get a tuple: from a spout, or from a ticking bolt, through however many others.
+    """Check that every bolt can get a tuple: from a spout, or from a ticking bolt, directly or through others.
 
-    A cycle is no fault in itself (work that goes round until it is done). One that nothing feeds can't be meant.
+    A cycle alone is no fault: work may go round until it is done. A cycle without any source can't be intended.
     """
     fed = {id for id, spec in topology.components.items() if spec.kind == "spout" or _ticks(topology, spec)}
     spreading = True
@@ -148,7 +148,7 @@ def _check_flow(topology: Topology) -> None:
 
 
 def _cycle_behind(topology: Topology, id: str) -> list[str]:
-    """A cycle among the sources of a bolt that nothing feeds, in the order the tuples would flow."""
+    """Return a cycle among the sources of a bolt that gets no tuples, in the order in which tuples would flow."""
     path: list[str] = []
     while id not in path:
         path.append(id)
@@ -162,7 +162,7 @@ def _ticks(topology: Topology, spec: ComponentSpec) -> bool:
 
 
 def _check_copies(spec: ComponentSpec) -> None:
-    """Each task has a copy of its own, so a component holds nothing that has none: a lock, a file, a connection."""
+    """Check that a component can be copied, once for each task: it may hold no lock, file or connection."""
     own = [] if isinstance(spec.component, ShellComponent) or spec.factory else [("", spec.component)]
     held: list[tuple[str, object]] = own + [
         (f" in its custom grouping of {input_.component!r}", input_.grouping.custom)
@@ -180,7 +180,7 @@ def _check_copies(spec: ComponentSpec) -> None:
 
 
 def _uncopyable(value: Any, path: str, depth: int = _DEPTH) -> tuple[str, object] | None:
-    """The first part of ``value`` that can't be pickled or copied, found without copying what is large."""
+    """Return the first part of ``value`` that can't be pickled or copied, without copying large parts."""
     if isinstance(value, _ATOMS) or hasattr(value, "__deepcopy__") or not depth:
         return None
     parts: list[tuple[str, Any]]
@@ -196,7 +196,7 @@ def _uncopyable(value: Any, path: str, depth: int = _DEPTH) -> tuple[str, object
             return found
     try:
         value.__reduce_ex__(4)
-    except Exception:  # noqa: BLE001 (whatever a user's class raises, it has no copy)
+    except Exception:  # noqa: BLE001 (whatever a user's class raises, it can't be copied)
         return path, value
     return None
 

@@ -1,8 +1,8 @@
-"""The commands of components in other languages: which of their words name files, and where these are found.
+"""Commands of components in other languages: which of their words name files, and where the files are.
 
-A worker starts a command in the jar's ``resources/``: "By default the ShellProcess assumes that your code is packaged inside
-of your topology jar under the resources subdirectory", or, with ``changeChildCWD(false)``, in its own directory, "where the
-sym-links to the resources are", which is above. Here the topology's own folder stands for both.
+A worker starts a command in the jar's ``resources/``: "By default the ShellProcess assumes that your code is packaged
+inside of your topology jar under the resources subdirectory". With ``changeChildCWD(false)`` it starts it in its own
+directory, "where the sym-links to the resources are", one level higher. Here the topology's own folder stands for both.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 BLOB_MAP = "topology.blobstore.map"
 
-# Programs whose first argument is a script, the options that may come before it and take no word of their own, and how
-# scripts' names end. Whatever else comes before makes it unknown which word is the script.
+# Programs whose first argument is a script, with the options that may come before it and need no further word. After
+# any other option it is unknown which word is the script.
 _LONG = r"--(?!eval|print|exec|command)[\w-]+=.+"
 _INTERPRETERS = {
     "python": rf"-[bBdEiIOPqsSuvx]+|{_LONG}",
@@ -41,8 +41,8 @@ _INTERPRETERS = {
     "java": r"-D.+|-X.+|-\w+:.+|-jar",
     **dict.fromkeys(("sh", "bash", "dash", "ksh", "zsh"), r"-[eux]+"),
 }
-# Programs that start another: their options that stand alone, those that take the next word, and how many words of their own come
-# before the program. Of any other option nobody can tell.
+# Programs that start another one: their options that stand alone, their options that take the next word, and the number
+# of their own words before the other program. The words of any other option are unknown.
 _WRAPPERS = {
     "env": (r"-|-[iv]+|--ignore-environment|--debug|--unset=.*|-u.+|\w+=.*", r"-u|--unset", 0),
     "nice": (r"-n?-?\d+|--adjustment=.*", r"-n|--adjustment", 0),
@@ -60,11 +60,16 @@ _OTHER_WRAPPERS = {"multilang"}
 
 
 class Word:
-    """A word of a command. ``path``: the file that it names here; ``blob``: below the worker's directory, what it names there.
+    """A word of a command.
 
-    ``needed``: the command can't run without it: it is its program or its script. ``before``: of ``--conf=./a.json`` or ``-I./lib``,
-    the part before the name, which is ``text``. ``runs``: it is started as a program. ``folder``: it is the name of a folder, as
-    words of other meanings may be by chance.
+    Attributes:
+        text: The word, or the part of it that is a name.
+        needed: Whether the command can't run without it: it is its program or its script.
+        path: The file here that it names; None when it names none.
+        blob: The path below the worker's directory, if it names a blob; None otherwise.
+        before: The part before the name: ``--conf=`` of ``--conf=./a.json``, ``-I`` of ``-I./lib``.
+        runs: Whether it is started as a program.
+        folder: Whether it is also the name of a folder, which may be by chance.
     """
 
     __slots__ = ("before", "blob", "folder", "needed", "path", "runs", "text")
@@ -89,7 +94,7 @@ class Word:
 
 
 def words_of(spec: ComponentSpec, home: Home, blobs: Collection[str]) -> list[Word]:
-    """The words of a shell component's command. ``blobs``: the names that blobs have in the worker's directory."""
+    """Return the words of a shell component's command; ``blobs`` are the names of blobs in the worker's directory."""
     component = spec.component
     assert isinstance(component, ShellComponent)
     script = script_in(component.command)
@@ -99,7 +104,7 @@ def words_of(spec: ComponentSpec, home: Home, blobs: Collection[str]) -> list[Wo
         program = index in (0, starts)
         needed = index == script or (program and "/" in text)
         if program and "/" not in text:
-            words.append(Word(text, needed=False))  # found on the worker's PATH
+            words.append(Word(text, needed=False))  # it is found on the worker's PATH
             continue
         below = below_worker(text, component.change_child_cwd)
         if below is not None and below.partition("/")[0] in blobs:
@@ -109,7 +114,8 @@ def words_of(spec: ComponentSpec, home: Home, blobs: Collection[str]) -> list[Wo
         if needed:
             if path is not None and not (
                 _can_start(path, component.command[starts or 0] if index == script else None)
-                and (os.path.isabs(text) or home.name(path) is not None)  # above it, a worker has other files
+                # above its directory, a worker has other files
+                and (os.path.isabs(text) or home.name(path) is not None)
             ):
                 path = None
             words.append(Word(text, needed, path=path, runs=program))
@@ -126,7 +132,7 @@ def words_of(spec: ComponentSpec, home: Home, blobs: Collection[str]) -> list[Wo
 
 
 def _can_start(path: str, interpreter: str | None) -> bool:
-    """Whether it is a file, or a folder that this interpreter takes for a script."""
+    """Return whether it is a file, or a folder that this interpreter runs like a script."""
     if os.path.isfile(path) or interpreter is None:
         return os.path.isfile(path)
     name = _base(interpreter)
@@ -136,20 +142,20 @@ def _can_start(path: str, interpreter: str | None) -> bool:
 
 
 def _argument(text: str, path: str, home: Home, before: str = "") -> Word:
-    """A word that names a file, or a folder if that is clear: it is written as a path, below the topology's folder."""
+    """Return a word that names a file, or clearly a folder, written as a path below the topology's folder."""
     if os.path.isfile(path) or ("/" in text and home.name(path) is not None):
         return Word(text, False, path=path, before=before)
     return Word(text, False, before=before, folder=home.name(path) is not None)
 
 
 def _split_option(text: str) -> tuple[str, str]:
-    """``--conf=`` and ``a.json``, ``-I`` and ``lib``; nothing and the word where it has no such parts."""
+    """Split ``--conf=a.json`` or ``-Ilib`` before the name; the first part is empty for any other word."""
     found = re.match(r"[\w.-]+=(?=.)|-[A-Za-z](?=[^-])", text)
     return ("", text) if found is None else (found[0], text[found.end() :])
 
 
 def programs_in(topology: Topology) -> Iterator[ComponentSpec]:
-    """The components that are programs; those in Python whose tasks run one, each as the component that the program would be."""
+    """Yield the components that are programs; for a Python component whose tasks run one, a copy that is the program."""
     for spec in topology.components.values():
         program = program_of(spec.component)
         if program is spec.component:
@@ -161,7 +167,7 @@ def programs_in(topology: Topology) -> Iterator[ComponentSpec]:
 
 
 def program_in(words: Sequence[str]) -> int | None:
-    """The index of the program that a command ends up in, after ``nice``, ``env`` and their like; None where nobody can tell."""
+    """Return the index of the program that a command runs, after ``nice``, ``env`` and the like, or None."""
     at = 0
     while _base(words[at]) in _WRAPPERS:
         alone, with_next, own = _WRAPPERS[_base(words[at])]
@@ -184,7 +190,7 @@ def program_in(words: Sequence[str]) -> int | None:
 
 
 def script_in(words: Sequence[str]) -> int | None:
-    """The index of the word that is an interpreter's script; None where there is none, or nobody can tell."""
+    """Return the index of an interpreter's script; None when there is none, or it is unclear."""
     at = program_in(words)
     if at is None:
         at = next((index for index, word in enumerate(words) if _base(word) in _INTERPRETERS), 0)
@@ -201,9 +207,11 @@ def script_in(words: Sequence[str]) -> int | None:
 
 
 def below_worker(text: str, changes: bool) -> str | None:
-    """The path that a relative word has below the worker's directory, None for one that leads elsewhere.
+    """Return the path of a relative word below the worker's directory, or None if it leads elsewhere.
 
-    ``changes``: the command is started in ``resources/``, which is below that directory.
+    Args:
+        text: The word.
+        changes: Whether the command is started in ``resources/``, which is below that directory.
     """
     if os.path.isabs(text) or not text.strip("./"):
         return None
@@ -212,9 +220,10 @@ def below_worker(text: str, changes: bool) -> str | None:
 
 
 def blob_map(topology: Topology) -> dict[str, Any]:
-    """The blobs that workers get: the topology's, and those that components name, for which Storm has no map of their own.
+    """Return the blobs that workers get: the topology's, and those in components' conf, for which Storm has no own map.
 
-    Raises TopologyError where two of them differ about a key.
+    Raises:
+        TopologyError: A map is malformed, or two maps differ about a key.
     """
     mapped: dict[str, Any] = {}
     for owner, conf in [("the topology", topology.conf), *_confs(topology)]:
@@ -236,7 +245,7 @@ def blob_map(topology: Topology) -> dict[str, Any]:
 
 
 def local_names(mapped: Mapping[str, Any]) -> dict[str, tuple[str, bool]]:
-    """Name in the worker's directory -> the blob's key, and whether it is an archive that is unpacked there."""
+    """Return name in the worker's directory -> the blob's key, and whether it is an archive that is unpacked there."""
     return {
         str((value or {}).get("localname") or key): (key, bool((value or {}).get("uncompress")))
         for key, value in mapped.items()
@@ -251,10 +260,14 @@ def check_commands(
     more: Iterable[str] = (),
     final: bool = True,
 ) -> None:
-    """Raise TopologyError for the first command that would name nothing on a worker.
+    """Raise TopologyError for the first command that names a file which a worker would not have.
 
-    ``home``: the topology's, each component's own unless given; ``others``: folders that it may turn out to be in instead;
-    ``more``: names of blobs that the map lacks; ``final``: no further ones can come.
+    Args:
+        topology: The topology.
+        home: The topology's folder; each component's own if it is None.
+        others: Folders that may turn out to be the topology's instead.
+        more: Names of blobs that are missing from the map.
+        final: Whether no more blobs can be mapped later.
     """
     known = local_names(blob_map(topology))
     known.update({name: (name, True) for name in more})
@@ -308,14 +321,19 @@ def _check_unpacked(spec: ComponentSpec, word: Word, known: Mapping[str, tuple[s
 
 
 def local_start(spec: ComponentSpec, conf: Mapping[str, Any]) -> tuple[list[str], str]:
-    """The words of a command, and the folder to start it in on this machine. ``conf``: with the map of blobs.
+    """Return the words of a command, and the folder to start it in on this machine.
 
-    Raises TopologyError for what only a worker has.
+    Args:
+        spec: The shell component.
+        conf: The conf with the map of blobs.
+
+    Raises:
+        TopologyError: The command needs something that only a worker has.
     """
     component = spec.component
     assert isinstance(component, ShellComponent)
     home = spec.home
-    if home is None or not os.path.isdir(home.root):  # an executor of Spark's, which has files in its own folder
+    if home is None or not os.path.isdir(home.root):  # on an executor of Spark's, the files are in its own folder
         home = Home(os.getcwd())
     known = local_names(conf.get(BLOB_MAP) or {})
     found = words_of(spec, home, known)
@@ -354,12 +372,12 @@ def _as_seen(text: str, path: str, folder: str) -> str:
 
 
 def with_slash(name: str, like: str) -> str:
-    """``name`` as a path if ``like`` is one: a program without ``/`` is looked for on the PATH by what starts it."""
+    """Return ``name`` as a path if ``like`` is one: a program without ``/`` would be looked for on the PATH."""
     return f"./{name}" if "/" in like and "/" not in name else name
 
 
 def _elsewhere(text: str, home: Home) -> str:
-    """A hint for those who name files as the folder sees them that they are in."""
+    """Return a hint for file names that are relative to the current folder instead of the topology's."""
     path = os.path.abspath(text)
     if os.path.isabs(text) or not os.path.exists(path):
         return ""
@@ -380,5 +398,5 @@ def _confs(topology: Topology) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _base(word: str) -> str:
-    """A program's name without its folder and version."""
+    """Return a program's name without its folder and version."""
     return re.sub(r"[\d.]+$", "", word.rpartition("/")[2]).lower()

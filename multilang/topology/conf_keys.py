@@ -1,4 +1,4 @@
-"""The keys that a topology's conf may have, so that a misspelt one is told instead of being read by nobody."""
+"""The keys that a topology's conf may have, so that a misspelt key is reported instead of being ignored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-# Of Storm 2.8.3, org.apache.storm.Config and DaemonConfig, each after "topology.".
+# From Storm 2.8.3's org.apache.storm.Config and DaemonConfig, each after "topology.".
 _STORMS = """
 acker.cpu.pcore.percent acker.executors acker.resources.offheap.memory.mb acker.resources.onheap.memory.mb
 auto-credentials auto.task.hooks backpressure.check.millis backpressure.enable backpressure.wait.park.microsec
@@ -47,14 +47,14 @@ worker.gc.childopts worker.logwriter.childopts worker.max.heap.size.mb worker.me
 worker.nimbus.thrift.client.use.tls worker.receiver.thread.count worker.shared.thread.pool.size worker.timeout.secs
 workers
 """
-# docs/configuration.md says what they do; a test compares.
+# docs/configuration.md describes them; a test compares the two lists.
 _OURS = """
 buffer.max.bytes direct.task.plain drpc.service input.files log.level metrics.interval.secs metrics.prometheus.host
 metrics.prometheus.port metrics.registered middleware parent positions process.timeout.secs source source.group
 source.secret.file source.store state.alignment state.cache.keys state.trace transactional.sqlite.path
 transactional.store transactional.trace
 """
-# As Storm's page on guaranteed processing still has them, by the names that they have had since 0.9.
+# Storm's page on guaranteed processing still has these; since 0.9 they have had other names.
 _FORMER = {"topology.ackers": "topology.acker.executors"}
 KNOWN = frozenset(
     [
@@ -64,12 +64,12 @@ KNOWN = frozenset(
         *STORM_KEYS,
     ]
 )
-_NEAR = 0.85  # of two keys' letters are the same
-_VERY_NEAR = 0.9  # any other key may be somebody's own
+_NEAR = 0.85  # the part of two keys' letters that must be the same
+_VERY_NEAR = 0.9  # for any other key, which may be a user's own
 
 
 def check_keys(keys: Iterable[str], what: str) -> None:
-    """Raise TopologyError for a key that is almost one that is known. ``what`` has it, in the words of the message."""
+    """Raise TopologyError for a key that is almost a known one; ``what`` says in the message whose key it is."""
     for key in keys:
         if key not in KNOWN:
             meant = nearest(key)
@@ -78,9 +78,10 @@ def check_keys(keys: Iterable[str], what: str) -> None:
 
 
 def renamed(conf: Mapping[str, Any]) -> dict[str, Any]:
-    """A conf with each key under the name that Storm has for it now; tells of those that had an old one.
+    """Return a conf with each key under its current name in Storm, and warn about keys with an old one.
 
-    Raises TopologyError where both names are there with different values.
+    Raises:
+        TopologyError: A key is there under both names, with different values.
     """
     if not any(key in conf for key in _FORMER):
         return dict(conf)
@@ -91,7 +92,7 @@ def renamed(conf: Mapping[str, Any]) -> dict[str, Any]:
                 f"conf {old!r}: {conf[old]!r} and {new!r}: {conf[new]!r} are the same setting; keep the second, which has its "
                 "name of today"
             )
-        if old in conf and not find.is_finding:  # once where it is submitted, not in each task's log
+        if old in conf and not find.is_finding:  # warn once when it is submitted, not in each task's log
             from logging import getLogger
 
             getLogger(__name__).warning("%s is old Storm's name of %s; it is taken as that", old, new)
@@ -99,7 +100,7 @@ def renamed(conf: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def nearest(key: str) -> str | None:
-    """Return the known key that an unknown one is meant to be: misspelt, or without its first word."""
+    """Return the known key that an unknown one probably stands for: misspelt, or without its first word."""
     known = _by_plain()
     plain = _plain(key)
     if plain in known:

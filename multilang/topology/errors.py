@@ -1,4 +1,4 @@
-"""What goes wrong in declaring a topology."""
+"""The errors in declaring a topology."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class TopologyError(ConfigError):
 
 
 class GroupingError(TopologyError):
-    """A grouping can't choose tasks for a tuple: direct grouping asked for a regular emit, a custom one answered amiss."""
+    """A grouping can't choose tasks for a tuple: a direct one got a regular emit, or a custom one chose wrong tasks."""
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """The end of an error's text: a near miss of ``wrong``, or else all there is to choose from."""
+    """Return the end of an error's text: a near match of ``wrong``, or else all known names."""
     from difflib import get_close_matches
 
     names = sorted(known)

@@ -1,7 +1,7 @@
-"""Groupings as functions: which tasks of a subscriber get this tuple. Every runner routes with these.
+"""Groupings as functions that choose which tasks of a subscriber get a tuple. Every engine routes with these.
 
-``chooser`` is called once per source task and subscription; what it returns is called per tuple, so it is a closure
-with everything looked up beforehand, and returns tuples of task ids that are never built anew.
+``chooser`` is called once for each source task and subscription. Its result is called for each tuple, so it is a
+closure that has everything at hand, and it returns tuples of task ids that were built in advance.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     Chooser = Callable[[Sequence[Any]], Sequence[int]]
     Tasks = tuple[int, ...]
 
-# The wire's name of each (Thrift's field names in capitals, as ShellBolt's context shows them). Storm has no type for
-# global, which is a fields grouping without fields, nor for partial key, which is a custom one.
+# The type of each on the wire (Thrift's field names in capitals, as in ShellBolt's context). Storm has no type for
+# global, which is a fields grouping without fields, nor for partial key, which is a custom grouping.
 WIRE_TYPES = {
     "shuffle": "SHUFFLE",
     "fields": "FIELDS",
@@ -36,15 +36,21 @@ WIRE_TYPES = {
     "custom": "CUSTOM_SERIALIZED",
 }
 
-# Keys remembered by one fields grouping. A full memory is emptied, not grown: keys may be all different for ever.
+# The number of keys that one fields grouping remembers. When it is full, it is emptied: there may be endlessly many
+# keys.
 CACHED_KEYS = 65536
 
 
 class GroupingContext:
-    """Where a custom grouping finds itself: one per source task and subscription.
+    """The surroundings of a custom grouping: one for each source task and subscription.
 
-    ``component``, ``stream``: whose tuples they are; ``fields``: of that stream; ``source_task``: the emitting task;
-    ``local_tasks``: those in its worker; ``random``: the run's randomness, so that a seeded run repeats.
+    Attributes:
+        component: The component whose tuples are divided.
+        stream: Its stream.
+        fields: The fields of that stream.
+        source_task: The emitting task.
+        local_tasks: The tasks in its worker.
+        random: The run's source of random numbers; with it, a run with a seed can be repeated.
     """
 
     __slots__ = ("component", "fields", "local_tasks", "random", "source_task", "stream")
@@ -67,23 +73,43 @@ class GroupingContext:
 
 
 class CustomGrouping(ABC):
-    """A grouping of your own, Storm's ``CustomStreamGrouping``.
+    """A grouping of your own (Storm's ``CustomStreamGrouping``).
 
-    Each source task gets its own copy of the instance that the builder was given.
+    Each source task gets its own copy of the instance that was given to the builder.
     """
 
     def prepare(self, context: GroupingContext, stream: str, target_tasks: tuple[int, ...]) -> None:  # noqa: B027
-        """Called once, before the first tuple. ``target_tasks``: the subscriber's task ids, ascending."""
+        """Prepare the grouping: called once, before the first tuple.
+
+        Args:
+            context: The source task and its worker.
+            stream: The stream.
+            target_tasks: The subscriber's task ids in ascending order.
+        """
 
     @abstractmethod
     def choose_tasks(self, source_task: int, values: Sequence[Any]) -> Sequence[int]:
-        """The tasks, out of ``target_tasks``, that get this tuple; none drops it for this subscriber."""
+        """Return the tasks that get a tuple.
+
+        Args:
+            source_task: The emitting task.
+            values: The tuple's values.
+
+        Returns:
+            Some of ``target_tasks``; an empty list drops the tuple for this subscriber.
+        """
 
 
 class Grouping:
-    """How one subscription is divided among the subscriber's tasks.
+    """The division of one subscription's tuples among the subscriber's tasks.
 
-    ``type``: one of WIRE_TYPES; ``fields``: the fields of a fields or partial-key grouping; ``custom``: of a custom one.
+    Args:
+        type: One of WIRE_TYPES.
+        fields: The fields of a fields or partial-key grouping.
+        custom: The instance of a custom grouping.
+
+    Raises:
+        GroupingError: There is no such type.
     """
 
     __slots__ = ("custom", "fields", "type")
@@ -96,7 +122,7 @@ class Grouping:
         self.custom = custom
 
     def to_wire(self) -> dict[str, Any]:
-        """As the handshake's context shows it: ``{"type": "FIELDS", "fields": ["word"]}``."""
+        """Return the form in the handshake's context: ``{"type": "FIELDS", "fields": ["word"]}``."""
         wire_type = WIRE_TYPES[self.type]
         return {"type": wire_type, "fields": list(self.fields)} if wire_type == "FIELDS" else {"type": wire_type}
 
@@ -129,10 +155,20 @@ def chooser(
     component: str = "",
     stream: str = "default",
 ) -> Chooser:
-    """The function that chooses, for each tuple's values, the task ids of ``target_tasks`` that get it.
+    """Return the function that chooses the task ids for each tuple's values.
 
-    ``source_fields``: of the stream; ``local_tasks``: the tasks in the source task's own worker; ``rng``: where every
-    random choice comes from; ``component``, ``stream``: the source, which custom groupings are told.
+    Args:
+        grouping: The grouping.
+        source_fields: The fields of the stream.
+        target_tasks: The task ids to choose from.
+        source_task: The emitting task.
+        local_tasks: The tasks in its worker.
+        rng: The source of all random choices.
+        component: The source component, for custom groupings.
+        stream: The source's stream, for custom groupings.
+
+    Raises:
+        GroupingError: There is no task to choose from, or the stream has no such field.
     """
     tasks = tuple(sorted(target_tasks))
     if not tasks:
@@ -165,7 +201,7 @@ def _always(tasks: Tasks) -> Chooser:
 
 
 def _shuffle(tasks: Tasks, rng: Random) -> Chooser:
-    """Storm's ShuffleGrouping: the tasks in random order, round and round. Its "none" is treated the same."""
+    """Choose the tasks in random order, again and again, as Storm's ShuffleGrouping does; "none" is the same."""
     turns = [(task,) for task in tasks]
     rng.shuffle(turns)
     turn = cycle(turns).__next__
@@ -181,7 +217,7 @@ def _fields(indexes: Sequence[int], tasks: Tasks) -> Chooser:
     def choose_by_one(values: Sequence[Any]) -> Sequence[int]:
         try:
             return places[values[index]]
-        except TypeError:  # a list or dict has no hash in Python, but one in Java
+        except TypeError:  # a list or dict has no hash in Python, but it has one in Java
             return places.find(values[index])
 
     def choose_by_many(values: Sequence[Any]) -> Sequence[int]:
@@ -194,9 +230,9 @@ def _fields(indexes: Sequence[int], tasks: Tasks) -> Chooser:
 
 
 class _Places(dict["Hashable", "Tasks"]):
-    """Key -> its one task, remembered for keys of nothing but ``str``.
+    """The task of each key; only keys that consist of ``str`` are remembered.
 
-    1, 1.0 and True are one key to a dict but three different values to Java, so they are worked out each time.
+    1, 1.0 and True are the same key in a dict but three different values in Java, so they are worked out each time.
     """
 
     __slots__ = ("single", "tasks")
@@ -249,7 +285,7 @@ def _custom(grouping: Grouping, context: GroupingContext, tasks: Tasks) -> Choos
 
 
 def _selected(grouping: Grouping, source_fields: Sequence[str]) -> list[int]:
-    """Positions of the grouping's fields in the stream's."""
+    """Return the positions of the grouping's fields among the stream's."""
     positions = []
     for field in grouping.fields:
         if field not in source_fields:

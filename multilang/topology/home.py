@@ -1,4 +1,4 @@
-"""The folder in which a topology's files are found, and the names that workers know them by."""
+"""The folder with a topology's files, and the names of the files on workers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ _OURS = ("multilang", "spark_bridge")
 class Home:
     """A topology's own folder.
 
-    ``root``: the folder that imports start from, and that names in a jar start from; ``own``: the folder of the topology's
-    module, which is another one in a package. A folder ``resources/`` in either is, as Java projects have it, what becomes
-    ``resources/`` of the jar, together with the other files.
+    A folder ``resources/`` in ``root`` or ``own``, as in Java projects, becomes the jar's ``resources/``, together with
+    the other files.
+
+    Attributes:
+        root: The folder that imports, and names in a jar, start from.
+        own: The folder of the topology's module, which is another one when the module is in a package.
     """
 
     __slots__ = ("own", "root")
@@ -31,17 +34,17 @@ class Home:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """``root``, and ``own`` where it is another."""
+        """``root``, and ``own`` if it is another folder."""
         return (self.root,) if self.own == self.root else (self.root, self.own)
 
     @property
     def resources(self) -> list[str]:
-        """The folders ``resources/``. One that is a Python package is none of them: its modules are imported by that name."""
+        """The folders ``resources/``, except Python packages of that name, whose modules are imported."""
         found = (os.path.join(folder, RESOURCES) for folder in self.folders)
         return [each for each in found if os.path.isdir(each) and not os.path.exists(os.path.join(each, "__init__.py"))]
 
     def find(self, word: str) -> str | None:
-        """The path of the file or folder that a word of a command names, None when there is none."""
+        """Return the path of the file or folder that a word of a command names, or None when there is none."""
         if not word.strip("./"):
             return None
         for path in self._places(os.path.normpath(word)):
@@ -56,12 +59,12 @@ class Home:
         for folder in (*self.resources, *self.folders):
             yield os.path.normpath(os.path.join(folder, word))
         first, _, rest = word.partition(os.sep)
-        if first == RESOURCES and rest:  # how workers name them; here they may lie beside the topology
+        if first == RESOURCES and rest:  # this is their name on workers; here the files may lie beside the topology
             for folder in self.folders:
                 yield os.path.join(folder, rest)
 
     def name(self, path: str) -> str | None:
-        """The name below a worker's ``resources/`` of a file or folder; None for one outside of ``root``."""
+        """Return the name of a file or folder below a worker's ``resources/``, or None for one outside of ``root``."""
         for folder in (*self.resources, self.root):
             name = _name_in(folder, path)
             if name is not None:
@@ -69,7 +72,7 @@ class Home:
         return None
 
     def spelt(self, path: str) -> str:
-        """A path below ``root`` by its name from there, which is another one where the folder is reached by a link."""
+        """Return the path below ``root`` as ``root`` spells it; it differs when the folder is reached by a link."""
         name = _name_in(self.root, path)
         return path if name is None else os.path.normpath(os.path.join(self.root, name))
 
@@ -84,7 +87,7 @@ class Home:
 
 
 def _name_in(folder: str, path: str) -> str | None:
-    """The name of ``path`` in ``folder``, whichever links either is reached by; links below the folder keep their names."""
+    """Return the name of ``path`` in ``folder``, also through links; links below the folder keep their names."""
     if is_below(path, folder):
         return os.path.relpath(path, folder)
     real, above = os.path.realpath(folder), path
@@ -96,12 +99,12 @@ def _name_in(folder: str, path: str) -> str | None:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether ``path`` is ``folder`` or lies in it, by their names alone."""
+    """Return whether ``path`` is ``folder`` or lies in it, comparing only their names."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def home_of_module(name: str, file: str) -> Home:
-    """The home of a topology in the module ``name``, whose file this is."""
+    """Return the home of a topology in the module ``name``, which was loaded from ``file``."""
     file = os.path.abspath(file)
     own = os.path.dirname(file)
     root = own
@@ -111,7 +114,7 @@ def home_of_module(name: str, file: str) -> Home:
 
 
 def home_of_place(place: str) -> Home:
-    """The home of the topology at ``"package.module"`` or ``"/path/file.py"``, which is imported."""
+    """Return the home of the topology at ``"package.module"`` or ``"/path/file.py"``, which has been imported."""
     if place.endswith(".py"):
         return Home(os.path.dirname(place))
     file = getattr(sys.modules.get(place), "__file__", None)
@@ -119,7 +122,7 @@ def home_of_place(place: str) -> Home:
 
 
 def homes_on_stack(frame: FrameType | None) -> list[Home]:
-    """The homes of the modules that are being run, the nearest first; the current folder for what is typed at a prompt."""
+    """Return the homes of the running modules, the nearest first; the current folder for code typed at a prompt."""
     homes: dict[Home, None] = {}
     files = set()
     while frame is not None:
@@ -137,5 +140,6 @@ def homes_on_stack(frame: FrameType | None) -> list[Home]:
 
 def _home_of(module: Mapping[str, Any], file: str) -> Home:
     spec = module.get("__spec__")
-    name = module.get("__name__", "") if spec is None else spec.name  # python -m package.module is called __main__
+    # the module that python -m package.module runs is called __main__
+    name = module.get("__name__", "") if spec is None else spec.name
     return home_of_module(name, file)

@@ -1,7 +1,8 @@
 """Java's ``hashCode`` of the values that Storm makes of a component's JSON.
 
-Storm places a tuple of a fields grouping by ``Math.floorMod(Arrays.deepHashCode(values), tasks)`` (its ``TupleUtils``).
-A value's hash depends on the class that its JSON text becomes in the worker (json-smart, Storm 2.6 and later):
+Storm chooses a tuple's task in a fields grouping by ``Math.floorMod(Arrays.deepHashCode(values), tasks)`` (its
+``TupleUtils``). A value's hash depends on the class that its JSON text becomes in the worker (json-smart, Storm 2.6 and
+later):
 
 ==============================================  ==============  =======================================
 JSON                                            Java            hash
@@ -18,7 +19,7 @@ an array                                        ``JSONArray``   31-based over it
 an object                                       ``JSONObject``  sum of (hash of key xor hash of value)
 ==============================================  ==============  =======================================
 
-All of it wraps at 32 bits. A number's text is what our codec writes for it.
+All of it wraps at 32 bits. A number's text is the one that our codec writes.
 """
 
 from __future__ import annotations
@@ -36,13 +37,16 @@ if TYPE_CHECKING:
 _WORD = 0xFFFFFFFF
 _MIN_LONG, _MAX_LONG = -0x8000_0000_0000_0000, 0x7FFF_FFFF_FFFF_FFFF
 _SHORT = 100  # letters of a text whose hash is remembered
-_LONGEST_DOUBLE = 18  # json-smart: a longer text is parsed to a BigDecimal, so that no digit is lost
+_LONGEST_DOUBLE = 18  # json-smart parses a longer text to a BigDecimal, so that no digit is lost
 
 
 def java_hash(value: Any) -> int:
-    """``value``'s hash in a Storm worker, a signed 32-bit integer.
+    """Return the hash of ``value`` in a Storm worker, a signed 32-bit integer.
 
-    Takes what JSON has (None, bool, int, float, str, list or tuple, dict with string keys, nested); TypeError otherwise.
+    The value is one that JSON has: None, bool, int, float, str, list or tuple, dict with string keys, nested.
+
+    Raises:
+        TypeError: JSON has no such value.
     """
     if isinstance(value, str):
         return _string_hash(value)
@@ -64,10 +68,11 @@ def java_hash(value: Any) -> int:
 
 
 def list_hash(values: Iterable[Any]) -> int:
-    """The hash of a list, ``java.util.List.hashCode``: from 1, times 31 plus each item's hash."""
+    """Return the hash of a list, as ``java.util.List.hashCode``: from 1, times 31 plus each item's hash."""
     total = 1
     for value in values:
-        if type(value) is int and _MIN_LONG <= value <= _MAX_LONG:  # ids are, and a call costs more than all of this
+        # ids are such integers, and a call would cost more than this
+        if type(value) is int and _MIN_LONG <= value <= _MAX_LONG:
             small = -0x8000_0000 <= value <= 0x7FFF_FFFF
             total = (31 * total + (value if small else value ^ value >> 32)) & _WORD
         else:
@@ -76,7 +81,7 @@ def list_hash(values: Iterable[Any]) -> int:
 
 
 def task_index(values: Iterable[Any], n: int) -> int:
-    """Which of a component's ``n`` tasks (sorted by id, from 0) a fields grouping on ``values`` chooses."""
+    """Return the index of the task, among ``n`` sorted by id, that a fields grouping on ``values`` chooses."""
     return list_hash(values) % n
 
 
@@ -100,7 +105,7 @@ def _text_hash(text: str) -> int:
     return _signed(total)
 
 
-# Keys come again and again (words, users, the id of a request), and each letter costs as much as the look.
+# The same keys come again and again (words, users, request ids), and hashing one letter costs as much as the look-up.
 _remembered_hash = lru_cache(maxsize=4096)(_text_hash)
 
 

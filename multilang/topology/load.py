@@ -1,4 +1,4 @@
-"""Finding a topology by name: what the command line and a task's process are given, ``module:attr`` or a file."""
+"""Find a topology by ``module:attr`` or a file, as the command line and a task's process do."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 
 
 def load_topology(where: str) -> Topology:
-    """The topology at ``"module:attr"`` or ``"path/file.py:attr"``; ``attr`` is ``topology`` unless given.
+    """Return the topology at ``"module:attr"`` or ``"path/file.py:attr"``; ``attr`` is ``topology`` by default.
 
-    It may be a Topology or a function without arguments that returns one. An exception of the module's own code comes
-    through as it is; everything else is a ConfigError, most often a TopologyError, that says what to write.
+    It may be a Topology or a function without arguments that returns one.
+
+    Raises:
+        ConfigError: There is no topology at that place; most often it is a TopologyError. An exception of the module's
+            own code is raised unchanged.
     """
     place, attr = split_target(where)
     value = load_object(where)
@@ -50,7 +53,7 @@ def _settle_home(topology: Topology, place: str) -> None:
 
 
 def load_object(where: str) -> Any:
-    """Whatever is at ``"module:attr"`` or ``"path/file.py:attr"``, imported as load_topology does."""
+    """Return the object at ``"module:attr"`` or ``"path/file.py:attr"``, imported as load_topology does."""
     place, attr = split_target(where)
     module = load_module(place)
     try:
@@ -65,9 +68,9 @@ def load_object(where: str) -> Any:
 
 
 def find_origin(topology: Topology) -> str | None:
-    """``"module:attr"`` where another process finds this very topology: first in the module that built it.
+    """Return ``"module:attr"`` under which another process finds this topology, first in the module that built it.
 
-    Not what a script has only when it is run: ``if __name__ == "__main__": topology = ...``.
+    A name that a script has only when it is run is left out: ``if __name__ == "__main__": topology = ...``.
     """
     home = sys.modules.get(topology.module or "")
     modules = [module for module in (home, sys.modules.get("__main__"), *sys.modules.values()) if module is not None]
@@ -81,9 +84,9 @@ def find_origin(topology: Topology) -> str | None:
 
 
 def place_of(module: ModuleType) -> str | None:
-    """How to name a module to another process: by its package, or else by its file, which needs no search path."""
+    """Return the name of a module for another process: its package's, or else the path of its file."""
     spec = getattr(module, "__spec__", None)
-    if spec is not None and "." in spec.name:  # also python -m package.module, whose module is called __main__
+    if spec is not None and "." in spec.name:  # also for python -m package.module, whose module is called __main__
         return str(spec.name)
     file: str | None = getattr(module, "__file__", None)
     if file is not None and file.endswith(".py"):
@@ -94,7 +97,7 @@ def place_of(module: ModuleType) -> str | None:
 
 
 def _is_guarded(module: ModuleType, attr: str) -> bool:
-    """Whether a script names ``attr`` under ``if __name__ == ...`` alone."""
+    """Return whether a script assigns ``attr`` only under ``if __name__ == ...``."""
     import ast
     import dis
 
@@ -108,7 +111,7 @@ def _is_guarded(module: ModuleType, attr: str) -> bool:
         ]
         code = compile(tree, "", "exec")
     except (OSError, SyntaxError, ValueError):
-        return False  # it changed since it was started
+        return False  # the file changed since it was started
     return not any(step.opname == "STORE_NAME" and step.argval == attr for step in dis.get_instructions(code))
 
 

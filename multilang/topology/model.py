@@ -1,4 +1,4 @@
-"""A topology as it was declared: data, with nothing running. Builders make it, runners read it."""
+"""A topology as it was declared: data, with nothing running. Builders make it, engines read it."""
 
 from __future__ import annotations
 
@@ -46,12 +46,18 @@ class Input:
 class ComponentSpec:
     """One component of a topology.
 
-    ``component``: the instance (of Spout, Bolt, ShellSpout or ShellBolt) that describes it; a runner that keeps several
-    tasks in one process takes ``new()`` for each; ``factory``: its class, when the builder was given that.
-    ``parallelism``: executors (threads of a Storm worker), at most
-    ``tasks``, the number of tasks. ``conf``: its own, which runners lay over the topology's. ``streams``: what it emits,
-    by name. ``inputs``: what a bolt subscribes to, in the order declared. ``home``: the folder in which the files are found
-    that a command in another language names.
+    Attributes:
+        id: Its id.
+        kind: "spout" or "bolt".
+        component: The instance (of Spout, Bolt, ShellSpout or ShellBolt) that describes it. An engine with several
+            tasks in one process calls ``new()`` for each.
+        factory: Its class, if the builder was given a class.
+        streams: Its output streams by name.
+        parallelism: The number of executors (threads of a Storm worker), at most ``tasks``.
+        tasks: The number of tasks.
+        conf: Its own conf, which overrides the topology's.
+        inputs: A bolt's subscriptions, in the order in which they were declared.
+        home: The folder with the files that a command in another language names.
     """
 
     __slots__ = (
@@ -100,7 +106,7 @@ class ComponentSpec:
         return self.component.command if isinstance(self.component, ShellComponent) else None
 
     def new(self) -> Component | ShellComponent:
-        """A component for one more task, that shares nothing with the others: Storm deserialises one for each task."""
+        """Return a component for one more task that shares nothing with the others, as if Storm deserialised it."""
         if self.factory is not None:
             return self.factory()
         from copy import deepcopy
@@ -108,7 +114,7 @@ class ComponentSpec:
         return deepcopy(self.component)
 
     def settle(self, conf: Mapping[str, Any]) -> None:
-        """Work out ``tasks`` and ``parallelism`` under a topology's conf, as Storm's ``componentParallelism`` does."""
+        """Work out ``tasks`` and ``parallelism`` from a topology's conf, as Storm's ``componentParallelism`` does."""
         parallelism, tasks = self._declared
         if tasks is None:
             tasks = _count(self, TASKS, conf) or parallelism
@@ -117,7 +123,7 @@ class ComponentSpec:
         self.parallelism = min(parallelism, self.tasks)
 
     def copy(self) -> ComponentSpec:
-        """The same declaration, to be changed apart; the component itself is shared."""
+        """Return a copy of the declaration, which can be changed independently; the component itself is shared."""
         parallelism, tasks = self._declared
         return ComponentSpec(
             self.id,
@@ -137,9 +143,9 @@ class ComponentSpec:
 
 
 class Topology:
-    """A whole topology: components by id, in the order declared, and the topology's own conf.
+    """A whole topology: the components by id, in the order in which they were declared, and the topology's conf.
 
-    ``TopologyBuilder.build`` makes and checks one. Whoever puts components together without the builder calls
+    ``TopologyBuilder.build`` makes and checks one. If you put components together without the builder, call
     ``multilang.topology.check`` on the result.
     """
 
@@ -172,9 +178,9 @@ class Topology:
 
     @property
     def origin(self) -> str | None:
-        """Where another process finds this topology, ``"module:attr"`` or ``"/path/file.py:attr"``; None: nowhere.
+        """The place where another process finds this topology, ``"module:attr"`` or ``"/path/file.py:attr"``, or None.
 
-        What ``load_topology`` was given, or else the name that the topology has in the module that built it.
+        It is the place that ``load_topology`` was given, or else the topology's name in the module that built it.
         """
         if self._origin is None:
             from multilang.topology.load import find_origin
@@ -187,7 +193,11 @@ class Topology:
         self._origin = origin
 
     def require_origin(self) -> str:
-        """``origin``; TopologyError, saying what to write, when no other process could import this topology."""
+        """Return ``origin``.
+
+        Raises:
+            TopologyError: No other process could import this topology; the message says what to write.
+        """
         origin = self.origin
         if origin is None:
             raise TopologyError(
@@ -198,9 +208,14 @@ class Topology:
         return origin
 
     def with_conf(self, conf: Mapping[str, Any], name: str | None = None) -> Topology:
-        """This topology with ``conf`` laid over its own, and the numbers of tasks that follow from it.
+        """Return a copy of this topology in which ``conf`` overrides its own, with the resulting numbers of tasks.
 
-        Raises TopologyError for a key that is misspelt.
+        Args:
+            conf: The settings to add or replace.
+            name: Another name for the topology.
+
+        Raises:
+            TopologyError: A key is misspelt.
         """
         if conf:
             check_keys(conf, "conf")
@@ -218,7 +233,7 @@ class Topology:
             raise TopologyError(f"topology {self.name!r} has no component {component!r}; {hint}") from None
 
     def subscribers(self, component: str) -> list[tuple[ComponentSpec, Input]]:
-        """Who subscribes to a component's streams, and how."""
+        """Return the subscribers to a component's streams, with their subscriptions."""
         return [
             (spec, input_)
             for spec in self.components.values()
@@ -227,7 +242,7 @@ class Topology:
         ]
 
     def task_ids(self, ackers: int) -> dict[int, str]:
-        """Task id -> component, numbered as Storm does: from 1 through all components sorted by id, ackers included."""
+        """Return task id -> component, numbered as in Storm: from 1, components sorted by id, ackers included."""
         counts = {id: spec.tasks for id, spec in self.components.items()}
         if ackers:
             counts[ACKER] = ackers
@@ -235,10 +250,15 @@ class Topology:
         return dict(enumerate(owners, 1))
 
     def context_for(self, task: int, assignment: Mapping[int, str]) -> dict[str, Any]:
-        """The handshake's ``context`` for a task; ``assignment``: task id -> component of the whole topology.
+        """Return the handshake's ``context`` for a task.
 
-        All keys of Storm's ``TopologyContext.toJSONString``. As there, ``source->stream->fields`` has every stream of a
-        source, subscribed or not, and streams without subscribers are missing from ``stream->target->grouping``.
+        It has all keys of Storm's ``TopologyContext.toJSONString``. As there, ``source->stream->fields`` has every
+        stream of a source, subscribed or not, and streams without subscribers are missing from
+        ``stream->target->grouping``.
+
+        Args:
+            task: The task's id.
+            assignment: Task id -> component, for the whole topology.
         """
         spec = self[assignment[task]]
         targets: dict[str, dict[str, Any]] = {}
@@ -261,19 +281,19 @@ class Topology:
         }
 
     def to_text(self) -> str:
-        """For a terminal: each component with its tasks, inputs and streams."""
+        """Return a text for a terminal: each component with its tasks, inputs and streams."""
         from multilang.topology.show import to_text
 
         return to_text(self)
 
     def to_mermaid(self) -> str:
-        """A Mermaid flowchart: components as nodes, subscriptions as arrows."""
+        """Return a Mermaid flowchart: components as nodes, subscriptions as arrows."""
         from multilang.topology.show import to_mermaid
 
         return to_mermaid(self)
 
     def to_json(self) -> str:
-        """Everything that was declared, as JSON text."""
+        """Return the whole declaration as JSON text."""
         from multilang.topology.show import to_json
 
         return to_json(self)
@@ -283,7 +303,7 @@ class Topology:
 
 
 def describe(component: object) -> str:
-    """What to call a component in a message: its class (of what a wrapper stands around), or its command line."""
+    """Return the name of a component for messages: its class (inside of wrappers), or its command line."""
     if isinstance(component, ShellComponent):
         return " ".join(component.command)
     wrapped = None if isinstance(component, type) else getattr(component, "wrapped", None)
@@ -293,7 +313,7 @@ def describe(component: object) -> str:
 
 
 def is_count(number: object) -> bool:
-    """Whether this is an integer from 1 on."""
+    """Return whether this is an integer above 0."""
     return isinstance(number, int) and not isinstance(number, bool) and number >= 1
 
 

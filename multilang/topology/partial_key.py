@@ -1,7 +1,8 @@
-"""Partial-key grouping: each key has two tasks, the less used of them gets the tuple (Storm's PartialKeyGrouping).
+"""Partial-key grouping: each key has two tasks, and the less used one gets the tuple (Storm's PartialKeyGrouping).
 
-It balances skewed keys; a key's total must then be summed from two tasks downstream. The two tasks of a key are
-Storm's: they come out of ``java.util.Random`` seeded by the key's hash, so every source task agrees on them.
+It balances skewed keys; a key's total must then be summed up downstream from two tasks. A key has the same two tasks as
+in Storm: they come from ``java.util.Random`` with the key's hash as seed, so that every source task chooses the same
+two.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-_MULTIPLIER = 0x5DEECE66D  # java.util.Random: a 48-bit linear congruential generator
+_MULTIPLIER = 0x5DEECE66D  # java.util.Random is a 48-bit linear congruential generator
 _MASK = (1 << 48) - 1
 _CACHED_KEYS = 65536
 
 
 def two_tasks(hashes: Sequence[int], n: int) -> tuple[int, int]:
-    """The two task indexes, below ``n``, of the key whose fields have these hashes."""
+    """Return the indexes, below ``n``, of the two tasks for the key whose fields have these hashes."""
     seed = 1
     for hash_ in hashes:
         for byte in hash_.to_bytes(4, "big", signed=True):
@@ -31,9 +32,9 @@ def two_tasks(hashes: Sequence[int], n: int) -> tuple[int, int]:
 
 
 def partial_key(indexes: Sequence[int], tasks: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[int]]:
-    """The choosing function of one source task for a key of the values at ``indexes``."""
+    """Return one source task's choosing function for a key that consists of the values at ``indexes``."""
     pairs: dict[tuple[int, ...], tuple[int, int]] = {}
-    load = [0] * len(tasks)  # tuples sent so far; Storm's BalancedTargetSelector counts them per source task too
+    load = [0] * len(tasks)  # tuples sent so far, counted for each source task, as in Storm's BalancedTargetSelector
     answers = [(task,) for task in tasks]
 
     def choose(values: Sequence[Any]) -> Sequence[int]:
@@ -60,11 +61,12 @@ class _JavaRandom:
         self._state = (seed ^ _MULTIPLIER) & _MASK
 
     def below(self, bound: int) -> int:
-        """Java's ``nextInt(bound)``."""
+        """Return Java's ``nextInt(bound)``."""
         bits = self._next31()
         if bound & -bound == bound:
             return bound * bits >> 31
-        while bits - bits % bound + (bound - 1) >= 1 << 31:  # the last, incomplete run of the range would be unfair
+        # the last, incomplete part of the range would make it uneven
+        while bits - bits % bound + (bound - 1) >= 1 << 31:
             bits = self._next31()
         return bits % bound
 

@@ -1,4 +1,4 @@
-"""Components in any language: a command that speaks Storm's multi-lang protocol (Storm's ShellSpout and ShellBolt)."""
+"""Components in any language: commands that speak Storm's multi-lang protocol (Storm's ShellSpout and ShellBolt)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,18 @@ if TYPE_CHECKING:
 
 
 class ShellComponent:
-    """What ShellSpout and ShellBolt have in common; use those.
+    """The base of ShellSpout and ShellBolt; use those.
 
-    ``command``: the program and its arguments; no shell reads them. ``output_fields``, ``output_streams``: as a Python
-    component declares them on its class. ``conf``: of this component, the same as ``conf=`` of the builder.
-    ``change_child_cwd``: whether a worker starts the command in the jar's ``resources/``; if not, in its own directory, where
-    blobs are (``changeChildCWD(false)`` of Storm's).
+    Args:
+        command: The program and its arguments, which are not read by a shell.
+        output_fields: The fields of the default stream, as in a Python component's class.
+        output_streams: Further streams by name, as in a Python component's class.
+        conf: The component's own conf, the same as ``conf=`` of the builder.
+        change_child_cwd: Whether a worker starts the command in the jar's ``resources/``. If not, it starts it in its
+            own directory, where blobs are (Storm's ``changeChildCWD(false)``).
+
+    Raises:
+        TopologyError: The command or a stream is malformed.
     """
 
     __slots__ = ("change_child_cwd", "command", "component_conf", "streams")
@@ -55,7 +61,7 @@ class ShellComponent:
         self.component_conf = dict(conf or {})
 
     def declared_streams(self) -> dict[str, Stream]:
-        """All output streams by name."""
+        """Return all output streams by name."""
         return dict(self.streams)
 
     def __repr__(self) -> str:
@@ -75,7 +81,7 @@ class ShellBolt(ShellComponent):
 
 
 def program_of(component: Any) -> ShellComponent | None:
-    """The program that a component is, or that each task of a component in Python runs; None for all others."""
+    """Return the program that a component is, or that each task of a Python component runs; None for all others."""
     found = component
     if not isinstance(component, ShellComponent):
         if getattr(component, "wrapped", None) is not None:

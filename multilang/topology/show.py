@@ -1,4 +1,4 @@
-"""A topology for the eye and for other programs: text, Mermaid, JSON."""
+"""Show a topology to people and other programs: as text, Mermaid, or JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEFAULT = "default"
 
 
 def to_text(topology: Topology) -> str:
-    """Each component with its tasks, then its inputs (``<-``), streams (``->``) and own conf."""
+    """Return a text with each component: its tasks, inputs (``<-``), streams (``->``) and own conf."""
     lines = [f"topology {topology.name}"]
     lines += [f"  {key} = {_json(value)}" for key, value in topology.conf.items()]
     for spec in topology.components.values():
@@ -31,7 +31,7 @@ def to_text(topology: Topology) -> str:
 
 
 def to_mermaid(topology: Topology) -> str:
-    """A flowchart: spouts rounded, bolts square, an arrow for each subscription, dotted when direct."""
+    """Return a flowchart: spouts are rounded, bolts square; each subscription is an arrow, dotted when it is direct."""
     nodes = {id: f"c{number}" for number, id in enumerate(topology.components)}
     lines = ["flowchart LR"]
     for id, spec in topology.components.items():
@@ -48,14 +48,14 @@ def to_mermaid(topology: Topology) -> str:
 
 
 def to_json(topology: Topology) -> str:
-    """``to_dict`` as text, indented by two."""
+    """Return ``to_dict`` as text, indented by two."""
     import json
 
     return json.dumps(to_dict(topology), indent=2, ensure_ascii=False) + "\n"
 
 
 def to_dict(topology: Topology) -> dict[str, Any]:
-    """Everything that was declared, in JSON's types."""
+    """Return the whole declaration in JSON's types."""
     return {
         "name": topology.name,
         "conf": topology.conf,
@@ -108,7 +108,7 @@ def _stream(stream: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Text within a Mermaid label: its own signs by their number, as its manual has it."""
+    """Escape a text in a Mermaid label: Mermaid's own signs by their numbers, as its manual says."""
     for sign, code in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;"), ("`", "#96;")):
         text = text.replace(sign, code)
     return text

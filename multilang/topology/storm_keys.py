@@ -1,4 +1,4 @@
-"""The keys of Storm 2.8.3's configuration that don't begin with "topology.", of org.apache.storm.Config and DaemonConfig."""
+"""The keys of Storm 2.8.3's org.apache.storm.Config and DaemonConfig that don't begin with "topology."."""
 
 from __future__ import annotations
 

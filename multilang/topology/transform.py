@@ -1,8 +1,8 @@
-"""What the higher systems make of a topology: functions from topology to topology that add plain components and streams.
+"""Transformations: functions from topology to topology, by which higher systems add plain components and streams.
 
-A component's class names those that its topology needs (``transformations = ["shop.audit:audited"]``), and the builder
-applies each of them once. What comes out is what every runner runs, and none of them knows of the higher system. They are
-found by name, when they are needed, so that this package depends on none of them.
+A component's class names the transformations that its topology needs (``transformations = ["shop.audit:audited"]``),
+and the builder applies each of them once. Every engine runs the result, without knowing the higher system. They are
+found by name when they are needed, so that this package does not depend on them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 
 def transformed(topology: Topology) -> Topology:
-    """``topology``, checked before, with all transformations applied that its components ask for.
+    """Return ``topology``, which was checked before, with all transformations applied that its components ask for.
 
-    In the order in which the components were declared; those that an added component asks for come last.
+    They are applied in the order in which the components were declared; those that an added component asks for come
+    last.
     """
     applied: set[str] = set()
     while (name := _next(topology, applied)) is not None:
