@@ -1,7 +1,7 @@
-"""The embedded cluster: plays Storm for a topology on one machine, in three ways with the same semantics.
+"""The embedded cluster: it runs a topology on one machine as Storm would, in three modes with the same semantics.
 
-``LocalCluster(mode="process")`` gives every task a process of its own, over the real wire; ``"inprocess"`` runs the
-components here; ``"simulated"`` runs them on a virtual clock with seeded faults.
+With ``LocalCluster(mode="process")`` every task has a process of its own, over the real wire; ``"inprocess"`` runs the
+components in this process; ``"simulated"`` runs them on a virtual clock with faults drawn from a seed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The acker: finds out that a spout's tuple is fully processed, in fixed memory per spout tuple.
+"""The acker finds out when a spout's tuple is fully processed, in fixed memory per spout tuple.
 
-Each delivery along an anchor has a random 64-bit edge id. The emitter of an edge and its receiver both send it to the
-acker of the spout tuple's root id, which keeps nothing but the xor of all it was sent: 0 when every edge was both made
-and acked. Source: Storm's "Guaranteeing message processing" page and its ``Acker`` (2.x).
+Each delivery along an anchor has a random 64-bit edge id. The emitter and the receiver of an edge both send it to the
+acker of the spout tuple's root id. The acker keeps only the xor of all that it was sent: 0 when every edge was both
+made and acked. Source: Storm's "Guaranteeing message processing" page and its ``Acker`` (2.x).
 """
 
 from __future__ import annotations
@@ -21,11 +21,19 @@ _VALUE, _TASK, _FAILED = range(3)
 
 
 class Acker:
-    """One acker task. ``complete((spout_task, root, ok))`` is its message to the spout task.
+    """One acker task.
 
-    Messages of one root may come in any order. Entries live in three rotating buckets (Storm 2.x); what is rotated out
-    is forgotten without a message, since the spout task times out by itself. ``newest``: the entries of the newest
-    bucket, whose first item is the xor. ``heard``, ``answered``: messages so far, to it and from it.
+    Messages of one root may come in any order. Entries live in three rotating buckets (Storm 2.x). An entry that is
+    rotated out is forgotten without a message, since the spout task times out by itself.
+
+    Args:
+        complete: Sends its message ``(spout_task, root, ok)`` to the spout task.
+        buckets: The number of buckets.
+
+    Attributes:
+        newest: The entries of the newest bucket; an entry's first item is the xor.
+        heard: The number of messages to it so far.
+        answered: The number of messages from it so far.
     """
 
     __slots__ = ("_buckets", "answered", "complete", "heard", "newest")
@@ -38,7 +46,7 @@ class Acker:
         self.answered = 0
 
     def init(self, root: int, value: int, spout_task: int) -> None:
-        """``__ack_init``: the spout tuple's root id, the xor of the edges it went out by, and who wants to know."""
+        """Handle ``__ack_init``: a spout tuple's root id, the xor of its edges, and the spout task."""
         self.heard += 1
         entry = self._find(root)
         if entry is None:
@@ -53,7 +61,7 @@ class Acker:
         self.settle(root, entry)
 
     def ack(self, root: int, value: int) -> None:
-        """``__ack_ack``: the acked tuple's edge xor all the edges made with it as anchor."""
+        """Handle ``__ack_ack``: the acked tuple's edge, xored with all edges made with it as an anchor."""
         self.heard += 1
         entry = self.newest.get(root) or self._find_or_create(root)
         value ^= entry[_VALUE]
@@ -62,25 +70,25 @@ class Acker:
             self.settle(root, entry)
 
     def fail(self, root: int) -> None:
-        """``__ack_fail``: a tuple of this root failed, and so the root does, at once."""
+        """Handle ``__ack_fail``: a tuple of this root failed, so that the root fails at once."""
         self.heard += 1
         entry = self._refreshed(root)
         entry[_FAILED] = True
         self.settle(root, entry)
 
     def reset_timeout(self, root: int) -> None:
-        """``__ack_reset_timeout``: the entry counts as new."""
+        """Handle ``__ack_reset_timeout``: the entry counts as new."""
         self.heard += 1
         self._refreshed(root)
 
     def rotate(self) -> None:
-        """The tick: forget the oldest entries."""
+        """Forget the oldest entries, at a tick."""
         self._buckets.pop()
         self.newest = {}
         self._buckets.insert(0, self.newest)
 
     def successor(self) -> Acker:
-        """What stands in its place after it died: it knows of no root, and what was counted stays."""
+        """Return its replacement after it died, which knows no root, but keeps the counts."""
         new = Acker(self.complete, len(self._buckets))
         new.heard, new.answered = self.heard, self.answered
         return new
@@ -89,7 +97,7 @@ class Acker:
         return sum(map(len, self._buckets))
 
     def settle(self, root: int, entry: list[int]) -> None:
-        """An entry changed: is its root complete, or failed?"""
+        """Complete or fail the root of an entry that changed, if it is time."""
         if entry[_TASK] == UNKNOWN:
             return
         if not entry[_VALUE]:  # "val == 0 wins over failed"
@@ -130,6 +138,6 @@ class Acker:
 
 
 def acker_counters(ackers: Sequence[Acker]) -> Counters:
-    """Return the ackers' counters, as Storm counts them: each message is an acked input, each answer to a spout an emit."""
+    """Return the ackers' counters as Storm counts them: messages are acked inputs, answers to spouts are emits."""
     heard, answered = sum(each.heard for each in ackers), sum(each.answered for each in ackers)
     return Counters(ACKER, "bolt", len(ackers), emitted=answered, transferred=answered, executed=heard, acked=heard)

@@ -1,4 +1,4 @@
-"""Tasks that live in this process: component objects behind collectors, started again when they die."""
+"""Tasks in this process: component objects with collectors, which are started again when they die."""
 
 from __future__ import annotations
 
@@ -36,9 +36,12 @@ if TYPE_CHECKING:
 
 
 class BoltActor:
-    """A bolt's task. ``execute`` runs one tuple; ``countdown`` counts down to the next one that is timed.
+    """A bolt's task.
 
-    ``works_before``: how many tuples that are not IDLE it had got by each of the last message timeouts.
+    Attributes:
+        execute: Runs one tuple.
+        countdown: Counts down to the next tuple whose time is measured.
+        works_before: The number of tuples, without the IDLE ones, that it had got at each of the last message timeouts.
     """
 
     __slots__ = (
@@ -65,7 +68,7 @@ class BoltActor:
 
     @property
     def executed(self) -> int:
-        """How many tuples it got."""
+        """The number of tuples that it got."""
         return self.rounds * SAMPLE_EVERY + SAMPLE_EVERY - self.countdown
 
     def settle(self) -> None:
@@ -76,7 +79,7 @@ class BoltActor:
 
     @property
     def held(self) -> int:
-        """Tuples to wait for that it neither acked nor failed; one that it forgot counts for two or three timeouts."""
+        """The number of tuples to wait for: neither acked nor failed; a forgotten one counts for 2 or 3 timeouts."""
         self.settle()
         held = self.stats.unfinished - self.stats.idle
         if held and len(self.works_before) == self.works_before.maxlen:
@@ -84,11 +87,11 @@ class BoltActor:
         return held
 
     def rotate(self) -> None:
-        """``topology.message.timeout.secs`` have passed."""
+        """Note that ``topology.message.timeout.secs`` have passed."""
         self.works_before.append(self.executed - self.idle_executed)
 
     def takes_idle(self) -> bool:
-        """Whether what comes of the IDLE tuple that it gets next may be of other tuples' making, too."""
+        """Count an IDLE tuple; return whether what comes of it may also come of other tuples."""
         works = bool(self.held)
         self.idle_executed += 1
         self.stats.idle += 1
@@ -98,8 +101,11 @@ class BoltActor:
 class SpoutActor:
     """A spout's task.
 
-    ``pending``: root id -> (message id, when a sampled one was emitted); ``idle``: empty nexts in a row, since it was told
-    something; ``next_at``: when it may be asked again.
+    Attributes:
+        pending: Root id -> (message id, time of the emit if it is sampled, otherwise 0).
+        idle: Empty nexts in a row since the last ack, fail or the like.
+        next_at: The time from which it may be asked again.
+        deaths: Deaths in a row.
     """
 
     __slots__ = ("component", "deaths", "idle", "max_pending", "next_at", "pending", "plan", "runner", "stats")
@@ -116,31 +122,31 @@ class SpoutActor:
         self.deaths = 0  # in a row
 
     def emitted_nothing(self, now: float, virtual: bool = False) -> None:
-        """It was asked in vain, and is left alone for a while."""
+        """Leave it alone for a while, since it emitted nothing."""
         self.idle += 1
         self.next_at = now + self.plan.settings.spout_wait_secs(self.idle, self.runner.exhausted(), virtual)
 
     @property
     def exhausted(self) -> bool:
-        """Whether it has nothing more, as far as one can know."""
+        """Whether it has no more tuples, as far as one can tell."""
         said = self.runner.exhausted()
         return self.idle >= IDLE_ROUNDS if said is None else said
 
 
 def is_idle(tup: LocalTuple) -> bool:
-    """Whether it came of ticks alone."""
+    """Return whether it came of ticks alone."""
     return not tup.root and tup.edge == IDLE
 
 
 def make_idle(items: Iterable[tuple[Any, Any]]) -> None:
-    """What was said, to whom: of ticks alone, as far as it is anchored to no spout's tuple."""
+    """Mark deliveries as coming of ticks alone, except those that are anchored to a spout's tuple."""
     for _, content in items:
         if isinstance(content, LocalTuple) and not content.root:
             content.edge = IDLE
 
 
 class ActorTopology(LocalTopology):
-    """What running in process and simulating have in common. ``out``: deliveries that were asked for, to be made."""
+    """The base of the in-process and the simulated topology; ``out`` holds the deliveries that are still to be made."""
 
     def __init__(self, plan: Plan, clock: Clock, capture: Capture, rng: Random, fail_fast: bool) -> None:
         super().__init__(plan, clock, capture)
@@ -172,7 +178,7 @@ class ActorTopology(LocalTopology):
 
     @abstractmethod
     def _links(self) -> Links:
-        """What the collectors are connected to."""
+        """Return the connections of the collectors."""
 
     # ---- starting and ending tasks ----
 
@@ -194,14 +200,14 @@ class ActorTopology(LocalTopology):
         self.opened = True
 
     def _check_opened(self) -> None:
-        """Raise NotDrainedError where it would never be drained: it runs in the thread that waits, so nobody activates it."""
+        """Raise NotDrainedError if it was never activated: only the thread that waits could do that."""
         if self.failure is None and not self.opened:
             message = f"topology {self.name!r} would never be drained; activate() it before wait():"
             raise NotDrainedError(message, [INACTIVE])
 
     @abstractmethod
     def _open(self) -> None:
-        """Start all tasks, and what keeps time."""
+        """Start all tasks and timers."""
 
     @abstractmethod
     def _activate(self, spout: SpoutActor) -> None:
@@ -209,12 +215,12 @@ class ActorTopology(LocalTopology):
 
     @property
     def actors(self) -> list[BoltActor | SpoutActor]:
-        """All tasks, bolts first: where a spout starts, there is somebody to emit to."""
+        """All tasks, bolts first, so that a spout's first tuples can be delivered."""
         return [*self.bolts.values(), *self.spouts.values()]
 
     @contextmanager
     def starting(self, actor: BoltActor | SpoutActor) -> Iterator[None]:
-        """When a task can't be started, those that were are told that it is over: they may hold what the next run needs."""
+        """Close the tasks that were started if this one can't be: they may hold what the next run needs."""
         try:
             yield
         except BaseException:
@@ -238,7 +244,7 @@ class ActorTopology(LocalTopology):
                 self.out.clear()
                 message = describe(error, component, None, "in initialize")
                 self._error(actor.plan, message, fatal=True)
-                wrong = isinstance(error, ConfigError | UnrecoverableError)  # and stays so
+                wrong = isinstance(error, ConfigError | UnrecoverableError)  # a second try would fail as well
                 if attempt == START_ATTEMPTS or self.fail_fast or wrong:
                     raise TaskStartError(f"{actor.plan} can't be started: {message}") from error
 
@@ -256,7 +262,7 @@ class ActorTopology(LocalTopology):
     def died(
         self, actor: BoltActor | SpoutActor, error: BaseException, tup: LocalTuple | None, where: str = ""
     ) -> None:
-        """An exception came out of a task: report it and start the task again. What it held times out."""
+        """Report the exception of a task and start the task again; the tuples that it held time out."""
         message = describe(error, actor.component, tup, where)  # type: ignore[arg-type]
         self._error(actor.plan, message, fatal=True)
         if isinstance(error, UnrecoverableError):
@@ -272,7 +278,7 @@ class ActorTopology(LocalTopology):
         self.restart(actor)
 
     def restart(self, actor: BoltActor | SpoutActor) -> None:
-        """A new component in the place of a dead one."""
+        """Replace a dead component by a new one."""
         actor.stats.restarts += 1
         if isinstance(actor, BoltActor):
             actor.settle()
@@ -281,7 +287,7 @@ class ActorTopology(LocalTopology):
         self.start(actor)
 
     def close(self) -> None:
-        """Tell all components that it is over."""
+        """Close all components."""
         for actor in self.actors:
             if actor.component is None or not hasattr(actor.component, "_collector"):
                 continue  # it was not started
@@ -297,13 +303,13 @@ class ActorTopology(LocalTopology):
         self.failure = self.failure or error
 
     def tick_tuple(self, actor: BoltActor) -> LocalTuple:
-        """The tuple that a tick is."""
+        """Return the tuple of a tick."""
         return LocalTuple([actor.plan.settings.tick_secs], TICK_STREAM, self._system, 0, IDLE)
 
     def settled(self, actor: SpoutActor, entry: tuple[Any, float], ok: bool, timed_out: bool = False) -> None:
-        """Tell a spout that a tuple of its was fully processed, or failed: by a bolt, or since its time was over."""
+        """Tell a spout that one of its tuples was fully processed, failed, or timed out."""
         tup_id, emitted_at = entry
-        actor.idle = 0  # it may have something now
+        actor.idle = 0  # it may have more tuples now
         actor.next_at = 0.0
         try:
             if ok:
@@ -319,7 +325,7 @@ class ActorTopology(LocalTopology):
             self.died(actor, error, None, f"in {'ack' if ok else 'fail'} of {tup_id!r}")
 
     def name_tuple(self, tup: LocalTuple) -> str:
-        """An id for a tuple whose id is asked for; as the wire's, it can be acked and anchored to by it."""
+        """Make up an id for a tuple when it is asked for; the tuple can be acked and anchored to by it."""
         id = str(self._rng.getrandbits(63))
         self.named[id] = tup
         return id
@@ -359,11 +365,10 @@ class ActorTopology(LocalTopology):
         return lines
 
     def _waited_for(self) -> list[str]:
-        """What is waited for: spouts, and bolts that may do something yet, at their next tick, with tuples that they keep.
+        """Return what is waited for: spouts, and bolts that hold tuples and may still do something at their next tick.
 
-        Where nothing times out, any bolt that keeps some, as with processes.
-
-        Where there is any, bolts without ticks that keep tuples are named as well: theirs may be those of the spouts.
+        If nothing times out, any bolt that holds tuples counts, as with processes. If anything is waited for, bolts
+        without ticks that hold tuples are named as well: these may be the spouts' tuples.
         """
         if not self.opened:
             return [INACTIVE]

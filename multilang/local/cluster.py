@@ -1,4 +1,4 @@
-"""The embedded cluster: plays Storm for topologies on one machine."""
+"""The embedded cluster, which runs topologies on one machine as Storm would."""
 
 from __future__ import annotations
 
@@ -27,16 +27,23 @@ MODES = ("process", "inprocess", "simulated")
 class LocalCluster:
     """Runs topologies on this machine; a context manager that ends them all.
 
-    ``mode``: "process" (every task a child process over the real wire, any language), "inprocess" (component objects in
-    this process, run by the thread that waits; for tests and debugging) or "simulated" (the same on a virtual clock,
-    with the order of events and ``faults`` drawn from ``seed``). ``conf`` is laid over each topology's own. ``seed``
-    makes in-process and simulated runs repeat. ``fail_fast``: an exception that would end a task, to be started again,
-    is raised out of ``wait`` instead (not with processes).
-
         with LocalCluster(mode="inprocess") as cluster:
             run = cluster.submit(topology, capture=["count"])
             run.wait(timeout=10)
             print(run.captured("count"))
+
+    Args:
+        mode: "process" (every task is a child process on the real wire, in any language), "inprocess" (component
+            objects in this process, run by the thread that waits; for tests and debugging), or "simulated" (the same on
+            a virtual clock, with the order of events and ``faults`` drawn from ``seed``).
+        conf: Settings that override each topology's own.
+        seed: Makes in-process and simulated runs repeatable.
+        faults: The faults of a simulated run.
+        fail_fast: Let ``wait`` raise an exception that would end a task, instead of starting the task again (not with
+            processes).
+
+    Raises:
+        ValueError: There is no such mode, or it can't have faults.
     """
 
     def __init__(
@@ -71,10 +78,21 @@ class LocalCluster:
     ) -> LocalTopology:
         """Start a topology.
 
-        ``conf`` is laid over the cluster's and the topology's own. ``capture``: the streams whose tuples are kept for
-        ``captured``, each a component (all of its streams) or a pair (component, stream); or a dict of these and of
-        functions, each called with every tuple instead of keeping it (in the cluster's thread, with processes).
-        ``inactive``: no component is started before ``activate`` is called.
+        Args:
+            topology: The topology.
+            name: Its name here; its own name if it is None.
+            conf: Settings that override the cluster's and the topology's own.
+            capture: The streams whose tuples are kept for ``captured``, each a component (all of its streams) or a pair
+                (component, stream). A dict of these with functions calls the function with every tuple instead of
+                keeping it (in the cluster's thread, with processes).
+            inactive: Start no component before ``activate`` is called.
+
+        Returns:
+            The running topology.
+
+        Raises:
+            LocalClusterError: The cluster is closed, the name is taken, or a task can't be started.
+            TopologyError: The topology can't run here.
         """
         if self._closed:
             raise LocalClusterError("this LocalCluster is closed; make another")
@@ -111,7 +129,15 @@ class LocalCluster:
         return InProcessTopology(plan, SystemClock(), capture, rng, self.fail_fast)
 
     def kill(self, name: str, wait_secs: float = 0) -> None:
-        """End a topology, see LocalTopology.kill; its name is free again."""
+        """End a topology, so that its name is free again; see LocalTopology.kill.
+
+        Args:
+            name: Its name.
+            wait_secs: The seconds to wait for tuples in flight.
+
+        Raises:
+            LocalClusterError: No such topology runs here.
+        """
         if name not in self.topologies:
             raise LocalClusterError(f"no topology {name!r} runs here; {did_you_mean(name, self.topologies)}")
         self.topologies.pop(name).kill(wait_secs)
@@ -119,7 +145,7 @@ class LocalCluster:
     def close(self) -> None:
         """End all topologies."""
         self._closed = True
-        with ExitStack() as stack:  # one that can't be ended does not keep the others from it
+        with ExitStack() as stack:  # if one can't be ended, the others are ended all the same
             while self.topologies:
                 stack.callback(self.topologies.popitem()[1].kill)
 
@@ -133,7 +159,7 @@ class LocalCluster:
 
 
 def _check_start(plan: Plan) -> None:
-    """Ask each component once what all of its tasks would find out, one after the other."""
+    """Check each component once, for what would otherwise fail in each of its tasks."""
     asked = set()
     for task in plan.tasks.values():
         component = task.spec.component

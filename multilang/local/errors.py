@@ -1,4 +1,4 @@
-"""What goes wrong in the embedded cluster, as opposed to inside a component."""
+"""The errors of the embedded cluster itself, as opposed to those of components."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class LocalClusterError(Exception):
-    """The embedded cluster can't go on; the text names the component and task, and what to do."""
+    """The embedded cluster can't go on; the text names the component and task, and says what to do."""
 
 
 class TaskStartError(LocalClusterError):
@@ -16,7 +16,11 @@ class TaskStartError(LocalClusterError):
 
 
 class NotDrainedError(LocalClusterError, TimeoutError):
-    """``wait`` ran out of time. ``waiting_for``: one line for each thing that is still to come, and where it is."""
+    """``wait`` ran out of time.
+
+    Attributes:
+        waiting_for: One line for each thing that is still to come, and where it is.
+    """
 
     def __init__(self, message: str, waiting_for: Sequence[str]) -> None:
         self.waiting_for = list(waiting_for)

@@ -1,4 +1,4 @@
-"""What goes wrong in a simulated cluster, by how much of it, drawn from the run's seed."""
+"""The faults of a simulated cluster: how many there are, as the run's seed draws them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Faults:
-    """Probabilities for each event, and bounds.
+    """The probabilities of faults, and their bounds.
 
-    ``crash``: that a task dies of the tuple or command that it works on; of what it said meanwhile only a beginning gets
-    through, what it held is lost, and so is what comes to it before it is started again ``restart_secs`` later (at the
-    most). ``acker_crash``: that an acker dies of a message and forgets everything. ``late``: that a message takes up to
-    ``late_secs`` (None: three message timeouts, so that tuples time out although they are not lost). ``spouts``: whether
-    spouts die too; then what they had emitted is their source's to give again. ``limit``: after so many faults nothing
-    goes wrong any more, so that the topology can come to its end.
+    Attributes:
+        crash: The probability that a task dies while it works on a tuple or command. Only the first part of its output
+            gets through. The tuples that it held are lost, and so are those that come before it is started again.
+        acker_crash: The probability that an acker dies of a message and forgets everything.
+        late: The probability that a message is late.
+        late_secs: The longest time of a late message, in seconds; None: three message timeouts, so that tuples time out
+            although they are not lost.
+        restart_secs: The longest time until a dead task is started again, in seconds.
+        spouts: Whether spouts die, too. Their source must then deliver again what they had emitted.
+        limit: The number of faults after which there are no more, so that the topology can come to its end.
     """
 
     crash: float = 0.01

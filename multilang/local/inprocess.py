@@ -1,8 +1,8 @@
-"""A topology run in this process, in the thread that waits for it: for tests and for debugging.
+"""A topology that runs in this process, in the thread that waits for it: for tests and debugging.
 
-One tuple after the other is run to the end, depth first: whatever a call into a component emitted is processed before
-anything else is. So a spout is asked for its next tuple only when nothing is queued, and what is queued is never more
-than what one call of each component on the way emitted. Tuples of one task to another keep their order.
+Tuples are run one after the other, depth first: everything that a call into a component emitted is processed before
+anything else. So a spout is asked for its next tuple only when nothing is queued, and the queue never holds more than
+one call of each component on the way emitted. Tuples from one task to another keep their order.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from multilang.runtime.plan import Plan
     from multilang.runtime.tuples import LocalTuple
 
-_LOOK_SECS = 1.0  # between two looks for errors that came again
-_SHORTEST_SLEEP_SECS = 0.001  # between two looks at what other threads did, or at what is waited for,
-_LONGEST_SLEEP_SECS = 0.05  # which come less often the longer nothing happened
+_LOOK_SECS = 1.0  # between two reports of repeated errors
+_SHORTEST_SLEEP_SECS = 0.001  # between two checks of what other threads did, or of what is waited for:
+_LONGEST_SLEEP_SECS = 0.05  # they become rarer the longer nothing happens
 
 
 class InProcessTopology(ActorTopology):
-    """Runs while ``wait`` or ``run_for`` is called, in the caller's thread."""
+    """A topology that runs while ``wait`` or ``run_for`` is called, in the caller's thread."""
 
     def __init__(self, plan: Plan, clock: Clock, capture: Capture, rng: Random, fail_fast: bool) -> None:
         self._done: list[tuple[int, int, bool]] = []  # (spout task, root id, ok), from the ackers
@@ -150,7 +150,7 @@ class InProcessTopology(ActorTopology):
         while stop is None or not stop():
             if self.failure is not None:
                 raise self.failure
-            if out or done:  # from other threads, or from between two calls of this
+            if out or done:  # from other threads, or from between two calls of this method
                 self._drain()
                 sleep = _SHORTEST_SLEEP_SECS
             instant = now()
@@ -173,7 +173,7 @@ class InProcessTopology(ActorTopology):
         return self.active and len(spout.pending) < spout.max_pending
 
     def _ask(self, spouts: Iterable[SpoutActor], now: float) -> bool:
-        """Ask each spout whose time has come for its next tuple, once; whether any emitted."""
+        """Ask each spout that is due for its next tuple, once; return whether any emitted."""
         out = self.out
         done = self._done
         busy = False
@@ -197,13 +197,13 @@ class InProcessTopology(ActorTopology):
         return busy
 
     def _drain(self) -> None:
-        """Make all deliveries, and tell the spouts what came of their tuples."""
+        """Make all deliveries, and tell the spouts which tuples were acked or failed."""
         out = self.out
         done = self._done
         while out or done:
             if out:
                 items = out[:]
-                del out[: len(items)]  # not all of it: another thread may have put something behind these
+                del out[: len(items)]  # not all of it: another thread may have added to it
                 self._run(items)
             if done:
                 settled = done[:]
@@ -211,7 +211,7 @@ class InProcessTopology(ActorTopology):
                 for task, root, ok in settled:
                     spout = self.spouts[task]
                     entry = spout.pending.newest.pop(root, None) or spout.pending.remove(root)
-                    if entry is not None:  # else it timed out before, or its task died
+                    if entry is not None:  # otherwise it timed out before, or its task died
                         self.settled(spout, entry, ok)
 
     def _call(self, spout: SpoutActor, call: Callable[[], object], where: str) -> None:
@@ -261,7 +261,7 @@ class InProcessTopology(ActorTopology):
         (self._run_idle if is_idle(tup) else self._run)(((actor, tup),))
 
     def _run_idle(self, items: Iterable[tuple[Any, Any]]) -> None:
-        """Make deliveries of IDLE tuples: what they lead to is IDLE, too, unless it has other tuples behind it."""
+        """Deliver IDLE tuples: what they lead to is IDLE, too, unless it may come of other tuples."""
         out = self.out
         for actor, tup in items:
             if type(actor) is not BoltActor:
@@ -289,7 +289,7 @@ class InProcessTopology(ActorTopology):
 def _depth_first(
     out: list[tuple[Any, Any]], died: Callable[[Any, BaseException, Any], None]
 ) -> Callable[[Iterable[tuple[Any, Any]]], None]:
-    """The function that makes deliveries, each followed by all that it leads to."""
+    """Return the function that makes deliveries, each followed by all that it leads to."""
 
     def run(items: Iterable[tuple[Any, Any]]) -> None:
         for actor, tup in items:
@@ -317,8 +317,8 @@ def _depth_first(
 class _Cycle:
     """The queue of all tasks whose tuples may come back to them.
 
-    Depth first, a task could be called while a tuple of its is being processed, and a later tuple could overtake an
-    earlier one; from one queue, neither happens.
+    With depth first, a task could be called while one of its tuples is being processed, and a later tuple could
+    overtake an earlier one. With one queue, neither happens.
     """
 
     __slots__ = ("_running", "queue", "run")
@@ -341,7 +341,7 @@ class _Cycle:
 
 
 class _CycleEntry:
-    """The receiver that stands before a task of a cycle."""
+    """The receiver in front of a task in a cycle."""
 
     __slots__ = ("countdown", "execute")
 
@@ -351,7 +351,7 @@ class _CycleEntry:
 
 
 def _nothing(*_: int) -> None:
-    """What is sent to the ackers when there are none."""
+    """Ignore messages to ackers, since there are none."""
 
 
 def _bound(call: Callable[[Any], None], argument: Any) -> Callable[[], None]:

@@ -1,7 +1,7 @@
-"""A topology on a virtual clock: what happens next is drawn from a seed, and so is what goes wrong.
+"""A topology on a virtual clock: the order of events and the faults are drawn from a seed.
 
-Every message (a tuple, a word to an acker or from it) takes a random time, but those of one task to another keep their
-order, as everywhere. The same seed gives the same run, event by event; hours of timeouts pass in no time.
+Every message (a tuple, or a message to or from an acker) takes a random time, but messages from one task to another
+keep their order. The same seed gives the same run, event by event; hours of timeouts pass in no time.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from multilang.runtime.plan import Plan
     from multilang.runtime.tuples import LocalTuple
 
-LONGEST_SECS = 24 * 3600.0  # virtual ones, for a wait without timeout: a day that does not drain is a hang
-MAX_UNDER_WAY = 1000  # messages; above that, spouts are not asked
-_TRIP_SECS = 0.002  # a message takes up to that
-_JITTER_SECS = 0.001  # a spout is asked so much later than it might be, at most
+LONGEST_SECS = 24 * 3600.0  # virtual ones, for a wait without timeout: a topology that does not drain in a day hangs
+MAX_UNDER_WAY = 1000  # messages; while there are more, spouts are not asked
+_TRIP_SECS = 0.002  # the longest time that a message takes
+_JITTER_SECS = 0.001  # the longest delay of a spout's next after the time when it could be asked
 
 
 class Event:
-    """One thing that happened: ``at`` (virtual seconds), ``what``, to which ``task``, and its ``detail``."""
+    """One event: ``at`` (virtual seconds), ``what``, the ``task`` that it happened to, and its ``detail``."""
 
     __slots__ = ("at", "detail", "task", "what")
 
@@ -70,7 +70,7 @@ class _AckerTask:
 
 
 class SimulatedTopology(ActorTopology):
-    """Runs while ``wait`` or ``run_for`` is called; their seconds are virtual. ``log``: everything that happened."""
+    """A topology that runs while ``wait`` or ``run_for`` is called, in virtual seconds; ``log`` has every event."""
 
     def __init__(
         self, plan: Plan, capture: Capture, rng: Random, seed: int, faults: Faults | None, fail_fast: bool
@@ -82,7 +82,8 @@ class SimulatedTopology(ActorTopology):
         self.virtual = VirtualClock()
         self._order = random.Random(rng.getrandbits(64))
         self._chance = random.Random(rng.getrandbits(64))
-        self._users = random.Random(rng.getrandbits(64)).getstate()  # of the module ``random``, while components run
+        # the state of the module ``random`` while components run
+        self._users = random.Random(rng.getrandbits(64)).getstate()
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._serial = 0
         self._under_way = 0
@@ -90,7 +91,7 @@ class SimulatedTopology(ActorTopology):
         self._settled: list[tuple[int, int, bool]] = []
         self._ackers = [_AckerTask(id, Acker(self._settled.append)) for id in plan.ackers]
         self._down_until: dict[int, float] = {}
-        self._asked: dict[int, float] = {}  # when the next ``next`` of a spout comes, which is in the heap
+        self._asked: dict[int, float] = {}  # the time of a spout's next ``next`` in the heap
         super().__init__(plan, self.virtual, capture, rng, fail_fast)
         self.receivers.update({id: id for id in self.bolts})
 
@@ -136,7 +137,7 @@ class SimulatedTopology(ActorTopology):
         )
 
     def _start_spout(self, actor: SpoutActor, component: Any) -> None:
-        if hasattr(component, "clock"):  # a spout that waits for times, as ReliableSpout does for replays
+        if hasattr(component, "clock"):  # a spout that waits for times, such as ReliableSpout for replays
             component.clock = self.virtual.now
         super()._start_spout(actor, component)
 
@@ -192,7 +193,7 @@ class SimulatedTopology(ActorTopology):
         self._check_running()
         if self.failure is not None:
             raise self.failure
-        if self.out:  # said between two calls of this
+        if self.out:  # emitted between two calls of this method
             self._send(next(iter(self.bolts), next(iter(self.spouts))))
         end = self.virtual.now() + secs
         heap = self._heap
@@ -223,9 +224,9 @@ class SimulatedTopology(ActorTopology):
     # ---- messages ----
 
     def _message(self, source: int, target: int, call: Callable[[], None], idle: bool = False) -> None:
-        """Let ``call`` happen after a random time, and after all that went from ``source`` to ``target`` before.
+        """Schedule ``call`` after a random time, and after every earlier message from ``source`` to ``target``.
 
-        ``idle``: it brings a tuple that nobody waits for.
+        ``idle`` says that it delivers a tuple that is not waited for.
         """
         trip = self._order.random() * _TRIP_SECS
         if self._happens(self.faults.late):
@@ -246,7 +247,7 @@ class SimulatedTopology(ActorTopology):
         self._at(due, arrive)
 
     def _send(self, source: int, through: int | None = None) -> None:
-        """Send what a task said, or of it the first ``through`` messages."""
+        """Send what a task emitted, or only the first ``through`` messages of it."""
         items = self.out[:]
         self.out.clear()
         restarts = self.stats[source].restarts
@@ -257,7 +258,7 @@ class SimulatedTopology(ActorTopology):
                     self._message(source, acker.id, self._acker_call(acker, content))
             elif isinstance(receiver, Later):
                 if self.stats[source].restarts != restarts:
-                    continue  # it died of those before: whoever waits for these is no more
+                    continue  # it died of the messages before, and with it the receiver of these task ids
                 self._work(self._actor(source), partial(receiver.execute, content), "task ids for", content)
             else:
                 self._message(source, receiver, self._delivery(self.bolts[receiver], content), is_idle(content))
@@ -329,7 +330,7 @@ class SimulatedTopology(ActorTopology):
         return self.bolts[task] if task in self.bolts else self.spouts[task]
 
     def _work(self, actor: BoltActor | SpoutActor, call: Callable[[], object], what: str, detail: Any) -> None:
-        """A call into a component, of which it may die."""
+        """Make a call into a component, which may die of it."""
         task = actor.plan.id
         shown = (detail.component, detail.stream, list(detail.values)) if hasattr(detail, "values") else detail
         if what != "next":
@@ -346,7 +347,7 @@ class SimulatedTopology(ActorTopology):
         else:
             if dies:
                 said = self.out[: self._chance.randint(0, len(self.out))]
-                said = [item for item in said if not isinstance(item[0], Later)]  # whoever waits for task ids is dead
+                said = [item for item in said if not isinstance(item[0], Later)]  # the receiver of task ids is dead
                 self.out.clear()
                 self._note("crash of", task, f"{len(said)} messages got through")
                 self._down_until[task] = self.virtual.now() + self._chance.random() * self.faults.restart_secs
@@ -364,10 +365,10 @@ class SimulatedTopology(ActorTopology):
     # ---- spouts ----
 
     def _ask_soon(self, spout: SpoutActor) -> None:
-        """Ask it for its next tuple, now or when it has been left alone for long enough."""
+        """Ask a spout for its next tuple, now or when it has been left alone for long enough."""
         id = spout.plan.id
         due = max(self.virtual.now(), spout.next_at) + self._order.random() * _JITTER_SECS
-        if due < self._asked.get(id, float("inf")):  # it was told something, and need not be left alone any longer
+        if due < self._asked.get(id, float("inf")):  # it got an ack or the like, and need not be left alone any longer
             self._asked[id] = due
             self._at(due, lambda: self._ask(spout, due))
 

@@ -1,4 +1,4 @@
-"""A topology that was submitted to the embedded cluster: what there is to see of it and to do with it."""
+"""A topology that was submitted to the embedded cluster, with the methods to control and to observe it."""
 
 from __future__ import annotations
 
@@ -32,19 +32,24 @@ if TYPE_CHECKING:
     Keep: TypeAlias = Callable[[LocalTuple], object]
     Capture: TypeAlias = "Iterable[str | tuple[str, str]] | Mapping[str | tuple[str, str], Keep]"
 
-_PRINTED = "stdout: "  # before what a component's process wrote to its standard output
+_PRINTED = "stdout: "  # the prefix of text that a component's process wrote to its standard output
 MAX_ERRORS = 1000  # the oldest are dropped; the counters count them all
 
 INACTIVE = "it was submitted inactive: no task is started, and nothing is emitted, before activate() is called"
 
-_LEVELS = (5, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)  # by Storm's number, 0 is trace
+_LEVELS = (5, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)  # by Storm's number; 0 is trace
 
 
 @dataclass(frozen=True)
 class TaskError:
-    """An error that a component reported, or that ended a task (``fatal``: it was started again, or given up).
+    """An error that a component reported, or that ended a task.
 
-    ``at``: seconds since the topology was submitted.
+    Attributes:
+        component: The component's id.
+        task: The task's id.
+        message: The error's text.
+        fatal: Whether it ended the task, which was then started again or given up.
+        at: The time since the topology was submitted, in seconds.
     """
 
     component: str
@@ -59,7 +64,17 @@ class TaskError:
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """A task as it stands. ``pid``: of its process (None: it has none); ``instance``: the component, where it is here."""
+    """The current state of a task.
+
+    Attributes:
+        id: Its id.
+        component: Its component's id.
+        kind: "spout" or "bolt".
+        alive: Whether it runs.
+        restarts: How often it was started again.
+        pid: The id of its process; None when it has none.
+        instance: The component, if it is in this process.
+    """
 
     id: int
     component: str
@@ -90,7 +105,7 @@ class LocalTopology(ABC):
                     self.stats[task].is_question = spout.is_question
         self._errors: deque[TaskError] = deque(maxlen=MAX_ERRORS)
         self._repeats = Repeats(self._log_error, clock.now)
-        self._printing: set[str] = set()  # components of which that was told
+        self._printing: set[str] = set()  # components whose printed text was mentioned in the log
         self._captured: dict[tuple[str, str], list[LocalTuple]] = {}
         for wanted in [capture] if isinstance(capture, str) else capture:
             keep = capture[wanted] if isinstance(capture, Mapping) else None
@@ -103,47 +118,62 @@ class LocalTopology(ABC):
     def wait(self, until: Until = "drained", timeout: float | None = None) -> None:
         """Wait until all is done: spouts exhausted, nothing pending, nothing queued.
 
-        A spout is exhausted when its ``exhausted()`` says so or, where it can't tell, when it was idle several times.
-        ``until`` may also be a function of this topology; the wait ends when it returns true. ``timeout`` in seconds.
-        One that was submitted inactive is drained when it was activated and then all is done.
+        A spout is exhausted when its ``exhausted()`` says so or, if it can't tell, when it was idle several times. A
+        topology that was submitted inactive is drained when it was activated and then all is done.
 
-        Raises NotDrainedError, which says what is still to come and where, and LocalClusterError when the topology
-        can't go on.
+        Args:
+            until: "drained", or a function of this topology that returns true when the wait is over.
+            timeout: The longest wait in seconds; None for no limit.
+
+        Raises:
+            NotDrainedError: The time is over; the error says what is still to come, and where.
+            LocalClusterError: The topology can't go on.
         """
 
     @abstractmethod
     def run_for(self, secs: float) -> None:
-        """Let it run for so long, drained or not."""
+        """Let it run for ``secs`` seconds, drained or not."""
 
     @abstractmethod
     def activate(self) -> None:
-        """Let the spouts emit: again, after ``deactivate``, or for the first time, where it was submitted inactive.
+        """Let the spouts emit, for the first time or again after ``deactivate``.
 
-        Then all tasks are started now. Raises TaskStartError where one can't be (with processes, ``wait`` does).
+        The first call starts all tasks.
+
+        Raises:
+            TaskStartError: A task can't be started (with processes, ``wait`` raises it).
         """
 
     @abstractmethod
     def deactivate(self) -> None:
-        """Ask the spouts for no more tuples; what is under way goes on."""
+        """Ask the spouts for no more tuples; tuples in flight go on."""
 
     @abstractmethod
     def kill(self, wait_secs: float = 0) -> None:
-        """End it: the spouts are deactivated, ``wait_secs`` pass for what is under way, then all tasks end."""
+        """End it: deactivate the spouts, wait up to ``wait_secs`` seconds for tuples in flight, then end all tasks."""
 
     # ---- what there is to see ----
 
     @property
     @abstractmethod
     def tasks(self) -> list[TaskInfo]:
-        """All tasks but the ackers, by id."""
+        """All tasks except the ackers, by id."""
 
     @property
     @abstractmethod
     def waiting_for(self) -> list[str]:
-        """What is still to come before it is drained, a line each; empty when it is drained."""
+        """Everything that is still to come before it is drained, one line each; empty when it is drained."""
 
     def captured(self, component: str, stream: str = "default") -> list[LocalTuple]:
-        """Copies of the tuples emitted on a stream that ``submit(capture=...)`` named, in order of emission."""
+        """Return copies of the tuples emitted to a captured stream, in order of emission.
+
+        Args:
+            component: The component that emitted them.
+            stream: Its stream.
+
+        Raises:
+            KeyError: ``submit(capture=...)`` did not name the stream.
+        """
         try:
             return list(self._captured[component, stream])
         except KeyError:
@@ -153,7 +183,7 @@ class LocalTopology(ABC):
 
     @property
     def counters(self) -> dict[str, Counters]:
-        """What each component did so far; the ackers, ``__acker``, last."""
+        """The counts of each component; the ackers (``__acker``) come last."""
         self._count()
         counted = {
             id: summed(id, spec.kind, [self.stats[task.id] for task in self.plan.tasks_of(id)])
@@ -171,13 +201,13 @@ class LocalTopology(ABC):
 
     @property
     def errors(self) -> list[TaskError]:
-        """What was reported and what ended tasks, the last thousand."""
+        """The last thousand errors, reported ones and those that ended tasks."""
         return list(self._errors)
 
     # ---- for the runners ----
 
     def _check_running(self) -> None:
-        """Raise LocalClusterError once it was ended: nothing more will come of it."""
+        """Raise LocalClusterError if the topology was ended."""
         if self.killed:
             raise LocalClusterError(f"topology {self.name!r} was killed; submit it again")
 
@@ -189,11 +219,11 @@ class LocalTopology(ABC):
 
     @abstractmethod
     def fail(self, error: LocalClusterError) -> None:
-        """The topology can't go on: ``wait`` and ``run_for`` raise this."""
+        """End the topology: ``wait`` and ``run_for`` raise this error."""
 
     @abstractmethod
     def _count(self) -> None:
-        """Bring ``stats`` up to date with what is counted elsewhere."""
+        """Bring ``stats`` up to date with counts that are kept elsewhere."""
 
     def _capture(self, component: str, stream: str | None, keep: Keep | None) -> None:
         spec = self.plan.topology[component]
@@ -209,7 +239,7 @@ class LocalTopology(ABC):
                 task.routes[name].captured = keep_here
 
     def _guarded(self, component: str, keep: Keep) -> Keep:
-        """``keep``, whose exceptions are no component's: they end the topology, and whoever waits for it hears of them."""
+        """Return ``keep``, with its exceptions caught: they end the topology, and are raised by ``wait``."""
 
         def guarded(tup: LocalTuple) -> None:
             try:
@@ -224,7 +254,7 @@ class LocalTopology(ABC):
         return guarded
 
     def _not_met(self, until: Until, after: str, waiting_for: Sequence[str], which: str = "") -> NotDrainedError:
-        """The error of a ``wait`` that ran out of time."""
+        """Return the error of a ``wait`` that ran out of time."""
         what = "is not drained" if until == "drained" else "did not come to what was waited for"
         lines = listed(waiting_for) or ["nothing is under way, no spout has more, and no bolt holds a tuple"]
         return NotDrainedError(f"topology {self.name!r}{which} {what} after {after}:", lines)
@@ -265,5 +295,5 @@ class LocalTopology(ABC):
 
 
 def listed(lines: Sequence[str], limit: int = 12) -> list[str]:
-    """At most so many lines, and how many more there are."""
+    """Return at most ``limit`` lines, and a line with the number of further ones."""
     return [*lines[:limit], f"and {len(lines) - limit} more"] if len(lines) > limit else list(lines)

@@ -1,1 +1,1 @@
-"""Tasks as child processes over the real wire: this side plays Storm's ShellSpout and ShellBolt."""
+"""Tasks as child processes on the real wire: this side does what Storm's ShellSpout and ShellBolt do."""

@@ -1,4 +1,4 @@
-"""Plays Storm's ShellBolt for one task."""
+"""A bolt's task in a child process; this side does what Storm's ShellBolt does."""
 
 from __future__ import annotations
 
@@ -26,7 +26,13 @@ _SYSTEM = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",))
 
 
 class Delivery:
-    """A tuple that the child works on. ``root`` and ``edge``: see LocalTuple; ``at``: when it was given to the child."""
+    """A tuple that the child works on.
+
+    Attributes:
+        root: The same as LocalTuple's.
+        edge: The same as LocalTuple's.
+        at: The time when the child got it.
+    """
 
     __slots__ = ("at", "edge", "root")
 
@@ -37,14 +43,21 @@ class Delivery:
 
 
 class Question(Delivery):
-    """A tuple whose failure is an answer, see ``questions`` of Spout."""
+    """A tuple whose failure is an answer; see ``questions`` of Spout."""
 
     __slots__ = ()
 
 
 class BoltTask(ProcessTask):
-    """``queue``: tuples that its pipe did not take yet, bounded by ``topology.shellbolt.max.pending`` as far as those
-    who fill it can be made to wait; ``unfinished``: those that the child has, by id, ``idle`` of them IDLE.
+    """A bolt's task in a child process.
+
+    Attributes:
+        queue: The tuples that the pipe has not taken yet. Their number is bounded by
+            ``topology.shellbolt.max.pending``, as far as the tasks that fill it can be made to wait.
+        unfinished: The tuples that the child has, by id.
+        idle: The number of IDLE ones among them.
+        upstream: The tasks that are not read while the queue is full.
+        spouts_upstream: The spouts that get no next while the queue is full.
     """
 
     kind = "bolt"
@@ -58,27 +71,27 @@ class BoltTask(ProcessTask):
         self._worked_at = 0.0  # when it finished one last that is not IDLE
         self.full = False
         self.limit = plan.settings.max_shellbolt_pending
-        self.upstream: list[ProcessTask] = []  # who is not read while the queue is full
-        self.spouts_upstream: list[SpoutTask] = []  # who gets no next meanwhile
+        self.upstream: list[ProcessTask] = []  # tasks that are not read while the queue is full
+        self.spouts_upstream: list[SpoutTask] = []  # spouts that get no next while the queue is full
 
     # ---- its input ----
 
     def put(self, origin: Origin, text: str, root: int | dict[int, int], edge: int) -> None:
-        """Queue a tuple, its values as JSON text."""
+        """Queue a tuple, whose values are JSON text."""
         self.queue.append((origin, text, root, edge))
         self.host.dirty.add(self)
         if not self.full and len(self.queue) >= self.limit:
             self._set_full(True)
 
     def flush(self) -> None:
-        """Write what was said (task ids overtake tuples), then as many queued tuples as the pipe takes."""
+        """Write the messages to the child (task ids overtake tuples), then as many queued tuples as the pipe takes."""
         super().flush()
         queue = self.queue
         child = self.child
         if not queue or child is None or not self.ready or self._dying or child.has_more():
             return
         if not self.answered:
-            return  # it may not come through its start: no tuple is to die with it, nor to be what it died of
+            return  # it may die while it starts: no tuple may die with it, nor be the cause
         new_id = self.host.new_id
         unfinished = self.unfinished
         say = self.conn.tuple_text
@@ -106,8 +119,8 @@ class BoltTask(ProcessTask):
             self.host.dirty.add(spout)
 
     def tick(self) -> None:
-        """``topology.tick.tuple.freq.secs`` have passed."""
-        if self.ready and len(self.queue) < self.limit:  # a bolt that is behind needs no pile of ticks
+        """Queue a tick when ``topology.tick.tuple.freq.secs`` have passed."""
+        if self.ready and len(self.queue) < self.limit:  # a bolt that is behind needs no more ticks
             self.put(_SYSTEM, dumps([self.plan.settings.tick_secs]), 0, IDLE)
             self.flush()
 
@@ -117,7 +130,7 @@ class BoltTask(ProcessTask):
         self.host.dirty.add(self)
 
     def look_after(self) -> None:
-        """Each second: a heartbeat, and a child that says nothing for too long is taken for dead."""
+        """Send a heartbeat each second, and end a child that has been silent for too long."""
         super().look_after()
         if self.ready and not self.answered and isinstance(self.plan.spec.component, ShellComponent):
             self._looks += 1
@@ -177,7 +190,7 @@ class BoltTask(ProcessTask):
         self.deliver(emit, route, targets, roots)
 
     def _rootless(self, anchored: bool = False) -> int:
-        """The edge of what it emits now, where that comes of no spout's tuple with an id."""
+        """Return the edge of an emit that comes of no spout tuple with an id."""
         if not self.idle:
             return 0
         if len(self.unfinished) > self.idle and any(self._fresh(self.host.stale_before)):
@@ -185,10 +198,10 @@ class BoltTask(ProcessTask):
         if anchored:
             return IDLE
         oldest = next(each.at for each in self.unfinished.values() if each.edge == IDLE and not each.root)
-        return 0 if self._worked_at >= oldest else IDLE  # it may come of the one that was just acked
+        return 0 if self._worked_at >= oldest else IDLE  # it may come of the tuple that was just acked
 
     def _fresh(self, stale_before: float) -> Iterator[bool]:
-        """For each tuple of the child's: whether it is waited for."""
+        """Yield for each tuple of the child whether it is waited for."""
         for delivery in list(self.unfinished.values()):
             yield delivery.at >= stale_before and (delivery.root != 0 or delivery.edge != IDLE)
 
@@ -221,20 +234,20 @@ class BoltTask(ProcessTask):
                     self.host.fail_root(each)
 
     def lose(self) -> None:
-        """Fail what the child was given and did not finish, read or not: nobody else can, and a timeout may be far away."""
+        """Fail the tuples that the child got and did not finish, since a timeout may be far away."""
         self.stats.lost += len(self.unfinished)
-        roots: dict[int, None] = {}  # each once, in the order in which they were given
+        roots: dict[int, None] = {}  # each once, in the order in which the child got them
         for delivery in self.unfinished.values():
             root = delivery.root
             roots.update(dict.fromkeys(root if isinstance(root, dict) else (root,)))
         self.unfinished.clear()
         self.idle = 0
-        roots.pop(0, None)  # those of no spout's tuple
+        roots.pop(0, None)  # tuples that come of no spout's tuple
         for each in roots:
             self.host.fail_root(each)
 
     def waiting_for(self, stale_before: float) -> str:
-        """What is still to come of it, in words; empty when there is nothing. What is older than that no longer counts."""
+        """Return in words what is still to come of it, except tuples older than ``stale_before``; empty for nothing."""
         queued = sum(root != 0 or edge != IDLE for _, _, root, edge in list(self.queue)) if self.queue else 0
         if queued:
             where = "" if self.answered else ", its process is being started"

@@ -1,4 +1,4 @@
-"""How the processes of a topology's tasks are started."""
+"""The commands that start the processes of a topology's tasks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from multilang.topology.model import ComponentSpec, Topology
 
-# Written beside the pickle, in a folder that nobody else may enter; a task's process imports it as any topology. What the
-# pickle calls __main__ is the script that submitted the topology, not the task's own.
+# The launcher is written beside the pickle, in a private folder; a task's process imports it like any topology. The
+# pickle's __main__ is the script that submitted the topology, not the task's own.
 _LAUNCHER = """\
 import os
 import pickle
@@ -40,9 +40,15 @@ finally:
 
 
 class Commands:
-    """How the tasks of each component of ``topology`` are started. ``folder``: a private one, for a topology without a name.
+    """The commands that start the tasks of a topology's components.
 
-    Raises TopologyError for a command whose files are not on this machine.
+    Args:
+        topology: The topology.
+        folder: A private folder, for a topology without a name.
+
+    Raises:
+        TopologyError: A command's files are not on this machine.
+        LocalClusterError: The topology can't be sent to another process.
     """
 
     def __init__(self, topology: Topology, folder: str) -> None:
@@ -56,18 +62,18 @@ class Commands:
         self._origin = (topology.origin or _pickled(topology, folder)) if python else ""
 
     def of(self, spec: ComponentSpec) -> list[str]:
-        """The program and its arguments."""
+        """Return the program and its arguments."""
         if spec.id in self._programs:
             return self._programs[spec.id][0]
         return [sys.executable, "-m", "multilang.component", self._origin]
 
     def folder_of(self, spec: ComponentSpec) -> str | None:
-        """The folder that stands for the one in which a worker starts the program; None: the current one."""
+        """Return the folder that replaces the one in which a worker starts the program; None: the current one."""
         return self._programs[spec.id][1] if spec.id in self._programs else None
 
 
 class _Pickler(pickle.Pickler):
-    """Notes whether something is to be found in ``__main__``, by ``names_main``."""
+    """A pickler that notes in ``names_main`` whether something is defined in ``__main__``."""
 
     names_main = False
 
@@ -78,7 +84,7 @@ class _Pickler(pickle.Pickler):
 
 
 def _pickled(topology: Topology, folder: str) -> str:
-    """The origin of a topology that has no name in any module: a file of ours that gives it back."""
+    """Return the origin of a topology that has no name in any module: a file of ours that restores it."""
     pickler = _Pickler(buffer := io.BytesIO())
     try:
         pickler.dump(topology)

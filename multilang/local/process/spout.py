@@ -1,4 +1,4 @@
-"""Plays Storm's ShellSpout for one task: synchronous, one command at a time, each answered by a sync."""
+"""A spout's task in a child process; this side does what Storm's ShellSpout does: a command, then its sync."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 
 
 class SpoutTask(ProcessTask):
-    """``pending``: root id -> (message id, when it was emitted); ``commands``: what it is told when it is free."""
+    """A spout's task in a child process.
+
+    Attributes:
+        pending: Root id -> (message id, time of the emit if it is sampled, otherwise 0).
+        commands: The commands that it gets when it is free.
+        halted_by: The number of full queues downstream; while there are any, it gets no next.
+        exhausted: The answer in the last sync of a next.
+        idle: Empty nexts in a row since its last other command.
+    """
 
     kind = "spout"
 
@@ -29,9 +37,9 @@ class SpoutTask(ProcessTask):
         self.max_pending = plan.settings.max_spout_pending or float("inf")
         self.commands: deque[tuple[str, Any]] = deque()
         self.halted_by = 0  # full queues downstream: while there are any, no next
-        self.exhausted: bool | None = None  # what the last sync of a next said
-        self.idle = 0  # empty nexts in a row, since the last time that it was told something
-        self._doubted = False  # the command under way may have been answered before somebody began to wait
+        self.exhausted: bool | None = None  # the answer in the last sync of a next
+        self.idle = 0  # empty nexts in a row since its last other command
+        self._doubted = False  # the current command may have been answered before the wait began
         self._next_at = 0.0
         self._emitted_before = 0
         self._until_sample = 1
@@ -44,7 +52,7 @@ class SpoutTask(ProcessTask):
         self.host.dirty.add(self)
 
     def doubt(self) -> None:
-        """Take nothing for granted that it said of what is still to come; ask it anew."""
+        """Forget what it said about being exhausted, and ask it again."""
         self.idle = 0
         self.exhausted = None
         self._next_at = 0.0
@@ -52,7 +60,7 @@ class SpoutTask(ProcessTask):
         self.host.dirty.add(self)
 
     def flush(self) -> None:
-        """When it is free, give it its next command, or ask it for a tuple."""
+        """When it is free, send it its next command, or ask it for a tuple."""
         if self.ready and self.conn.command is None:
             self._command()
         super().flush()
@@ -62,7 +70,7 @@ class SpoutTask(ProcessTask):
         if self.commands:
             command, id = self.commands.popleft()
             self.idle = 0
-            self.exhausted = None  # what it is told may change it
+            self.exhausted = None  # the command may change it
             self._next_at = 0.0
             if command == "ack":
                 conn.ack(id)
@@ -84,7 +92,7 @@ class SpoutTask(ProcessTask):
 
     @property
     def wakes_at(self) -> float:
-        """When it is to be asked again, after an empty next; infinity when that is not what it waits for."""
+        """The time to ask it again after an empty next; infinity when it waits for something else."""
         if not self.ready or self.conn.command is not None or not self.host.active or self.halted_by:
             return float("inf")
         return self._next_at if len(self.pending) < self.max_pending else float("inf")
@@ -123,7 +131,7 @@ class SpoutTask(ProcessTask):
         if not host.ackers:
             self.deliver(emit, route, targets, None)
             # Storm sends this ack before the emit's task ids. Here it comes right after the sync, since a child that
-            # waits for the task ids of its emit need not be able to take a command meanwhile.
+            # waits for the task ids of its emit may be unable to take a command meanwhile.
             self.stats.acked += 1
             self.tell("ack", id)
             return
@@ -162,13 +170,13 @@ class SpoutTask(ProcessTask):
     # ---- what became of its tuples ----
 
     def settled(self, root: int, ok: bool) -> None:
-        """From an acker. A root that is no longer pending timed out before, or its child died."""
+        """Handle an acker's message; a root that is no longer pending timed out before, or its child died."""
         entry = self.pending.remove(root)
         if entry is not None:
             self._tell_of(entry, ok)
 
     def expire(self) -> None:
-        """``topology.message.timeout.secs`` have passed: fail what is older."""
+        """Fail the tuples that are older than ``topology.message.timeout.secs``."""
         for entry in self.pending.rotate().values():
             self._tell_of(entry, False, timed_out=True)
 
@@ -190,7 +198,7 @@ class SpoutTask(ProcessTask):
         self.commands.clear()
 
     def waiting_for(self) -> str:
-        """What is still to come of it, in words; empty when there is nothing."""
+        """Return in words what is still to come of it, or an empty text."""
         if len(self.pending):
             return f"{self.plan}: {len(self.pending)} tuples neither acked nor failed"
         if not self.ready:

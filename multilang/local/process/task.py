@@ -1,4 +1,4 @@
-"""What playing a ShellSpout and playing a ShellBolt have in common: one child after the other, and the wire to it."""
+"""The base of spouts' and bolts' tasks in child processes: one child after the other, and the wire to it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,25 @@ if TYPE_CHECKING:
 START_ATTEMPTS = 5  # deaths in a row before it was started
 _FIRST_DELAY_SECS = 0.05
 _LONGEST_DELAY_SECS = 10.0
-_LONGEST_DELAY_STARTED_SECS = 1.0  # of one that dies of its tuples: others wait for it
-_LONG_ENOUGH_SECS = 20.0  # a life that counts as a start that worked, even when nothing came to be done
+_LONGEST_DELAY_STARTED_SECS = 1.0  # for a child that dies of its tuples: other tuples wait for it
+_LONG_ENOUGH_SECS = 20.0  # a life that counts as a successful start, even without any work
 _ERROR = 4  # a log's level
-_REAP_SECS = 0.5  # that a child has to exit after its output ended
-_LAST_READS = 64  # of what a child left in its pipe, which may be open yet in a process that it started
+_REAP_SECS = 0.5  # for a child to exit after its output ended
+_LAST_READS = 64  # of what a child left in its pipe, which may still be open in a process that it started
 
 
 class ProcessTask(ABC):
-    """One task. ``child`` is None between a death and the next start; ``ready``: the handshake was answered."""
+    """One task.
+
+    Attributes:
+        child: The child process; None between a death and the next start.
+        ready: Whether the handshake was answered.
+        worked: Whether this child did something beyond the handshake.
+        answered: Whether this child answered a heartbeat, so that its start is over.
+        deaths: Deaths in a row of children that did no work.
+        bad_starts: Deaths in a row of children that neither worked nor answered.
+        blocked_by: The number of full queues downstream; while there are any, its output is not read.
+    """
 
     kind: Any = ""
 
@@ -43,8 +53,8 @@ class ProcessTask(ABC):
         self.conn = ParentConnection(self.kind)
         self.ready = False
         self.worked = False  # this child did something beyond the handshake
-        self.answered = False  # this child answered a heartbeat, so that its start is behind it
-        self.deaths = 0  # in a row, of children that did not work
+        self.answered = False  # this child answered a heartbeat, so that its start is over
+        self.deaths = 0  # in a row, of children that did no work
         self.bad_starts = 0  # in a row, of children that neither worked nor answered
         self.started_at = 0.0
         self.heard_at = 0.0
@@ -52,7 +62,7 @@ class ProcessTask(ABC):
         self._reading = False
         self._dying = False
         self._reason = ""
-        self._broken = False  # it broke the protocol: what it says from then on means nothing
+        self._broken = False  # it broke the protocol: its further messages mean nothing
         self._complaint = ""  # the last error that this child reported
         self._logger = logging.getLogger(plan.component)
 
@@ -81,7 +91,7 @@ class ProcessTask(ABC):
         self.flush()
 
     def died(self, reason: str, broken: bool = False) -> None:
-        """The child broke the protocol (``broken``), ended, or must be taken for dead."""
+        """End a child that broke the protocol (``broken``), exited, or must be taken for dead."""
         child = self.child
         if child is None or self._dying:
             return
@@ -95,7 +105,7 @@ class ProcessTask(ABC):
         self._reap(child, self.host.now + _REAP_SECS)
 
     def _reap(self, child: Child, deadline: float) -> None:
-        """Wait, without blocking, for the child's exit; then say what happened and start another."""
+        """Wait, without blocking, for the child's exit; then report it and start another."""
         status = child.poll()
         if status is None:
             if self.host.now >= deadline:
@@ -121,7 +131,7 @@ class ProcessTask(ABC):
         self._again(status, reason)
 
     def _read_rest(self, child: Child) -> None:
-        """Take what the child said before its end and was not read: it acked that, or said why it ended."""
+        """Read what the child wrote before its end: acks, or the reason of its end."""
         for _ in range(_LAST_READS):
             if self._broken or self.host.ending or not (data := child.read()):
                 break
@@ -130,13 +140,13 @@ class ProcessTask(ABC):
             except RemoteProtocolError as error:
                 self._handle_all(error.events)  # type: ignore[arg-type]
                 break
-        self.ready = False  # it may have been the answer to the handshake
+        self.ready = False  # one of the messages may have been the answer to the handshake
 
     def _again(self, status: int, reason: str) -> None:
-        """Start the next child: at once after a life that did something, else after a growing delay.
+        """Start the next child: at once after a life with some work, otherwise after a growing delay.
 
-        What dies again and again before it was started is given up. What dies of its tuples is not, since the next may be
-        others.
+        A child that dies again and again while it starts is given up. A child that dies of its tuples is not, since the
+        next tuples may be different.
         """
         if status == UNRECOVERABLE:
             self.host.fail(LocalClusterError(f"topology {self.host.name!r} ends: {self._complaint or reason}"))
@@ -144,7 +154,7 @@ class ProcessTask(ABC):
         if self.worked or self.host.now - self.started_at > _LONG_ENOUGH_SECS:
             self.deaths = self.bad_starts = 0
         elif status == -9 and not self._reason:
-            self.deaths = max(self.deaths, 1)  # somebody killed it, which says nothing of whether it can start
+            self.deaths = max(self.deaths, 1)  # it was killed from outside, which says nothing about its start
         else:
             self.deaths += 1
             self.bad_starts = 0 if self.answered else self.bad_starts + 1
@@ -161,20 +171,20 @@ class ProcessTask(ABC):
 
     @abstractmethod
     def lose(self) -> None:
-        """Let go what died with the child: what a bolt had fails at once, what a spout waited for is its source's."""
+        """Drop the tuples that died with the child: a bolt's fail at once, a spout's must come from its source again."""
 
     def end(self) -> None:
-        """The topology ends: SIGTERM, and the end of its input."""
+        """End the child, since the topology ends: SIGTERM, and the end of its input."""
         if self.child is not None and not self._dying:
             self.host.unwatch_writing(self.child.input)
-            self._set_reading(True)  # to see it end, whoever is still full downstream
+            self._set_reading(True)  # to see its end, even if a queue downstream is full
             self.child.terminate()
             self.child.close_input()
 
     # ---- its pipes ----
 
     def flush(self) -> None:
-        """Write what was said, as far as its pipe takes it; the rest when it takes more."""
+        """Write to the child's pipe as much as it takes, and the rest when it takes more."""
         child = self.child
         if child is None or self._dying or child.input < 0:
             return
@@ -193,11 +203,11 @@ class ProcessTask(ABC):
             )
 
     def block(self, by: int) -> None:
-        """A queue downstream became full (1), or no longer is (-1)."""
+        """Count a queue downstream that became full (1), or is no longer full (-1)."""
         self.blocked_by += by
         if self.child is not None and not self._dying:
             if not self.blocked_by:
-                self.heard_at = self.host.now  # nobody listened meanwhile
+                self.heard_at = self.host.now  # its output was not read meanwhile
             self._set_reading(not self.blocked_by or self.host.ending)
 
     def _set_reading(self, reading: bool) -> None:
@@ -209,7 +219,7 @@ class ProcessTask(ABC):
                 self.host.unwatch(self.child.output)
 
     def read(self) -> None:
-        """The child's output is there to be read."""
+        """Read the child's output and handle it."""
         child = self.child
         if child is None or self._dying:
             return
@@ -237,13 +247,17 @@ class ProcessTask(ABC):
 
     @abstractmethod
     def handle(self, message: Any) -> None:
-        """One message of the child. Raises RemoteProtocolError for what ends it."""
+        """Handle one message of the child.
+
+        Raises:
+            RemoteProtocolError: The message breaks the protocol, which ends the child.
+        """
 
     def handle_any(self, message: Message) -> None:
-        """The messages that a spout and a bolt have in common."""
+        """Handle the messages that both spouts and bolts may send."""
         if isinstance(message, Log):
             if message.message == self._complaint and message.level == _ERROR:
-                return  # a component's process says it twice: to Storm's UI and to Storm's log
+                return  # a component's process sends it twice: to Storm's UI and to Storm's log
             self.host.log(self.plan, message.message, message.level)
         elif isinstance(message, Error):
             self._complaint = message.message
@@ -259,15 +273,15 @@ class ProcessTask(ABC):
 
     @abstractmethod
     def started(self) -> None:
-        """The handshake was answered."""
+        """Note that the handshake was answered."""
 
     def look_after(self) -> None:
-        """Called each second: is the child alive?"""
+        """Check that the child is alive; called each second."""
         child = self.child
         if child is None or self._dying:
             return
         if child.poll() is not None:
-            # Nothing else tells while its output is not read, or is open yet in a process that it started.
+            # There is no other sign while its output is not read, or is still open in a process that it started.
             self.died("")
             return
         if not self._reading:
@@ -281,7 +295,7 @@ class ProcessTask(ABC):
     @property
     @abstractmethod
     def due(self) -> str:
-        """What a child that is ready owes, "answer …"; empty when nothing."""
+        """The answer that is expected of a ready child, "answer …"; empty when none is."""
 
     def _read_error(self) -> None:
         child = self.child
@@ -297,7 +311,11 @@ class ProcessTask(ABC):
     # ---- its emits ----
 
     def route(self, emit: Emit) -> tuple[Route, Sequence[int]]:
-        """The stream and the tasks of an emit. Raises RemoteProtocolError for one that is not allowed."""
+        """Return the stream and the tasks of an emit.
+
+        Raises:
+            RemoteProtocolError: The emit is not allowed.
+        """
         route = self.plan.route(emit)
         return route, route.targets(emit.values, emit.task)
 
@@ -309,9 +327,9 @@ class ProcessTask(ABC):
         roots: Callable[[], tuple[Any, int]] | None,
         rootless: int = 0,
     ) -> None:
-        """Queue the tuple for its targets, and answer with their ids where they are wanted.
+        """Queue the tuple for its targets, and answer with their ids if they are wanted.
 
-        ``rootless``: its edge where ``roots`` is None.
+        ``rootless`` is its edge when ``roots`` is None.
         """
         stats = self.stats
         stats.emitted += 1
@@ -328,6 +346,6 @@ class ProcessTask(ABC):
             self.answer(targets)
 
     def answer(self, targets: Sequence[int]) -> None:
-        """An emit's task ids."""
+        """Answer an emit with its task ids."""
         self.conn.task_ids(targets)
         self.host.dirty.add(self)

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from multilang.runtime.clock import Clock
     from multilang.runtime.plan import Plan, Route, TaskPlan
 
-GRACE_SECS = 5.0  # between SIGTERM and SIGKILL: what a component's close() may take
-_DEACTIVATE_SECS = 1.0  # that a spout has to answer its last command and deactivate
+GRACE_SECS = 5.0  # seconds between SIGTERM and SIGKILL: the time that a component's close() may take
+_DEACTIVATE_SECS = 1.0  # for a spout to answer its last command and deactivate
 _LOOK_SECS = 1.0  # "at most one a second": heartbeats
-_POLL_SECS = 0.02  # how often a condition of the caller's is looked at
+_POLL_SECS = 0.02  # between two checks of a caller's condition
 
 
 class ProcessTopology(LocalTopology):
-    """Runs from its activation on, in a thread of its own, which alone touches the tasks."""
+    """A topology that runs from its activation on, in a thread of its own; only that thread uses the tasks."""
 
     def __init__(self, plan: Plan, clock: Clock, capture: Capture, rng: Random) -> None:
         super().__init__(plan, clock, capture)
@@ -53,12 +53,12 @@ class ProcessTopology(LocalTopology):
         self.new_id = count(1)
         self.max_buffer = int(plan.conf.get("multilang.buffer.max.bytes") or DEFAULT_MAX_BUFFER)
         self.active = False
-        self.opened = False  # it was activated, once
+        self.opened = False  # it has been activated at least once
         self._started = False  # by the thread
         self.ending = False
         self.now = clock.now()
         self.timers = Timers(clock)
-        self.dirty: set[ProcessTask] = set()  # tasks that have something to be said or asked
+        self.dirty: set[ProcessTask] = set()  # tasks to which something is to be written
         self._done: deque[tuple[int, int, bool]] = deque()
         self.ackers = [Acker(self._done.append) for _ in plan.ackers]
         self._failure: LocalClusterError | None = None
@@ -72,7 +72,7 @@ class ProcessTopology(LocalTopology):
         os.set_blocking(self._waker, False)
         self._selector.register(self._wake_up, selectors.EVENT_READ, self._woken)
         self._folder = tempfile.mkdtemp(prefix="multilang-")  # mode 0700
-        # Also at the end of a program that never closed its cluster.
+        # This also runs at the end of a program that never closed its cluster.
         self._remove_folder = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self.pid_dir = os.path.join(self._folder, "pids")
         os.mkdir(self.pid_dir)
@@ -96,8 +96,10 @@ class ProcessTopology(LocalTopology):
         self._thread.start()
 
     def _connect(self) -> None:
-        """Who is made to wait by a full queue: whoever writes to it, unless its own tuples might come back to it (each
-        would wait for the other); and every spout upstream, which gets no next.
+        """Connect each bolt to the tasks that its full queue makes wait.
+
+        These are the tasks that write to it, except those that its own tuples may come back to, since each would wait
+        for the other; and every spout upstream, which gets no next.
         """
         specs = self.plan.topology.components
         cyclic = cyclic_components(specs.values())
@@ -148,7 +150,7 @@ class ProcessTopology(LocalTopology):
             return
         lines = self.waiting_for
         if until == "drained" and not lines and self._wait_for(lambda: self._drained, time.monotonic() + _LOOK_SECS):
-            return  # it was about to say so
+            return  # it was about to announce it
         raise self._not_met(until, f"{timeout} s", lines or self.waiting_for)
 
     def run_for(self, secs: float) -> None:
@@ -180,7 +182,7 @@ class ProcessTopology(LocalTopology):
             self._ended()
 
     def _wait_for(self, condition: Callable[[], bool], end: float | None) -> bool:
-        """Wait for ``condition``, which the thread announces, at most until ``end``; raises what the thread failed by."""
+        """Wait until ``end`` for ``condition``, which the thread announces; raise the error that ended the thread."""
         self._check_running()
         with self._changed:
             while not condition():
@@ -196,11 +198,11 @@ class ProcessTopology(LocalTopology):
         self._orders.append(call)
         self._drained = False
         with self._changed:
-            if self._waker >= 0:  # else the thread has ended, and the number may be another file's by now
+            if self._waker >= 0:  # otherwise the thread has ended, and the number may belong to another file by now
                 try:
                     os.write(self._waker, b"x")
                 except BlockingIOError:
-                    pass  # woken already
+                    pass  # it has been woken already
 
     # ---- what there is to see ----
 
@@ -236,9 +238,9 @@ class ProcessTopology(LocalTopology):
 
     @property
     def stale_before(self) -> float:
-        """When a tuple was given to a bolt that is taken to have forgotten it: its spout's tuple has timed out since.
+        """The time before which a bolt's tuples count as forgotten, since their spout's tuples have timed out.
 
-        When nothing times out, none is.
+        If nothing times out, no tuple is ever forgotten.
         """
         settings = self.plan.settings
         return self.now - 2 * settings.message_timeout_secs if settings.message_timeouts else 0.0
@@ -261,19 +263,19 @@ class ProcessTopology(LocalTopology):
             route.captured(LocalTuple(values, route.stream, route.origin))
 
     def log(self, plan: TaskPlan, message: str, level: int) -> None:
-        """A child's log command."""
+        """Handle a child's log command."""
         self._log(plan, message, level)
 
     def report(self, plan: TaskPlan, message: str, fatal: bool = False) -> None:
-        """A child's error command, or its death."""
+        """Handle a child's error command, or its death."""
         self._error(plan, message, fatal)
 
     def metric(self, plan: TaskPlan, name: str, params: Any) -> None:
-        """A child's metrics command."""
+        """Handle a child's metrics command."""
         self._metric(plan, name, params)
 
     def fail(self, error: LocalClusterError) -> None:
-        """The topology can't go on: ``wait`` raises this, and everything ends."""
+        """End everything; ``wait`` raises this error."""
         with self._changed:
             if self._failure is None:
                 self._failure = error
@@ -281,24 +283,24 @@ class ProcessTopology(LocalTopology):
         self._end()
 
     def watch(self, fd: int, call: Callable[[], object]) -> None:
-        """Call when there is something to read."""
+        """Call ``call`` when there is something to read."""
         self._selector.register(fd, selectors.EVENT_READ, call)
 
     def unwatch(self, fd: int) -> None:
-        """No longer."""
+        """Stop watching a descriptor."""
         try:
             self._selector.unregister(fd)
         except (KeyError, ValueError):
             pass  # it was not watched
 
     def watch_writing(self, fd: int, call: Callable[[], object]) -> None:
-        """Call when it takes more."""
+        """Call ``call`` when the descriptor takes more data."""
         if fd not in self._writing:
             self._writing.add(fd)
             self._selector.register(fd, selectors.EVENT_WRITE, call)
 
     def unwatch_writing(self, fd: int) -> None:
-        """No longer."""
+        """Stop watching a descriptor for writing."""
         if fd in self._writing:
             self._writing.discard(fd)
             self.unwatch(fd)
@@ -309,7 +311,7 @@ class ProcessTopology(LocalTopology):
         try:
             while not (self.ending and all(task.child is None for task in self._all)):
                 self._turn()
-        except Exception as error:  # a fault of ours: who waits must hear of it
+        except Exception as error:  # a fault of ours: a waiting thread must get it
             logging.getLogger("multilang.local").exception("topology %r can't go on", self.name)
             with self._changed:
                 self._failure = LocalClusterError(f"topology {self.name!r} can't go on: {error!r}")
@@ -361,7 +363,7 @@ class ProcessTopology(LocalTopology):
         return not self.waiting_for
 
     def _ask_anew(self, asked: list[bool]) -> None:
-        """What the spouts said before somebody waits counts no more: they may have been given something since."""
+        """Ask the spouts again whether they are exhausted: they may have got something new since their last answer."""
         self._drained = False
         for spout in self.spouts.values():
             spout.doubt()
@@ -379,7 +381,7 @@ class ProcessTopology(LocalTopology):
                     spout.tell("activate" if active else "deactivate")
 
     def _end(self) -> None:
-        """Let the spouts hear of their deactivation, then SIGTERM; SIGKILL for who is not gone after a grace."""
+        """Tell the spouts of their deactivation, then send SIGTERM, and SIGKILL to processes that do not end."""
         if self.ending:
             return
         self.ending = True
