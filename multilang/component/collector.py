@@ -45,10 +45,10 @@ class BoltCollector(Collector):
     """The anchors of ``emit_anchored``: the tuple, or the batch, in process."""
 
     takes_threads = False
-    """Whether the component's own threads may call it at any time."""
+    """True if the component's own threads may call it at any time."""
 
     knows_tasks = False
-    """Whether an emit gets its task ids without waiting for them."""
+    """True if an emit gets its task ids without waiting for them."""
 
     @abstractmethod
     def emit(
@@ -124,10 +124,10 @@ class SpoutCollector(Collector):
     """A spout's collector (Storm's SpoutOutputCollector)."""
 
     settles_in_rounds = False
-    """Whether acks and fails come only after a whole round of emits, as in a Spark job."""
+    """True if acks and fails come only after a whole round of emits, as in a Spark job."""
 
     keeps_position = False
-    """Whether the engine stores the spout's position and calls ``seek``, as in checkpoints of exact alignment."""
+    """True if the engine stores the spout's position and calls ``seek``, as in checkpoints of exact alignment."""
 
     @abstractmethod
     def emit(

@@ -377,7 +377,7 @@ class WireSpoutCollector(_WireCollector, SpoutCollector):
     """The collector of a spout on the wire."""
 
     acks_at_once = False
-    """Whether an emit acks its tuple at once, before Storm's command comes."""
+    """True if an emit acks its tuple at once, before Storm's command comes."""
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire)

@@ -1,7 +1,7 @@
-"""Knowing that a task has seen every tuple of an id: what linear DRPC, and transactions, are built on.
+"""Coordination: finding out that a task has seen every tuple of an id. Linear DRPC and transactions are built on it.
 
-Storm's CoordinatedBolt and batch bolts, for components in Python. Users meet ``BatchBolt`` and ``KeyedFairBolt``; the rest
-is for whoever builds a higher system (as linear DRPC does).
+These are Storm's CoordinatedBolt and batch bolts, for components in Python. Users need ``BatchBolt`` and
+``KeyedFairBolt``; the rest is for authors of higher systems, such as linear DRPC.
 """
 
 from __future__ import annotations

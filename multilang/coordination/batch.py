@@ -1,4 +1,4 @@
-"""Batch bolts: one object for each id, that sees the tuples of that id alone and then its end (Storm's IBatchBolt)."""
+"""Batch bolts: one object for each id, which gets only the tuples of that id, and then its end (Storm's IBatchBolt)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BatchCollector:
-    """What a batch bolt emits with. Its tuples are anchored to nothing: the coordination of the whole id carries them."""
+    """The collector of a batch bolt. Its emits have no anchors: the coordination tracks the id as a whole."""
 
     def __init__(self, collector: BoltCollector) -> None:
         self._emit = collector.emit
@@ -40,33 +40,40 @@ class BatchCollector:
         need_task_ids: bool = False,
         on_task_ids: Callable[[list[int]], None] | None = None,
     ) -> list[int] | None:
-        """Send a tuple whose first value is the id; otherwise as Bolt.emit."""
+        """Send a tuple whose first value is the id; otherwise the same as Bolt.emit."""
         return self._emit(values, stream, None, direct_task, need_task_ids, on_task_ids)
 
 
 class BatchBolt(Component):
-    """Sees the tuples of one id (a request, a batch), and then that there will be no more of them.
+    """Gets the tuples of one id (a request, a batch), and then learns that no more of them will come.
 
-    For each id that comes to a task a new one is made, as the topology declares it: ``initialize``, then ``process`` for each
-    tuple, then ``finish_batch``, also where no tuple of the id came. The first value of each tuple is the id, of those
-    that it emits as well; they need no anchors, and tuples are acked for it. An exception fails the whole id; it is
-    reported, unless it is a FailedException. (Storm's IBatchBolt.)
+    For each id that comes to a task, a new one is made as the topology declares it: ``initialize`` is called, then
+    ``process`` for each tuple, then ``finish_batch``, even if no tuple of the id came. The first value of each input
+    and of each emitted tuple is the id. Emits need no anchors, and tuples are acked automatically. An exception fails
+    the whole id; it is reported, unless it is a FailedException. (Storm's IBatchBolt.)
     """
 
     id: Any
-    """What all tuples of this one have as their first value."""
+    """The id: the first value of all its tuples."""
 
     _home: Component | None = None
 
     def initialize(self, conf: dict[str, Any], context: Context, collector: BatchCollector, id: Any) -> None:
-        """Called once, before anything else."""
+        """Open what the bolt needs: called once, before anything else.
+
+        Args:
+            conf: The topology's conf, merged with the component's own.
+            context: The task's place in the topology.
+            collector: The collector that ``emit`` uses.
+            id: The id.
+        """
 
     def process(self, tup: Tuple) -> None:
         """Work on one tuple of the id."""
         raise TypeError(f"{type(self).__name__} has no process method: define process(self, tup)")
 
     def finish_batch(self) -> None:
-        """All tuples of the id have been processed, at this task; what is emitted here still belongs to it."""
+        """Finish the id: all its tuples have been processed at this task. Tuples emitted here still belong to it."""
 
     def emit(
         self,
@@ -76,7 +83,22 @@ class BatchBolt(Component):
         need_task_ids: bool = False,
         on_task_ids: Callable[[list[int]], None] | None = None,
     ) -> list[int] | None:
-        """Send a tuple whose first value is the id; otherwise as Bolt.emit, without anchors."""
+        """Send a tuple whose first value is the id; otherwise the same as Bolt.emit, without anchors.
+
+        Args:
+            values: The values, one per field of the stream; the first is the id.
+            stream: The stream's name; the default stream if it is None.
+            direct_task: The only task that it goes to, on a stream that is direct.
+            need_task_ids: Wait for the ids of the tasks that the tuple goes to.
+            on_task_ids: Is called with these ids when they arrive; ``emit`` does not wait for them.
+
+        Returns:
+            The task ids with ``need_task_ids``, otherwise None.
+
+        Raises:
+            UnserializableValue: JSON does not have one of the values; nothing is sent.
+            LocalProtocolError: The stream, the number of values or the task is wrong; nothing is sent.
+        """
         return self._collector.emit(values, stream, direct_task, need_task_ids, on_task_ids)  # type: ignore[attr-defined,no-any-return]
 
     def emit_many(self, rows: Iterable[Sequence[Any]], stream: str | None = None) -> None:
@@ -85,12 +107,12 @@ class BatchBolt(Component):
 
     @property
     def metrics(self) -> MetricsRegistry:
-        """Shared by all ids of the task."""
+        """The metrics, shared by all ids of the task."""
         return super().metrics if self._home is None else self._home.metrics
 
 
 class BatchBoltExecutor(Wrapper):
-    """Makes a bolt of a batch bolt: holds one for each id that is not finished (Storm's BatchBoltExecutor)."""
+    """Makes a bolt of a batch bolt: it holds one for each id that is not finished (Storm's BatchBoltExecutor)."""
 
     def __init__(self, wrapped: BatchBolt, factory: type[Component] | None = None) -> None:
         if not isinstance(wrapped, BatchBolt):
@@ -102,7 +124,7 @@ class BatchBoltExecutor(Wrapper):
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         self._attach(collector, conf, context)
         self._new = _maker(self.new_wrapped(), self._factory)
-        self.wrapped._attach(collector, conf, context)  # it works on no id itself, but has the metrics of all
+        self.wrapped._attach(collector, conf, context)  # it works on no id itself, but has the metrics of all ids
         self.batches: dict[Hashable, BatchBolt] = {}
         self._batch_collector = BatchCollector(collector)
         process: Callable[[Tuple], None] = self._process
@@ -134,7 +156,7 @@ class BatchBoltExecutor(Wrapper):
         return execute
 
     def finished_id(self, id: Hashable) -> None:
-        """All tuples of ``id`` came: the batch bolt's turn, and its end."""
+        """Call the batch bolt's ``finish_batch`` and end it, since all tuples of ``id`` have come."""
         batch = self.batches.get(id)
         try:
             if batch is None:
@@ -149,7 +171,7 @@ class BatchBoltExecutor(Wrapper):
             self.batches.pop(id, None)
 
     def timeout_id(self, id: Hashable) -> None:
-        """``id`` will not be finished."""
+        """Drop the batch bolt of ``id``, which will not be finished."""
         self.batches.pop(id, None)
 
     def _process(self, tup: Tuple) -> None:
@@ -178,10 +200,10 @@ class BatchBoltExecutor(Wrapper):
 
 
 def _maker(template: BatchBolt, factory: Callable[[], Any] | None) -> Callable[[], Any]:
-    """What makes a batch bolt as its topology declares it."""
+    """Return the function that makes a batch bolt as its topology declares it."""
     if factory is not None:
         return factory
     if template.__dict__:
         return lambda: deepcopy(template)
-    kind = type(template)  # nothing of its own: nothing to be copied
+    kind = type(template)  # it has no attributes to copy
     return lambda: kind.__new__(kind)

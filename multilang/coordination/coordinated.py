@@ -1,19 +1,20 @@
-"""A bolt around a bolt that finds out when it has seen every tuple of an id (Storm's CoordinatedBolt).
+"""A bolt around a bolt that finds out when the latter has seen every tuple of an id (Storm's CoordinatedBolt).
 
-Every tuple that goes in or out has its id (a request, a batch) as the first value. Per id a task counts the tuples that it
-received, and what it sent to which task. An id is finished when every task upstream has reported how many tuples it sent
-here and as many have been acked; then the bolt's ``finished_id(id)`` is called, if it has one, and each task downstream
-is told, over the direct coordination stream, how many tuples it was sent. So "finished" runs down the topology. The first
-bolt is finished by its one tuple; the last may also need the tuple of an id stream.
+Every input and every emitted tuple has its id (a request, a batch) as the first value. For each id a task counts the
+tuples that it received, and those that it sent to each task. An id is finished when every task upstream has reported
+how many tuples it sent here, and as many have been acked. Then the bolt's ``finished_id(id)`` is called, if it has one,
+and a report goes to each task downstream, over the direct coordination stream, with the number of tuples that it was
+sent. So "finished" runs down the topology. The first bolt is finished by its one tuple; the last may also need the
+tuple of an id stream.
 
-Different from Storm's, where that loses a request or leaves it to a timeout:
+It differs from Storm's where Storm's loses a request or leaves it to a timeout:
 
 - tuples may be acked late, and in any order: an ack may finish an id;
-- an ack counts when ``process`` has returned: what is emitted behind it, and an exception, still belong to the id;
-- a failed id stays known as failed, so that whatever comes of it later is failed at once, not held until it times out;
-- more reports or tuples than there can be fail the id, instead of never finishing it;
-- what is held when an id expires is failed; an id lives at least the message timeout, and for ever where
-  ``topology.enable.message.timeouts`` is false;
+- an ack counts when ``process`` has returned: tuples emitted after the ack, and an exception, still belong to the id;
+- a failed id is remembered as failed, so that its later tuples fail at once, instead of being held until they time out;
+- more reports or tuples than possible fail the id, instead of never finishing it;
+- tuples that are held when an id expires are failed; an id lives at least as long as the message timeout, and forever
+if ``topology.enable.message.timeouts`` is false;
 - no emit waits for its task ids. They are counted as they arrive, and the reports wait for the last of them.
 """
 
@@ -47,25 +48,30 @@ if TYPE_CHECKING:
 
 
 class CoordinatedBolt(Wrapper):
-    """See the module.
+    """A bolt around a bolt that counts the tuples of each id; see the module.
 
-    ``sources``: for each upstream component SINGLE (of all its tasks one works on an id) or ALL; none for the first bolt.
-    ``id_stream``: component and stream of the tuples without which an id is not finished here. ``ticks``: False where the
-    topology sets ticks for all its components. A ShellBolt's program runs in each task, see ProgramBolt. The bolt may have ``finished_id(id)`` (Storm's FinishedCallback), which may
-    emit, and raises FailedException to fail the id; and ``timeout_id(id)`` (TimeoutCallback), called when an id has failed
-    or expired, so that what was kept of it is let go.
+    The wrapped bolt may have ``finished_id(id)`` (Storm's FinishedCallback), which may emit, and raises FailedException
+    to fail the id. It may have ``timeout_id(id)`` (TimeoutCallback), which is called when an id has failed or expired,
+    to drop what the bolt keeps about it.
+
+    Args:
+        wrapped: The bolt. A ShellBolt's program runs in each task, see ProgramBolt.
+        sources: For each upstream component SINGLE (one of its tasks works on an id) or ALL; empty for the first bolt.
+        id_stream: The component and stream of a tuple without which an id is not finished here.
+        factory: The bolt's class, if the builder was given a class.
+        ticks: False if the topology sets ticks for all its components.
     """
 
     own_streams = {COORD_STREAM: COORD}
 
     as_id: Callable[[Any], Hashable] | None = None
-    """What the bolt sees as an id, made of what came; equal to that, and with the same hash."""
+    """Makes the id that the bolt sees from the one that came; the two must be equal and have the same hash."""
 
     untracked: Callable[[Sequence[Any]], object] | None = None
-    """Told what is about to be emitted to a coordinated bolt with an id that is not at work here; it may raise. True: it is dropped."""
+    """Is called before a tuple with an unknown id goes to a coordinated bolt; it may raise; True drops the tuple."""
 
     early: frozenset[str] = frozenset()
-    """Sources whose reports are acked as they come. Those of all others are held until the id is finished."""
+    """The sources whose reports are acked at once; reports of all others are held until the id is finished."""
 
     def __init__(
         self,
@@ -94,8 +100,8 @@ class CoordinatedBolt(Wrapper):
         self._due_reports = sum(1 if n == SINGLE else len(context.tasks(source)) for source, n in self.sources.items())
         self._emit, self._ack, self._fail = collector.emit, collector.ack, collector.fail
         self._received = collector.received
-        self._late: list[tuple[Tuple, Tracking]] = []  # acked while ``process`` goes on
-        # A fair bolt works in a thread of its own, and the last report may come to this one meanwhile.
+        self._late: list[tuple[Tuple, Tracking]] = []  # tuples that were acked while ``process`` goes on
+        # A fair bolt works in a thread of its own, and meanwhile the last report may come to this thread.
         self._fair = self.wrapped if collector.takes_threads and isinstance(self.wrapped, KeyedFairBolt) else None
         if self._fair is not None:
             self._fair.worked = self._settle_late
@@ -112,7 +118,7 @@ class CoordinatedBolt(Wrapper):
         return self._executor(wants_ticks=process_tick is not Bolt.process_tick)
 
     def _watch_emits(self, collector: BoltCollector, context: Context) -> None:
-        """Put counting functions in the place of the collector's, before the bolt sees them."""
+        """Replace the collector's functions by counting ones, before the bolt gets them."""
         Counting(collector, self.tracked, self._lock, context, self.untracked).install()
 
     def _executor(self, wants_ticks: bool) -> Execute:
@@ -141,7 +147,7 @@ class CoordinatedBolt(Wrapper):
         return execute
 
     def _others(self, wants_ticks: bool) -> dict[str, Callable[[Tuple], bool]]:
-        """By stream, what takes tuples that are not the bolt's own, and says whether this was one."""
+        """Return by stream the functions for tuples that are not the bolt's own; they return whether it was one."""
         id_component, id_stream = self.id_stream or ("", "")
 
         def ticked(tup: Tuple) -> bool:
@@ -183,7 +189,7 @@ class CoordinatedBolt(Wrapper):
     # ---- what comes in ----
 
     def _reported(self, tup: Tuple) -> None:
-        """A task upstream says how many tuples of an id it sent here."""
+        """Count the report of a task upstream: how many tuples of an id it sent here."""
         id, count = tup.values
         with self._lock:
             info = self._new(id)
@@ -198,7 +204,7 @@ class CoordinatedBolt(Wrapper):
                 self._settle(tup, info)
 
     def _identified(self, tup: Tuple) -> None:
-        """The tuple of the id stream came."""
+        """Handle the tuple of the id stream."""
         with self._lock:
             info = self._new(tup.values[0])
             if info.failed:
@@ -211,7 +217,7 @@ class CoordinatedBolt(Wrapper):
     # ---- what the bolt says ----
 
     def _acker(self) -> Callable[[Tuple | str], None]:
-        """``ack`` for the bolt: it is done with a tuple."""
+        """Return the ``ack`` that the bolt calls."""
         get, ack, lock = self.tracked.get, self._ack, self._lock
         due = self._due_reports if self._fair is None else 0
 
@@ -241,13 +247,13 @@ class CoordinatedBolt(Wrapper):
             self._count(tup, info)
 
     def _is_working(self) -> bool:
-        """Whether the thread that speaks is inside of the bolt's ``process``."""
+        """Return whether the calling thread is inside the bolt's ``process``."""
         if self._collector.current is None:
             return False
         return not self._collector.takes_threads or get_ident() == (self._fair or self)._thread
 
     def _settle_late(self) -> None:
-        """``process`` has returned: what was acked in it counts now."""
+        """Count what was acked in ``process``, which has now returned."""
         with self._lock:
             while self._late:
                 tup, info = self._late.pop(0)
@@ -258,7 +264,7 @@ class CoordinatedBolt(Wrapper):
         if not info.failed:
             info.received += 1
             if not self.sources and self.id_stream is None:
-                # The reports are anchored to it, maybe later than the bolt may still think that it has it.
+                # The reports are anchored to this tuple, maybe after the bolt has forgotten it.
                 tup.unfinished = False
                 info.held.append(tup)
                 self._check(info)
@@ -267,7 +273,7 @@ class CoordinatedBolt(Wrapper):
         self._settle(tup, info)
 
     def _failed(self, tup: Tuple | str) -> None:
-        """The bolt fails a tuple, and with it the id."""
+        """Fail a tuple for the bolt, and with it the id."""
         given = self._input(tup)
         with self._lock:
             info = None if given.task < 0 else self.tracked.get(given.values[0])
@@ -276,14 +282,14 @@ class CoordinatedBolt(Wrapper):
             self._fail(given)
 
     def _fail_acked(self, tup: Tuple) -> None:
-        """The bolt raised an exception behind its ack."""
+        """Fail the id of a tuple after which the bolt raised an exception although it had acked it."""
         with self._lock:
             info = None if tup.task < 0 else self.tracked.get(tup.values[0])
             if info is not None:
                 self._give_up(info, "a tuple of it was acked, and failed then: ack comes last")
 
     def _input(self, tup: Tuple | str) -> Tuple:
-        """The tuple itself, of its id or of a copy; raises for one that was acked or failed before."""
+        """Return the tuple itself, from its id or a copy; raise an error if it was acked or failed before."""
         return self._received(tup) if isinstance(tup, str) or not tup.unfinished else tup
 
     def _settle(self, tup: Tuple, info: Tracking) -> None:
@@ -295,7 +301,7 @@ class CoordinatedBolt(Wrapper):
     # ---- the end of an id ----
 
     def _check(self, info: Tracking) -> None:
-        """Finish the id if all of it is here."""
+        """Finish the id if all of it has come."""
         if info.finishing:
             self._too_much(info)
         elif not self.sources:
@@ -338,7 +344,7 @@ class CoordinatedBolt(Wrapper):
             self._report(info)
 
     def _report(self, info: Tracking) -> None:
-        """Tell every task downstream how many tuples of the id it was sent: after all of them, on the same way."""
+        """Send every task downstream the number of its tuples of the id, after all of them, on the same way."""
         with self._lock:
             if info.failed or self.tracked.get(info.id) is not info:
                 return  # it failed or expired while task ids were awaited
@@ -353,13 +359,13 @@ class CoordinatedBolt(Wrapper):
                 self._ack(tup)
 
     def _given_up(self, id: Any, why: str) -> None:
-        """Called once for each id that fails here, before any tuple of it is failed; ``why`` in words.
+        """Note that an id fails here; called once, before any of its tuples fails, with the reason in words.
 
-        Where an exception is behind it, it is the one that is handled at the moment (``sys.exc_info()``).
+        If an exception is the cause, it is the one that is being handled (``sys.exc_info()``).
         """
 
     def _give_up(self, info: Tracking, why: str) -> None:
-        """Fail what is held of the id, and from now on whatever comes of it."""
+        """Fail the tuples of the id that are held, and all later ones."""
         if info.failed:
             return
         info.failed = True

@@ -1,4 +1,4 @@
-"""A collector that counts, per id, what goes to which task."""
+"""A collector that counts, for each id, the tuples that go to each task."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     Emit: TypeAlias = Callable[..., list[int] | None]
 
-_ASK: tuple[int, ...] = (-1,)  # a way whose tasks only the parent knows
+_ASK: tuple[int, ...] = (-1,)  # the tasks that a tuple goes to, when only the parent knows them
 
 
 class Counting:
-    """Puts counting functions in the place of a collector's.
+    """Replaces a collector's functions by counting ones.
 
-    Where task ids have to be awaited an emit asks for them only when they are not known beforehand: to an only task, or to
-    all, they are. A stream that leads to no coordinated bolt is not counted at all.
+    If task ids have to be awaited, an emit asks for them only when they are not known beforehand: they are for a single
+    task, or for all tasks. A stream that leads to no coordinated bolt is not counted at all.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Counting:
         untracked: Callable[[Sequence[Any]], object] | None = None,
     ) -> None:
         self._collector = collector
-        self._untracked = untracked  # told what is about to be emitted of no id that is at work here, and be lost
+        self._untracked = untracked  # called for an emit with an id that is unknown here, which would be lost
         self._tracked = tracked
         self._lock = lock
         self._targets = frozenset(
@@ -45,14 +45,14 @@ class Counting:
         self._ways = _ways(context)
 
     def install(self) -> None:
-        """Change the collector."""
+        """Replace the collector's functions."""
         collector: Any = self._collector
         emit, emit_anchored, emit_many = collector.emit, collector.emit_anchored, collector.emit_many
         counting = self._at_once if collector.knows_tasks else self._emit
         collector.emit = counting(emit)
         collector.emit_anchored = counting(emit_anchored)
         collector.emit_many = self._emit_many(collector.emit, emit_many)
-        # emit_many_anchored calls emit_many, with the anchors
+        # emit_many_anchored calls emit_many with the anchors, and needs no replacement
 
     def _emit(self, emit: Emit) -> Emit:
         get, ways, lock, targets = self._tracked.get, self._ways, self._lock, self._targets
@@ -72,7 +72,7 @@ class Counting:
             try:
                 info = get(values[0])
             except (IndexError, KeyError, TypeError):
-                info = None  # no such thing can be an id; what is wrong with it emit says
+                info = None  # it can't be an id; ``emit`` says what is wrong with it
             if info is None:
                 if untracked is not None and untracked(values):
                     return []
@@ -98,7 +98,7 @@ class Counting:
         return counted
 
     def _at_once(self, emit: Emit) -> Emit:
-        """Where nothing is awaited, and no other thread speaks."""
+        """Return a counting emit for a collector that waits for nothing and is called by one thread only."""
         get, ways, untracked = self._tracked.get, self._ways, self._untracked
 
         def counted(
@@ -114,7 +114,7 @@ class Counting:
                 try:
                     info = get(values[0])
                 except (LookupError, TypeError):
-                    pass  # no such thing can be an id
+                    pass  # it can't be an id
                 if info is None and untracked is not None and untracked(values):
                     return []
             tasks: Any = emit(values, stream, anchors, direct_task, True, on_task_ids)
@@ -153,7 +153,7 @@ def _both(first: Callable[[list[int]], None], second: Callable[[list[int]], None
 
 
 def _ways(context: Context) -> dict[str | None, tuple[int, ...]]:
-    """The streams that lead to coordinated bolts, and what is known of the tasks that a tuple goes to."""
+    """Return the streams that lead to coordinated bolts, with the tasks of each tuple as far as they are known."""
     targets = context.targets
     coordinated = targets.get(COORD_STREAM, {})
     ways: dict[str | None, tuple[int, ...]] = {}
@@ -175,5 +175,5 @@ def _known(grouping: dict[str, Any], tasks: list[int]) -> tuple[int, ...]:
     if kind == "ALL" or len(tasks) == 1:
         return tuple(tasks)
     if kind == "DIRECT":
-        return ()  # told by each emit
+        return ()  # each emit names the task
     return _ASK

@@ -1,4 +1,4 @@
-"""What coordination stands around, made of what a builder was given."""
+"""The bolt inside of a coordinated bolt, made from what a builder was given."""
 
 from __future__ import annotations
 
@@ -16,9 +16,16 @@ if TYPE_CHECKING:
 
 
 def delegate_of(bolt: type[Bolt | BatchBolt] | Bolt | BatchBolt | ShellBolt, where: str) -> tuple[Bolt, Any]:
-    """The bolt itself, or what makes one of a batch bolt or of a program; and its class, if that was given and makes new ones.
+    """Return the bolt that is to be coordinated, and its class if a class was given that makes new ones.
 
-    ``where``: names it in a TopologyError.
+    A batch bolt or a program is wrapped in a bolt.
+
+    Args:
+        bolt: What the builder was given.
+        where: Its name in a TopologyError.
+
+    Raises:
+        TopologyError: The class needs arguments.
     """
     factory = bolt if isinstance(bolt, type) else None
     try:
@@ -30,5 +37,5 @@ def delegate_of(bolt: type[Bolt | BatchBolt] | Bolt | BatchBolt | ShellBolt, whe
     if isinstance(made, KeyedFairBolt) and isinstance(made.wrapped, BatchBolt):
         made.wrapped = BatchBoltExecutor(made.wrapped)
     if isinstance(made, BatchBolt):
-        return BatchBoltExecutor(made, factory), None  # it makes a new one for each id anyway
+        return BatchBoltExecutor(made, factory), None  # it makes a new one for each id in any case
     return made, factory

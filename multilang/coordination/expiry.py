@@ -1,4 +1,4 @@
-"""When what never finishes is let go: by ticks, which is all the time that a bolt over the wire is told of."""
+"""The expiry of ids that never finish: it counts ticks, which are a bolt's only clock on the wire."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ if TYPE_CHECKING:
 TICKS = "topology.tick.tuple.freq.secs"
 TIMEOUT = "topology.message.timeout.secs"
 TIMEOUTS = "topology.enable.message.timeouts"
-TICK_SECS = 15  # by these ticks ids expire
+TICK_SECS = 15  # the ticks that ids expire by, in seconds
 _TIMEOUT_SECS = 30  # Storm's default
 
 
 class Age:
-    """Counts ticks, and says from which count on something is still young enough to be kept.
+    """Counts ticks, and tells how old something may be to be kept.
 
-    What came ``now`` is let go with the first tick by which the message timeout has surely passed: it lives at least the
-    timeout, and less than two ticks longer. Where ``topology.enable.message.timeouts`` is false it lives for ever.
+    Something that came at ``now`` is dropped with the first tick at which the message timeout has surely passed: it
+    lives at least as long as the timeout, and less than two ticks longer. If ``topology.enable.message.timeouts`` is
+    false, it lives forever.
     """
 
     __slots__ = ("_life", "now")
@@ -31,6 +32,6 @@ class Age:
         self._life = float("inf") if conf.get(TIMEOUTS) is False else ceil(timeout / (conf.get(TICKS) or TICK_SECS))
 
     def tick(self) -> float:
-        """Count a tick; what came when ``now`` was less than this is to be let go."""
+        """Count a tick; everything that came when ``now`` was less than the result is to be dropped."""
         self.now += 1
         return self.now - self._life

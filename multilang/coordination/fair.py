@@ -1,4 +1,4 @@
-"""A bolt in which no id keeps the others waiting (Storm's KeyedFairBolt)."""
+"""A bolt in which no id makes the others wait (Storm's KeyedFairBolt)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RoundRobin:
-    """Tuples by key: of each key that has some, one in turn, in the order in which the keys came."""
+    """Tuples by key: one tuple of each key in turn, in the order in which the keys came."""
 
     def __init__(self) -> None:
         self._queues: dict[Hashable, deque[Tuple]] = {}
@@ -42,7 +42,7 @@ class RoundRobin:
         queue.append(tup)
 
     def take(self) -> Tuple | None:
-        """The next tuple; None when there is none."""
+        """Return the next tuple, or None when there is none."""
         if not self._keys:
             return None
         self._at %= len(self._keys)
@@ -57,24 +57,27 @@ class RoundRobin:
 
 
 class KeyedFairBolt(Wrapper):
-    """Stands around a bolt, which gets tuples of all ids in turn, however many one of them has.
+    """A bolt around a bolt that gives it tuples of all ids in turn, however many tuples one of them has.
 
-    The first value of a tuple is its id. Tuples are taken in at once and worked on in a second thread, so
-    ``finished_id(id)`` of the bolt may be called while ``process`` works on another id. Where there is nothing to be taken
-    in beside the tuple at hand (in process, simulated), it is worked on at once.
+    The first value of a tuple is its id. Tuples are taken in at once and processed in a second thread, so the bolt's
+    ``finished_id(id)`` may be called while ``process`` works on another id. In process and simulated, tuples come one
+    at a time, and each is processed at once.
+
+    Args:
+        wrapped: The bolt: an instance, a class that needs no arguments, or a ShellBolt.
     """
 
-    _SIGTERM = 15  # of the module signal, which costs an import
+    _SIGTERM = 15  # of the module signal, whose import would cost time
 
     worked: Callable[[], None] | None = None
-    """Called in the second thread when a tuple has been worked on."""
+    """Called in the second thread when a tuple has been processed."""
 
     def __init__(self, wrapped: Component | type[Component] | ShellBolt) -> None:
         if isinstance(wrapped, ShellBolt):
             wrapped = ProgramBolt(wrapped)
         made = wrapped() if isinstance(wrapped, type) else wrapped
         if isinstance(made, ProgramBolt):
-            made.settles_each = True  # ``finished_id`` comes in the other thread
+            made.settles_each = True  # ``finished_id`` is called in the other thread
         super().__init__(made)
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
@@ -92,13 +95,13 @@ class KeyedFairBolt(Wrapper):
         return self._put
 
     def finished_id(self, id: Hashable) -> None:
-        """All tuples of ``id`` have been worked on."""
+        """Pass on that all tuples of ``id`` have been processed."""
         finished = getattr(self.wrapped, "finished_id", None)
         if finished is not None:
             finished(id)
 
     def timeout_id(self, id: Hashable) -> None:
-        """``id`` will not be finished."""
+        """Pass on that ``id`` will not be finished."""
         timeout = getattr(self.wrapped, "timeout_id", None)
         if timeout is not None:
             timeout(id)

@@ -1,4 +1,4 @@
-"""What coordinated bolts call things, as Storm's do."""
+"""The names of coordinated bolts' streams and sources, the same as Storm's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ COORD_STREAM = "org.apache.storm.coordination.CoordinatedBolt/coord-stream"
 COORD = Stream(["id", "count"], direct=True)
 
 SINGLE = "single"
-"""Of a source component one task alone works on an id, and reports."""
+"""Only one task of a source component works on an id, and reports."""
 ALL = "all"
-"""Of a source component every task reports, also one that emitted nothing."""
+"""Every task of a source component reports, even if it emitted nothing."""

@@ -1,8 +1,8 @@
-"""A bolt in another language inside a Python task, which counts for it.
+"""A bolt in another language inside a Python task, which counts its tuples.
 
-On Storm a shell bolt is a process of its own, with Storm alone at the other end: nothing stands between it and its collector that
-could count, as a coordinated bolt does. (In Java it does: the shell bolt is an object there.) So a task in Python plays Storm
-for the program, and what the program emits, acks and fails is the task's own.
+On Storm a shell bolt is a process of its own that talks only to Storm, so that nothing between it and its collector
+could count tuples, as a coordinated bolt does. (In Java this works, since the shell bolt is an object there.) So a task
+in Python acts as Storm for the program, and the program's emits, acks and fails are the task's own.
 """
 
 from __future__ import annotations
@@ -42,17 +42,18 @@ class ProgramError(Exception):
 
 
 class ProgramBolt(Bolt):
-    """Gives each tuple to the program of a ShellBolt, and waits until that has acked or failed it.
+    """Gives each tuple to the program of a ShellBolt, and waits until the program has acked or failed it.
 
-    A program that keeps tuples to ack them later is none for this. Ticks do not reach it. Before an id is finished the program is
-    asked for a sign of life: what it has emitted behind an ack comes before its answer, and belongs to the id.
+    It does not suit a program that keeps tuples to ack them later. Ticks do not reach the program. Before an id is
+    finished, the program is asked for a sign of life: tuples that it emitted after an ack come before its answer, and
+    belong to the id.
     """
 
     settles_each = False
-    """Whether it is asked for each tuple, since ``finished_id`` may come while another one is worked on."""
+    """True if it asks after each tuple, since ``finished_id`` may be called while another tuple is processed."""
 
     home: Home | None = None
-    """Where the program's files are; set by the topology's builder."""
+    """The folder with the program's files, set by the topology's builder."""
 
     def __init__(self, shell: ShellBolt) -> None:
         if not shell.change_child_cwd:
@@ -73,9 +74,9 @@ class ProgramBolt(Bolt):
         self._pids = mkdtemp(prefix="multilang-pids-")
         self._program: Popen[bytes] | None = None
         self._id = 0
-        self._given = ""  # the tuple that it was given last
-        self._is_settled = True  # nothing can come of that any more
-        # Another thread hears the task ids, and this one waits for the program meanwhile.
+        self._given = ""  # the tuple that it got last
+        self._is_settled = True  # nothing more can come of that tuple
+        # The other thread gets the task ids, while this one waits for the program.
         self._elsewhere = self.settles_each and self._collector.takes_threads
         self._wakes, self._wake = os.pipe() if self._elsewhere else (-1, -1)
         self._tasks: deque[list[int]] = deque()
@@ -93,11 +94,11 @@ class ProgramBolt(Bolt):
             if self.settles_each:
                 self._settle(tup)
         except BaseException:
-            self._end(kill=True)  # its successor in this process has one of its own
+            self._end(kill=True)  # its successor in this process starts a program of its own
             raise
 
     def finished_id(self, id: Hashable) -> None:
-        """All tuples of ``id`` were acked; whether all that the program emits was heard is not known yet."""
+        """Wait for the tuples that the program emitted after its acks, before ``id`` is finished."""
         if self.settles_each or self._is_settled:
             return
         try:
@@ -126,7 +127,7 @@ class ProgramBolt(Bolt):
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 bufsize=0,
-                # It waits for no lock that another thread could have had.
+                # It waits for no lock that another thread could hold.
                 preexec_fn=_ends_with_parent() if self._collector.takes_threads else None,  # noqa: PLW1509
             )
         except OSError as problem:
@@ -137,7 +138,7 @@ class ProgramBolt(Bolt):
         try:
             self._conn.setup(dict(conf), self._pids, dict(context))
             self._talk(lambda: self._conn.pid is not None, None, "answered the handshake")
-            self._ask()  # whether it answers at all is known when it has acked the first tuple
+            self._ask()  # its first ack shows whether it answers heartbeats at all
         except BaseException:
             self._end(kill=True)
             raise
@@ -148,21 +149,21 @@ class ProgramBolt(Bolt):
         self._conn.tuple(self._beat, None, HEARTBEAT_STREAM, SYSTEM_TASK, [])
 
     def _settle(self, tup: Tuple | None) -> None:
-        """Hear the rest of what the program says of the tuples that it has finished."""
+        """Read the rest of what the program says about the tuples that it has finished."""
         if self._beat not in self._conn.unfinished:
             self._ask()
             self._talk(lambda: self._beat not in self._conn.unfinished, tup, "answered a heartbeat")
         elif self._program is not None and self._program.stdout is not None:
             from select import select
 
-            # It passes heartbeats over, as Storm would not let it: what it has written by now is all that can be heard.
+            # It ignores heartbeats, which Storm would not allow: only what it has written by now can be read.
             reading = self._program.stdout.fileno()
             while select([reading], [], [], 0)[0]:
                 self._hear(os.read(reading, _READ), tup)
         self._is_settled = True
 
     def _talk(self, is_done: Any, tup: Tuple | None, what: str) -> None:
-        """Write all that was said, and do what the program says, until that is done."""
+        """Write all messages, and do what the program says, until ``is_done`` returns true."""
         from select import select
 
         program = self._program
@@ -199,7 +200,7 @@ class ProgramBolt(Bolt):
                 self._hear(os.read(reading, _READ), tup)
 
     def _went_to(self, tasks: list[int]) -> None:
-        """The task ids of an emit came, in the other thread."""
+        """Keep the task ids of an emit, which came in the other thread."""
         self._tasks.append(tasks)
         with suppress(OSError):  # the program has ended
             os.write(self._wake, b"x")
@@ -230,7 +231,7 @@ class ProgramBolt(Bolt):
         elif isinstance(message, Sync):
             self._conn.unfinished.discard(self._beat)
         elif isinstance(message, Ack | Fail) and message.id == self._beat:
-            pass  # as good an answer
+            pass  # this answers a heartbeat, too
         elif isinstance(message, Ack) and tup is not None:
             self.ack(tup)
         elif isinstance(message, Fail) and tup is not None:
@@ -269,18 +270,18 @@ class ProgramBolt(Bolt):
 
 
 def _ends_with_parent() -> Callable[[], object] | None:
-    """Return what a program calls before it begins, so that it does not outlive a task that is killed. None where nothing can do that."""
+    """Return a function that the program calls first, so that it ends with a killed task; None if impossible."""
     try:
         from ctypes import CDLL
 
         prctl = CDLL(None).prctl
-    except (ImportError, OSError, AttributeError):  # no Linux: a program that is at work lives until it reads on
+    except (ImportError, OSError, AttributeError):  # no Linux: the program lives until it reads again
         return None
     parent = os.getpid()
 
     def tied() -> None:
         prctl(_PR_SET_PDEATHSIG, _SIGKILL)
-        if os.getppid() != parent:  # it was killed before that
+        if os.getppid() != parent:  # the parent was killed before that
             os._exit(1)
 
     return tied

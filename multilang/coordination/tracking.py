@@ -1,4 +1,4 @@
-"""What a coordinated bolt knows of each id."""
+"""The records of a coordinated bolt about each id."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ if TYPE_CHECKING:
 
 
 class Tracking:
-    """One id.
+    """The record of one id.
 
-    ``reports``: upstream tasks that have said how many tuples they sent here, ``expected`` all in all; ``received``: tuples
-    that the delegate acked; ``identified``: the id tuple came, or none is needed; ``counts``: tuples emitted, by task;
-    ``asked``: emits whose task ids are still to come; ``held``: tuples to be acked when the id is finished;
-    ``finishing``: the delegate has finished, the counts may wait for task ids; ``failed``: so is whatever comes yet;
-    ``came``: at which tick; ``results``: what the last step of a DRPC topology emitted.
+    Attributes:
+        id: The id.
+        reports: The number of upstream tasks that have reported how many tuples they sent here.
+        expected: The sum of these reports.
+        received: The number of tuples that the bolt acked.
+        identified: Whether the id tuple came, or none is needed.
+        counts: The number of emitted tuples by task.
+        asked: The number of emits whose task ids are still to come.
+        held: The tuples to ack when the id is finished.
+        finishing: Whether the bolt has finished; the counts may still wait for task ids.
+        failed: Whether the id failed, and all its later tuples with it.
+        came: The tick at which it came.
+        results: The number of tuples that the last step of a DRPC topology emitted.
     """
 
     __slots__ = (
@@ -51,13 +59,13 @@ class Tracking:
         self._lock = lock
 
     def sent(self, tasks: Any) -> None:
-        """A tuple of this id went to these tasks."""
+        """Count a tuple of this id for these tasks."""
         counts = self.counts
         for task in tasks:
             counts[task] = counts.get(task, 0) + 1
 
     def answered(self, tasks: list[int]) -> None:
-        """The task ids of an emit came."""
+        """Count the task ids of an emit, which have come."""
         with self._lock:
             counts = self.counts
             for task in tasks:
@@ -71,9 +79,9 @@ class Tracked(dict):  # type: ignore[type-arg]
     """The ids of a task, in the order in which they came."""
 
     def let_go(self, before: float) -> Iterator[Tracking]:
-        """The ids that came before that tick, taken out."""
+        """Remove the ids that came before tick ``before``, and yield them."""
         while self:
-            id, info = next(iter(self.items()))  # the oldest first, as dicts keep them
+            id, info = next(iter(self.items()))  # the oldest first: dicts keep their order
             if info.came >= before:
                 return
             del self[id]

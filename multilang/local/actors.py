@@ -128,7 +128,7 @@ class SpoutActor:
 
     @property
     def exhausted(self) -> bool:
-        """Whether it has no more tuples, as far as one can tell."""
+        """True if it has no more tuples, as far as one can tell."""
         said = self.runner.exhausted()
         return self.idle >= IDLE_ROUNDS if said is None else said
 

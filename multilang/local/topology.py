@@ -89,7 +89,7 @@ class LocalTopology(ABC):
     """A running topology. ``LocalCluster.submit`` makes it; ``kill``, or the end of the cluster's ``with``, ends it."""
 
     killed = False
-    """Whether it was ended."""
+    """True once it was ended."""
 
     def __init__(self, plan: Plan, clock: Clock, capture: Capture) -> None:
         self.name = plan.name

@@ -1,7 +1,7 @@
-"""For tests of your own components and topologies: one bolt or one spout without a process, a topology to its end.
+"""Helpers for tests of your own components and topologies: run a bolt or a spout alone, or a topology to its end.
 
-With pytest, the same things are fixtures (``run_bolt``, ``run_spout``, ``run_topology``, ``each_seed``) of a plugin that
-is loaded by itself.
+With pytest, the same functions are fixtures (``run_bolt``, ``run_spout``, ``run_topology``, ``each_seed``) of a plugin
+that is loaded automatically.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One bolt on given tuples, with no process and no cluster around it."""
+"""Run one bolt on given tuples, without a process or a cluster."""
 
 from __future__ import annotations
 
@@ -37,7 +37,20 @@ def make_tuple(
     component: str = "source",
     stream: str = "default",
 ) -> Tuple:
-    """A tuple to give to a bolt: ``make_tuple({"word": "ant"})``, or ``make_tuple(["ant"], ["word"])``."""
+    """Make a tuple for a bolt: ``make_tuple({"word": "ant"})``, or ``make_tuple(["ant"], ["word"])``.
+
+    Args:
+        values: The values, or a dict of fields and values.
+        fields: The fields' names; field0, field1 and so on if it is None.
+        component: The component that it seems to come from.
+        stream: That component's stream.
+
+    Returns:
+        The tuple.
+
+    Raises:
+        ValueError: The numbers of fields and values differ.
+    """
     if isinstance(values, dict):
         fields = list(values)
         values = list(values.values())
@@ -50,17 +63,24 @@ def make_tuple(
 
 
 def tick() -> Tuple:
-    """A tick tuple."""
+    """Make a tick tuple."""
     return LocalTuple([1], TICK_STREAM, Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",)))
 
 
 class BoltRun:
-    """What a bolt did with the tuples it was given.
+    """A bolt, and what it did with the tuples that it got.
 
-    ``emitted``: what it emitted, in order; ``reports``: of a coordinated bolt, what it told those after it; ``acked``,
-    ``failed``: the input tuples that it did so to, in order; ``unfinished``: those that it keeps; ``errors``: reported ones;
-    ``logged``: (level, message); ``metrics``: (name, params); ``bolt``: the bolt itself; ``state``: a stateful bolt's, a
-    KeyValueState in memory, else None.
+    Attributes:
+        emitted: The tuples that it emitted, in order.
+        reports: The reports that a coordinated bolt sent downstream.
+        acked: The input tuples that it acked, in order.
+        failed: The input tuples that it failed, in order.
+        unfinished: The input tuples that it keeps.
+        errors: The errors that it reported.
+        logged: Its log lines, as (level, message).
+        metrics: Its metrics, as (name, params).
+        bolt: The bolt itself.
+        state: A stateful bolt's state, a KeyValueState in memory; otherwise None.
     """
 
     def __init__(
@@ -90,9 +110,9 @@ class BoltRun:
         harness = Harness(made, sources or {"source": {"default": ["value"]}}, conf, component, sink_tasks, seed)
         self._harness = harness
         self._fields = next((tup.fields for tup in inputs if not tup.is_tick), None)
-        self._inputs: dict[int, LocalTuple] = {}  # by root id: each input is a spout tuple's tree of its own
+        self._inputs: dict[int, LocalTuple] = {}  # by root id: each input is the root of its own tuple tree
         self._own: set[int] = set()  # roots of inputs that the test did not give itself
-        self._given: dict[tuple[str, Any], int] = {}  # how many tuples of an id came, by source
+        self._given: dict[tuple[str, Any], int] = {}  # the number of tuples of an id by source
         self.emitted: list[Emitted] = []
         self.reports: list[Emitted] = []
         self.acked: list[LocalTuple] = []
@@ -110,7 +130,7 @@ class BoltRun:
         runs: Any = harness.plan.spec.component
         self.bolt = innermost(runs)
         if isinstance(self.bolt, Stateful):
-            runs = self.bolt  # what stands around it is the checkpoints' concern
+            runs = self.bolt  # its wrapper, which makes checkpoints, is not needed here
         self._coordinated = coordinated_part(runs)
         self._runs = runs
         self._raised = Raised(expect)
@@ -133,18 +153,18 @@ class BoltRun:
 
     @property
     def values(self) -> list[list[Any]]:
-        """The values of what it emitted, without more."""
+        """The values of the tuples that it emitted."""
         return [emitted.values for emitted in self.emitted]
 
     def emitted_on(self, stream: str) -> list[Emitted]:
-        """What it emitted on one stream."""
+        """Return the tuples that it emitted on one stream."""
         return [emitted for emitted in (*self.emitted, *self.reports) if emitted.stream == stream]
 
     def process(self, *tuples: Tuple | Sequence[Any] | Mapping[str, Any]) -> None:
-        """Give it more tuples; lists have the fields of the first tuple that it was given.
+        """Give it more tuples; lists have the fields of the first tuple that it got.
 
-        Every exception but FailedException is raised here: what ends a task, and what is reported and fails its tuple, unless
-        ``run_bolt`` was told to expect it.
+        Every exception but FailedException is raised here, whether it would end a task or be reported and fail its
+        tuple, unless ``run_bolt`` was told to expect it.
         """
         for tup in _tuples(tuples, self._fields):
             if tup.stream not in (TICK_STREAM, COORD_STREAM) and tup.values and isinstance(tup.values[0], Hashable):
@@ -153,13 +173,19 @@ class BoltRun:
             self._give(tup)
 
     def tick(self, times: int = 1) -> None:
-        """Give it so many ticks."""
+        """Give it ``times`` ticks."""
         self.process(*(tick() for _ in range(times)))
 
     def finish(self, *ids: Hashable) -> None:
-        """Tell a batch bolt, or a coordinated one, that all tuples of these ids have come: its ``finish_batch`` is called.
+        """Tell a batch bolt or a coordinated bolt that all tuples of these ids have come: it finishes them.
 
-        One that commits is told to commit as well.
+        A bolt that commits gets its commit as well.
+
+        Args:
+            ids: The ids.
+
+        Raises:
+            TypeError: It is another kind of bolt.
         """
         bolt = self._coordinated
         if bolt is None:
@@ -175,13 +201,13 @@ class BoltRun:
                 self._give(make_tuple([id], ["id"], source, stream), own=True)
 
     def close(self) -> None:
-        """Tell it that it is over."""
+        """Close the bolt; raise AssertionError if an expected exception never came."""
         close(self._runs)
         self._collect()
         self._raised.check_came(self.bolt)
 
     def _check_expected(self) -> None:
-        """Raise AssertionError where no exception came that ``expect`` names, and none can come any more of what was given."""
+        """Raise AssertionError if an expected exception did not come, and none can come any more of these tuples."""
         if self._inputs and self._coordinated is None and not self.unfinished:
             self._raised.check_came(self.bolt)
 
@@ -213,7 +239,7 @@ class BoltRun:
 
 
 def as_it_runs(bolt: AnyBolt, sources: Sequence[str], inputs: Sequence[Tuple], commits: bool) -> Any:
-    """The bolt with what a topology's builder puts around it: a batch bolt is coordinated, by attempts if it gets such."""
+    """Return the bolt with the wrappers that a topology's builder adds; a batch bolt gets coordinated."""
     from multilang.coordination import SINGLE, BatchBolt, CoordinatedBolt, KeyedFairBolt
     from multilang.coordination.delegate import delegate_of
 
@@ -255,18 +281,32 @@ def run_bolt(
 ) -> BoltRun:
     """Initialize ``bolt`` and give it ``tuples``, one after the other, in this thread.
 
-    A tuple is made with ``make_tuple``, or is a dict of fields and values, or a list of values (of ``fields``);
-    ``tick()`` makes a tick. Every output stream has a subscriber, the component "sink" of ``sink_tasks`` tasks
-    (by direct grouping where the stream is direct). Emits are checked as on the wire. ``state``: what a stateful bolt
-    finds in its state.
+    Every output stream has a subscriber, the component "sink" (by direct grouping if the stream is direct). Emits are
+    checked as on the wire. A bolt runs with all its wrappers: a BatchBolt is coordinated as in a DRPC topology, or as
+    in a transactional one if the first value of a tuple is a TransactionAttempt, and ``finish`` of the result ends an
+    id.
 
-    A bolt runs with all that stands around it. A BatchBolt is coordinated as in a DRPC topology, or as in a transactional one
-    where the first value of a tuple is a TransactionAttempt, and is told of an id's end by ``finish``; ``commits``: it was
-    given to ``set_committer_bolt`` without being marked as a Committer.
+    An exception is raised here, even if it would only be reported and fail its tuple; FailedException is not raised.
 
-    An exception is raised here, also one that would only be reported and fail its tuple; FailedException is not. ``expect``:
-    classes of exceptions that the test wants to be reported, as on a cluster; AssertionError where none comes: at once, or at
-    ``close`` where the bolt keeps tuples, or is yet to be told of an id's end.
+    Args:
+        bolt: The bolt, or its class.
+        tuples: Each is made with ``make_tuple`` or ``tick``, or is a dict of fields and values, or a list of values.
+        conf: The bolt's conf.
+        fields: The fields of the lists of values.
+        component: The bolt's component id.
+        sink_tasks: The number of the sink's tasks.
+        seed: Makes random choices repeatable.
+        state: The content of a stateful bolt's state.
+        expect: Classes of exceptions that the test expects to be reported, as on a cluster. If none comes,
+            AssertionError is raised: at once, or by ``close`` if the bolt keeps tuples or waits for an id's end.
+        commits: The bolt is given to ``set_committer_bolt`` without being marked as a Committer.
+
+    Returns:
+        The bolt, and what it did.
+
+    Raises:
+        TypeError: It is no bolt, or one in another language.
+        AssertionError: An expected exception did not come.
     """
     check_kind(bolt, "bolt")
     inputs = _tuples(tuples, fields)

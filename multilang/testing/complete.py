@@ -1,4 +1,4 @@
-"""A whole topology on given tuples, to its end (Storm's Testing.completeTopology)."""
+"""Run a whole topology on given tuples, to its end (Storm's Testing.completeTopology)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 
 class CompletedTopology:
-    """What came of a topology that ran to its end.
+    """The results of a topology that ran to its end.
 
-    ``trackers``: by spout, the AckTracker of the tuples that were given for it, whose ids are 1, 2, 3 and so on;
-    ``counters``: by component, see LocalTopology; ``errors``: what was reported, and what ended tasks.
+    Attributes:
+        trackers: By spout, the AckTracker of the tuples given for it, whose ids are 1, 2, 3 and so on.
+        counters: The counts by component; see LocalTopology.
+        errors: The errors that were reported, or that ended tasks.
     """
 
     def __init__(
@@ -40,7 +42,11 @@ class CompletedTopology:
         self.errors = list(errors)
 
     def tuples(self, component: str, stream: str = "default") -> list[LocalTuple]:
-        """All tuples that a component emitted on a stream, in order."""
+        """Return all tuples that a component emitted on a stream, in order.
+
+        Raises:
+            LookupError: There is no such stream.
+        """
         try:
             return self._tuples[component, stream]
         except KeyError:
@@ -48,7 +54,11 @@ class CompletedTopology:
             raise LookupError(f"the topology has no stream {stream!r} of {component!r}; it has {there}") from None
 
     def values(self, component: str, stream: str = "default") -> list[list[Any]]:
-        """Their values, without more."""
+        """Return the values of these tuples.
+
+        Raises:
+            LookupError: There is no such stream.
+        """
         return [tup.values for tup in self.tuples(component, stream)]
 
 
@@ -62,11 +72,26 @@ def complete_topology(
     seed: int | None = None,
     faults: Faults | None = None,
 ) -> CompletedTopology:
-    """Run ``topology`` with ``tuples`` in the place of its spouts, until all are acked or failed.
+    """Run ``topology`` with ``tuples`` instead of its spouts, until all are acked or failed.
 
-    ``tuples``: by the spout that they stand for, lists of the values of its default stream or dicts by fields. Spouts that it
-    does not name run as they are, and must come to an end. ``timeout`` in seconds, virtual ones when simulated. The topology
-    itself is not changed. Raises NotDrainedError when it does not come to its end in time.
+    The topology itself is not changed.
+
+    Args:
+        topology: The topology.
+        tuples: By spout, the tuples of its default stream: lists of values or dicts by fields. Spouts that are not
+            named run as they are, and must come to an end.
+        mode: The LocalCluster's mode.
+        conf: Settings that override the topology's own.
+        timeout: The longest wait in seconds, which are virtual ones when it is simulated; None for no limit.
+        seed: The LocalCluster's seed.
+        faults: The LocalCluster's faults.
+
+    Returns:
+        The emitted tuples, the acks and fails, and the counts.
+
+    Raises:
+        NotDrainedError: The topology does not come to its end in time.
+        TopologyError: Tuples are given for a component that is no spout, or has no default stream.
     """
     spouts: dict[str, FixedTupleSpout] = {}
     specs = {id: spec.copy() for id, spec in topology.components.items()}
@@ -81,7 +106,8 @@ def complete_topology(
         specs[id] = ComponentSpec(
             id, "spout", spout, streams=spec.streams, parallelism=parallelism, tasks=tasks, conf=spec.conf
         )
-    whole = Topology(topology.name, topology.conf, specs)  # without a module: processes get it with its tuples
+    # without a module, since processes must get the topology with its tuples
+    whole = Topology(topology.name, topology.conf, specs)
     with LocalCluster(mode, seed=seed, faults=faults) as cluster:
         run = cluster.submit(whole, conf=conf, capture=list(specs))
         run.wait(timeout=timeout)

@@ -1,8 +1,8 @@
-"""Each requirement of the multi-lang protocol as a test of a program of yours, in any language.
+"""Test a program of yours, in any language, for each requirement of the multi-lang protocol.
 
-from multilang.testing import multilang_conformance
+    from multilang.testing import multilang_conformance
 
-test_my_bolt = multilang_conformance("python3 mybolt.py")
+    test_my_bolt = multilang_conformance("python3 mybolt.py")
 """
 
 from __future__ import annotations
@@ -25,14 +25,27 @@ def multilang_conformance(
     conf: Mapping[str, Any] | None = None,
     component: str = "tested",
 ) -> Callable[..., None]:
-    """A test function with a test for each case; a module-level name that begins with ``test`` makes pytest find it.
+    """Return a test function with a test for each case; pytest finds it if its name in the module begins with ``test``.
 
-    ``kind`` is "bolt", "spout" or "auto" (the program is started while tests are collected, to find out). A MUST that is
-    not kept fails; a SHOULD is an expected failure (xfail) unless ``strict``; what can't be asked of the program is
-    skipped. ``cases``: paths as ``multilang conformance --case`` takes them. ``timeout``: seconds that an answer may
-    take. ``output`` (stream: fields), ``tuples``, ``conf`` and ``component``: see docs/conformance.md.
+    A broken MUST fails. A broken SHOULD is an expected failure (xfail), unless ``strict``. Requirements that the
+    program can't be tested for are skipped.
+
+    Args:
+        command: The program and its arguments.
+        kind: "bolt", "spout" or "auto" (the program is started while tests are collected, to find out).
+        strict: Let a broken SHOULD fail as well.
+        cases: Paths of cases, as ``multilang conformance --case`` takes them; all cases by default.
+        timeout: The seconds that an answer may take.
+        cwd: The folder to start the program in.
+        output: The program's output streams, stream: fields.
+        tuples: The input tuples; see docs/conformance.md.
+        conf: The conf of the handshake.
+        component: The component id in the handshake.
+
+    Returns:
+        The test function.
     """
-    import pytest  # here, since the rest of multilang.testing does without
+    import pytest  # here, since the rest of multilang.testing works without it
 
     from multilang.conformance import CannotStart, Run, Target, Undecided, all_cases
     from multilang.conformance.case import Case, selected

@@ -1,4 +1,4 @@
-"""A bolt whose acks, fails and emits the test decides."""
+"""A bolt whose acks, fails and emits are decided by the test."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
     from multilang.protocol.messages import Tuple
 
-TICK_SECS = 0.02  # by these ticks a task asks what it is to do; Storm's are whole seconds
+TICK_SECS = 0.02  # the interval in which a task asks for its orders; Storm's ticks are whole seconds
 
 
 class HeldTuple:
-    """A tuple that came to a ControlledBolt.
+    """A tuple that came to a ControlledBolt; ``held["word"]`` is a value by its field's name.
 
-    ``values``, ``fields``, ``component``, ``stream``: as it came; ``task``: the task that has it; ``state``: "held", "acked",
-    "failed", or "lost" when that task died or its topology ended. ``held["word"]`` is a value by its field's name.
+    Attributes:
+        values: Its values.
+        fields: The names of its fields.
+        component: The component that emitted it.
+        stream: The stream that it was emitted to.
+        task: The task that has it.
+        state: "held", "acked", "failed", or "lost" when that task died or its topology ended.
     """
 
     def __init__(self, control: Control, number: int, task: int, came: dict[str, Any]) -> None:
@@ -35,15 +40,31 @@ class HeldTuple:
         self.state = "held"
 
     def ack(self) -> None:
-        """Let it be acked, while the topology runs on."""
+        """Ack it, while the topology runs on.
+
+        Raises:
+            RuntimeError: It is not held any more.
+        """
         self._end("acked")
 
     def fail(self) -> None:
-        """Let it be failed, while the topology runs on."""
+        """Fail it, while the topology runs on.
+
+        Raises:
+            RuntimeError: It is not held any more.
+        """
         self._end("failed")
 
     def emit(self, values: Sequence[Any], stream: str | None = None) -> None:
-        """Let a tuple be emitted that is anchored to it."""
+        """Emit a tuple that is anchored to it.
+
+        Args:
+            values: The values of the new tuple.
+            stream: The stream's name; the default stream if it is None.
+
+        Raises:
+            RuntimeError: It is not held any more.
+        """
         self._order("emit", list(values), stream)
 
     def __getitem__(self, key: int | str) -> Any:
@@ -66,7 +87,7 @@ class HeldTuple:
 
 
 class Control(Shared):
-    """The tuples that came, and what is to be done with them."""
+    """The tuples that came, and the orders for them."""
 
     def __init__(self, decide: Callable[[HeldTuple], object] | None) -> None:
         super().__init__()
@@ -76,13 +97,13 @@ class Control(Shared):
         self.ended = False
 
     def begin(self, task: int) -> None:
-        """A task begins, and has nothing of what an earlier one in its place had."""
+        """Note that a task begins, without the tuples of an earlier one in its place."""
         self.ended = False
         self.orders.pop(task, None)
         self._lose(held for held in self.received if held.task == task)
 
     def end(self) -> None:
-        """The topology has ended: nobody will ask any more what is to be done."""
+        """Note that the topology has ended, so that no task asks for orders any more."""
         with self.lock:
             self.ended = True
             self.orders.clear()
@@ -94,7 +115,7 @@ class Control(Shared):
                 held.state = "lost"
 
     def came(self, task: int, tup: dict[str, Any]) -> list[Any]:
-        """A tuple came; its number, and what is to be done."""
+        """Keep a tuple that came; return its number, and the task's orders."""
         held = HeldTuple(self, len(self.received), task, tup)
         self.received.append(held)
         if self.decide is not None:
@@ -102,16 +123,14 @@ class Control(Shared):
         return [held._number, self.due(task)]
 
     def due(self, task: int) -> list[list[Any]]:
-        """What a task is to do."""
+        """Return the orders for a task."""
         return self.orders.pop(task, [])
 
 
 class ControlledBolt(Bolt):
-    """Keeps what comes to it until the test says what becomes of it.
+    """Keeps its input tuples until the test decides about them.
 
-    ``received``: all that came, each a HeldTuple, with ``ack()``, ``fail()`` and ``emit(values)``, which take effect while the
-    topology runs on. ``decide``: called in the test's process with each as it comes, to do so at once. ``fields``: of its
-    output. With processes the topology must be built inside the test.
+    With processes, the topology must be built inside the test.
 
         bolt = ControlledBolt()
         builder.set_bolt("held", bolt).shuffle_grouping("words")
@@ -120,6 +139,14 @@ class ControlledBolt(Bolt):
         bolt.received[0].ack()
         bolt.received[1].fail()
         run.wait(timeout=10)
+
+    Args:
+        fields: The fields of its output; None for no output.
+        decide: Is called in the test's process with each HeldTuple as it comes, to decide at once.
+
+    Attributes:
+        received: All tuples that came, each a HeldTuple with ``ack()``, ``fail()`` and ``emit(values)``, which take
+            effect while the topology runs on.
     """
 
     component_conf = {"topology.tick.tuple.freq.secs": TICK_SECS}

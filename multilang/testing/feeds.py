@@ -1,4 +1,4 @@
-"""Spouts that a test feeds, and what became of their tuples (Storm's FeederSpout, FixedTupleSpout and AckTracker)."""
+"""Spouts that a test feeds, and the fate of their tuples (Storm's FeederSpout, FixedTupleSpout and AckTracker)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
 
 class AckTracker:
-    """What became of fed tuples: the message ids in ``acked`` and in ``failed``, in the order in which they were told.
+    """The acks and fails of fed tuples (Storm's AckTracker and AckFailMapTracker).
 
-    (Storm's AckTracker and AckFailMapTracker.) One may be given to several spouts, whose message ids then must differ.
+    Several spouts may share one; their message ids must differ then.
+
+    Attributes:
+        acked: The message ids of acked tuples, in the order of the acks.
+        failed: The message ids of failed tuples, in the order of the fails.
     """
 
     def __init__(self) -> None:
@@ -27,15 +31,15 @@ class AckTracker:
         self.failed: list[Any] = []
 
     def is_acked(self, tup_id: Any) -> bool:
-        """Whether the tuple of this message id was fully processed."""
+        """Return whether the tuple with this message id was fully processed."""
         return tup_id in self.acked
 
     def is_failed(self, tup_id: Any) -> bool:
-        """Whether the tuple of this message id failed, or timed out."""
+        """Return whether the tuple with this message id failed, or timed out."""
         return tup_id in self.failed
 
     def reset(self) -> None:
-        """Forget what was told so far."""
+        """Forget all acks and fails so far."""
         self.acked.clear()
         self.failed.clear()
 
@@ -44,7 +48,7 @@ class AckTracker:
 
 
 class Feed(Shared):
-    """The tuples that wait for a fed spout's tasks, and those that are under way."""
+    """The tuples that wait for a fed spout's tasks, and those in flight."""
 
     def __init__(self, tracker: AckTracker) -> None:
         super().__init__()
@@ -52,11 +56,11 @@ class Feed(Shared):
         self.waiting: deque[tuple[Sequence[Any], Any, str]] = deque()
         self.pending: list[Any] = []
         self._serial = 0
-        self.topologies = 0  # that run, or are being started
-        self.has_ended = False  # one of them
+        self.topologies = 0  # the number that run, or are being started
+        self.has_ended = False  # one of them has ended
 
     def put(self, values: Sequence[Any], tup_id: Any, stream: str) -> Any:
-        """Let a tuple wait; its message id."""
+        """Add a tuple to those that wait; return its message id."""
         with self.lock:
             if tup_id is None:
                 self._serial = tup_id = self._serial + 1
@@ -65,26 +69,25 @@ class Feed(Shared):
             return tup_id
 
     def take(self) -> tuple[Sequence[Any], Any, str] | None:
-        """The next tuple."""
+        """Return the next tuple, or None."""
         return self.waiting.popleft() if self.waiting else None
 
     def tell(self, what: str, tup_id: Any) -> None:
-        """A tuple was acked or failed."""
+        """Note that a tuple was acked or failed."""
         if tup_id in self.pending:
             self.pending.remove(tup_id)
         getattr(self.tracker, what).append(tup_id)
 
     def is_empty(self) -> bool:
-        """Whether no tuple waits."""
+        """Return whether no tuple waits."""
         return not self.waiting
 
 
 class FeederSpout(Spout):
-    """Emits what the test feeds it, while the topology runs (Storm's FeederSpout).
+    """Emits tuples that the test feeds it while the topology runs (Storm's FeederSpout).
 
-    ``fields``: of the default stream; ``streams``: of others, by name; ``tracker``: gets acks and fails, a new AckTracker unless
-    given. A tuple that fails is not emitted again: the test feeds it again. Several tasks share what is fed. With processes
-    the topology must be built inside the test.
+    A tuple that fails is not emitted again: the test may feed it again. Several tasks share the fed tuples. With
+    processes, the topology must be built inside the test.
 
         feeder = FeederSpout(["word"])
         builder.set_spout("words", feeder)
@@ -92,6 +95,11 @@ class FeederSpout(Spout):
         first = feeder.feed(["ant"])
         run.wait(timeout=10)
         assert feeder.tracker.acked == [first]
+
+    Args:
+        fields: The fields of the default stream.
+        streams: The fields of other streams, by name.
+        tracker: Gets the acks and fails; a new AckTracker if it is None.
     """
 
     def __init__(
@@ -107,17 +115,30 @@ class FeederSpout(Spout):
 
     @property
     def tracker(self) -> AckTracker:
-        """What became of its tuples."""
+        """The acks and fails of its tuples."""
         return self._feed.tracker
 
     @property
     def pending(self) -> list[Any]:
-        """The message ids of tuples that were fed and are neither acked nor failed."""
+        """The message ids of fed tuples that are neither acked nor failed."""
         with self._feed.lock:
             return list(self._feed.pending)
 
     def feed(self, values: Sequence[Any] | Mapping[str, Any], tup_id: Any = None, stream: str = "default") -> Any:
-        """Let a tuple be emitted, a list of values or a dict by fields. Returns its message id: a number, unless given."""
+        """Give the spout a tuple to emit.
+
+        Args:
+            values: A list of values, or a dict by fields.
+            tup_id: The message id; a serial number if it is None.
+            stream: The stream's name.
+
+        Returns:
+            The message id.
+
+        Raises:
+            ValueError: The stream, the values or the message id is wrong.
+            RuntimeError: The topology has ended.
+        """
         if self._feed.has_ended and not self._feed.topologies:
             raise RuntimeError(
                 f"feed({values!r}): the topology of this {type(self).__name__} has ended, and nobody would emit the tuple; feed it "
@@ -140,7 +161,7 @@ class FeederSpout(Spout):
         return self._feed.put(normalize(list(values)), tup_id, stream)
 
     def settled(self, run: object = None) -> bool:
-        """Whether all that was fed is acked or failed; to be waited for, ``run.wait(feeder.settled, timeout=10)``."""
+        """Return whether all fed tuples are acked or failed: ``run.wait(feeder.settled, timeout=10)``."""
         return not self._feed.pending
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
@@ -173,9 +194,14 @@ class FeederSpout(Spout):
 
 
 class FixedTupleSpout(FeederSpout):
-    """Emits the given tuples, in order, each once (Storm's FixedTupleSpout). Their message ids are 1, 2, 3 and so on.
+    """Emits the given tuples, in order, each once (Storm's FixedTupleSpout).
 
-    More can be fed.
+    Their message ids are 1, 2, 3 and so on. More tuples can be fed.
+
+    Args:
+        fields: The fields of the default stream.
+        tuples: The tuples, lists of values or dicts by fields.
+        tracker: Gets the acks and fails; a new AckTracker if it is None.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""One component by itself, between a source that does nothing and a sink that keeps what it gets."""
+"""Run one component alone, between a source that does nothing and a sink that keeps what it gets."""
 
 from __future__ import annotations
 
@@ -25,10 +25,15 @@ SINK = "sink"
 
 
 class Emitted:
-    """A tuple that a component emitted: ``values``, ``stream``, and where it belongs.
+    """A tuple that a component emitted; ``emitted["word"]`` is a value by its field's name.
 
-    ``anchors``: the input tuples that a bolt anchored it to; ``tup_id``: the message id that a spout gave it;
-    ``direct_task``: of a direct emit. ``emitted["word"]`` is a value by its field's name.
+    Attributes:
+        tuple: The tuple itself.
+        values: Its values.
+        stream: The stream that it was emitted to.
+        anchors: The input tuples that a bolt anchored it to.
+        tup_id: The message id that a spout gave it.
+        direct_task: The target of a direct emit.
     """
 
     __slots__ = ("anchors", "direct_task", "stream", "tup_id", "tuple", "values")
@@ -52,23 +57,23 @@ class Emitted:
 
 
 class Raised:
-    """Keeps the exceptions that a component's runner reported in place of raising them, for the test that did not ask for them."""
+    """Keeps a component's exceptions that were reported instead of raised, for a test that does not expect them."""
 
     def __init__(self, expect: type[Exception] | tuple[type[Exception], ...]) -> None:
         self._wanted = expect if isinstance(expect, tuple) else (expect,)
-        # A FailedException is not reported, and what it fails is seen: nobody can say here whether it came.
+        # A FailedException is not reported, so that it is unknown here whether it came; the test sees what it fails.
         self._missing = bool(self._wanted) and not any(map(_is_silent, self._wanted))
         self._errors: list[BaseException] = []
 
     def add(self, error: BaseException) -> None:
-        """Keep one that was reported."""
+        """Keep an exception that was reported."""
         if isinstance(error, self._wanted):
             self._missing = False
         elif not isinstance(error, FailedException):
             self._errors.append(error)
 
     def check_came(self, component: object) -> None:
-        """Raise AssertionError unless one of those came that the test expects."""
+        """Raise AssertionError unless an exception came that the test expects."""
         if self._missing:
             self._missing = False
             names = " or ".join(kind.__name__ for kind in self._wanted)
@@ -78,7 +83,7 @@ class Raised:
             )
 
     def check(self) -> None:
-        """Raise the first of those that came since the last call."""
+        """Raise the first exception since the last call."""
         errors = self._errors[:]
         self._errors.clear()
         if errors:
@@ -90,7 +95,7 @@ def _is_silent(kind: type[BaseException]) -> bool:
 
 
 def check_kind(component: Any, wanted: str) -> None:
-    """Raise TypeError, which names the right function, for what run_bolt or run_spout (``wanted``: a bolt, a spout) can't run."""
+    """Raise TypeError for a component that is no ``wanted`` ("bolt" or "spout") and name the right function."""
     from multilang.coordination import BatchBolt
 
     kind = component if isinstance(component, type) else type(component)
@@ -112,7 +117,7 @@ def check_kind(component: Any, wanted: str) -> None:
 
 
 class _Source(Spout):
-    """Gives a bolt the fields of its inputs; never asked for a tuple."""
+    """Declares the streams of a bolt's inputs; it is never asked for a tuple."""
 
     def __init__(self, streams: Mapping[str, Sequence[str]]) -> None:
         self.output_streams = {  # type: ignore[misc]
@@ -121,7 +126,7 @@ class _Source(Spout):
 
 
 def coordinated_part(bolt: Any) -> CoordinatedBolt | None:
-    """The coordinated bolt among a bolt and those that it stands around."""
+    """Return the coordinated bolt among a bolt and those inside of it."""
     from multilang.coordination import CoordinatedBolt
 
     while bolt is not None:
@@ -132,11 +137,11 @@ def coordinated_part(bolt: Any) -> CoordinatedBolt | None:
 
 
 class _Sink(Bolt):
-    """Subscribes to everything; what comes is kept, not processed."""
+    """Subscribes to everything; its tuples are kept, not processed."""
 
 
 class Harness:
-    """``plan`` of the component's task and the ``links`` of its collector, which record everything."""
+    """The ``plan`` of the component's task and the ``links`` of its collector, which record everything."""
 
     def __init__(
         self,
@@ -163,7 +168,7 @@ class Harness:
                     else:
                         declarer.shuffle_grouping(source, stream=stream)
         declares = (component() if isinstance(component, type) else component).declared_streams()
-        if declares:  # else there is nothing that the sink could get
+        if declares:  # otherwise the sink could get nothing
             sink = builder.set_bolt(SINK, _Sink, tasks=sink_tasks)
         for stream, declared in declares.items():
             if declared.direct:
@@ -171,7 +176,7 @@ class Harness:
             else:
                 sink.global_grouping(name, stream=stream)
         topology = builder.build(f"test of {name}")
-        # Everything in the conf is the component's, so that what is set for a test wins over what the class asks for.
+        # The whole conf is put into the component's own, so that a test's settings override the class's.
         topology.components[name].conf.update(conf or {})
         self.random = random.Random(seed)
         plan = Plan(topology, topology.name, {}, self.random)
@@ -193,7 +198,7 @@ class Harness:
         fail: Callable[[int], None],
         now: Callable[[], float],
     ) -> Links:
-        """The collector's connections; deliveries come to ``out`` with the sink's task id as the receiver."""
+        """Return the collector's connections; deliveries come to ``out`` with the sink's task id as the receiver."""
         return Links(
             out=self.out,
             receivers={task: task for task in self.sink_tasks},
@@ -210,7 +215,7 @@ class Harness:
         )
 
     def taken(self) -> list[tuple[LocalTuple, int | None]]:
-        """What was emitted since the last call, with the task of a direct emit; callbacks for task ids are called."""
+        """Return the tuples since the last call, with the task of a direct emit; call the callbacks for task ids."""
         tuples = []
         while self.out:
             items = self.out[:]
@@ -223,7 +228,7 @@ class Harness:
         return tuples
 
     def name_tuple(self, tup: LocalTuple) -> str:
-        """An id for a tuple whose id is asked for."""
+        """Make up an id for a tuple when it is asked for."""
         id = str(self.random.getrandbits(63))
         self.named[id] = tup
         return id

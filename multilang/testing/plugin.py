@@ -1,7 +1,8 @@
-"""The pytest plugin, loaded by itself where this distribution is installed.
+"""The pytest plugin, which is loaded automatically when this distribution is installed.
 
-Fixtures: ``run_bolt`` and ``run_spout`` (one component on given tuples, without a process), ``run_topology`` (a
-topology to its end, in any mode), ``each_seed`` (a check of a simulated one, with many seeds). Everything is imported when it is first used: pytest loads this in every project.
+Fixtures: ``run_bolt`` and ``run_spout`` (run one component on given tuples, without a process), ``run_topology`` (run a
+topology to its end, in any mode), ``each_seed`` (check a simulated topology with many seeds). Everything is imported
+when it is first used, since pytest loads this module in every project.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from multilang.topology import Topology
 
     class RunTopology(Protocol):
-        """What the fixture ``run_topology`` gives."""
+        """The function that the fixture ``run_topology`` returns."""
 
         def __call__(
             self,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(name="run_bolt")
 def _run_bolt() -> Callable[..., BoltRun]:
-    """``run_bolt(bolt, tuples, conf=...)``: what one bolt does with some tuples; see multilang.testing.run_bolt."""
+    """Run one bolt on some tuples: ``run_bolt(bolt, tuples, conf=...)``; see multilang.testing.run_bolt."""
     from multilang.testing.bolts import run_bolt
 
     return run_bolt
@@ -48,7 +49,7 @@ def _run_bolt() -> Callable[..., BoltRun]:
 
 @pytest.fixture(name="run_spout")
 def _run_spout() -> Callable[..., SpoutRun]:
-    """``run_spout(spout, nexts, conf=...)``: one spout by itself; see multilang.testing.run_spout."""
+    """Run one spout alone: ``run_spout(spout, nexts, conf=...)``; see multilang.testing.run_spout."""
     from multilang.testing.spouts import run_spout
 
     return run_spout
@@ -56,9 +57,9 @@ def _run_spout() -> Callable[..., SpoutRun]:
 
 @pytest.fixture(name="run_topology")
 def _run_topology() -> Iterator[RunTopology]:
-    """``run_topology(topology, mode, capture=[...])``: the topology, run until it is drained; ended with the test.
+    """Run a topology until it is drained: ``run_topology(topology, mode, capture=[...])``; it ends with the test.
 
-    ``timeout``: 60 seconds unless given; virtual ones, and a day, when simulated.
+    ``timeout`` is 60 seconds by default; a simulated topology has a virtual day.
     """
     from contextlib import ExitStack
 
@@ -88,7 +89,7 @@ def _run_topology() -> Iterator[RunTopology]:
 
 @pytest.fixture(name="each_seed")
 def _each_seed() -> Callable[..., None]:
-    """``each_seed(check, seeds=100)``: ``check(seed)`` with many seeds; see multilang.testing.each_seed."""
+    """Call ``check(seed)`` with many seeds: ``each_seed(check, seeds=100)``; see multilang.testing.each_seed."""
     from multilang.testing.seeds import each_seed
 
     return each_seed

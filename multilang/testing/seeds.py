@@ -1,4 +1,4 @@
-"""Many seeds of a check: what a single run does not show, one of a thousand may."""
+"""Check with many seeds: one in a thousand may show what a single run does not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SEED_VARIABLE = "MULTILANG_SEED"
 
 
 class SeedFailed(AssertionError):
-    """A check failed for ``seed``; what it failed with is this error's cause."""
+    """A check failed for ``seed``; the cause of this error is the check's own error."""
 
     def __init__(self, seed: int, passed: int, error: BaseException) -> None:
         self.seed = seed
@@ -23,10 +23,18 @@ class SeedFailed(AssertionError):
 
 
 def each_seed(check: Callable[[int], object], seeds: int = 100, first: int = 0) -> None:
-    """Call ``check(seed)`` with so many seeds; raises SeedFailed for the first that fails.
+    """Call ``check(seed)`` with many seeds.
 
     ``check`` runs a topology with ``LocalCluster("simulated", seed=seed, faults=Faults())`` and asserts what must hold
     whatever happens. With MULTILANG_SEED in the environment only that seed is tried: the same run, event by event.
+
+    Args:
+        check: The check; it raises an exception when it fails.
+        seeds: The number of seeds.
+        first: The first seed; the others follow it.
+
+    Raises:
+        SeedFailed: The check failed; the error names the first such seed.
     """
     only = os.environ.get(SEED_VARIABLE)
     tried = range(first, first + seeds) if only is None else [_number(only)]
@@ -34,7 +42,7 @@ def each_seed(check: Callable[[int], object], seeds: int = 100, first: int = 0) 
         try:
             check(seed)
         except BaseException as error:
-            # pytest.fail, and pytest.raises when nothing is raised, raise what is no Exception.
+            # pytest.fail, and pytest.raises when nothing is raised, raise an error that is no Exception.
             if not isinstance(error, Exception) and type(error).__name__ != "Failed":
                 raise
             raise SeedFailed(seed, passed, error) from error

@@ -1,7 +1,7 @@
-"""What a test and the tasks of its topology have in common, wherever the tasks run.
+"""Objects that a test shares with the tasks of its topology, wherever the tasks run.
 
-In this process it is one object. A task in a process of its own, whose topology was pickled for it, calls the object here: over
-a Unix socket in a folder that nobody else may enter, in JSON.
+In this process it is the same object. A task in a process of its own, whose topology was pickled for it, calls the
+object here: over a Unix socket in a private folder, in JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Shared:
-    """Base of such an object. What tasks call, by ``call``, are its methods; each runs alone."""
+    """Base of a shared object. Tasks call its methods with ``call``, one at a time."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -56,14 +56,14 @@ class Shared:
 
 
 class Away:
-    """Stands for a Shared of the test's process. ``call`` connects when it is needed first."""
+    """Represents a Shared of the test's process; the first ``call`` connects to it."""
 
     def __init__(self, address: str) -> None:
         self._address = address
         self._wire: Any = None
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call a method of the object over there. The end of the test's process is the end of this one."""
+        """Call a method of the object in the test's process; when that process ends, so does this one."""
         try:
             if self._wire is None:
                 connection = socket.socket(socket.AF_UNIX)
@@ -84,7 +84,7 @@ class Away:
 
 
 def check_reachable(shared: Shared | Away, collector: Collector, what: str) -> None:
-    """Raise ConfigError in a task's process that has imported its topology, and with it another object than the test's."""
+    """Raise ConfigError in a task's process that has imported its topology, and so has another object than the test."""
     if isinstance(shared, Shared) and type(collector).__module__ == "multilang.component.wire":
         raise ConfigError(
             f"{what} is told by the test, which this task's process has no way to: it imported its topology from a module. Build "
@@ -114,12 +114,12 @@ def _answer(connection: socket.socket, shared: weakref.ref[Shared]) -> None:
                 wire.flush()
                 del found
         except OSError:
-            pass  # the task's process is gone
+            pass  # the task's process has ended
 
 
 def _end(listening: socket.socket, folder: str) -> None:
     try:
-        listening.shutdown(socket.SHUT_RDWR)  # wakes who accepts
+        listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
     except OSError:
         pass
     listening.close()

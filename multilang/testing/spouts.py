@@ -1,4 +1,4 @@
-"""One spout by itself, asked for tuples and told what became of them by the test."""
+"""Run one spout alone; the test asks it for tuples, and acks or fails them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,13 @@ if TYPE_CHECKING:
 class SpoutRun:
     """A started spout, and everything it did.
 
-    ``emitted``: what it emitted, in order; ``pending``: message ids neither acked nor failed; ``errors``: reported ones;
-    ``logged``: (level, message); ``metrics``: (name, params); ``spout``: the spout itself.
+    Attributes:
+        emitted: The tuples that it emitted, in order.
+        pending: The message ids that are neither acked nor failed.
+        errors: The errors that it reported.
+        logged: Its log lines, as (level, message).
+        metrics: Its metrics, as (name, params).
+        spout: The spout itself.
     """
 
     def __init__(
@@ -64,16 +69,16 @@ class SpoutRun:
 
     @property
     def values(self) -> list[list[Any]]:
-        """The values of what it emitted, without more."""
+        """The values of the tuples that it emitted."""
         return [emitted.values for emitted in self.emitted]
 
     @property
     def exhausted(self) -> bool | None:
-        """What the spout says: whether no more will come, None when it can't tell."""
+        """True if the spout says that no more tuples will come; None when it can't tell."""
         return self._runner.exhausted()
 
     def next(self, times: int = 1) -> list[Emitted]:
-        """Ask so many times for the next tuple; what it emitted."""
+        """Ask ``times`` times for the next tuple; return the tuples that it emitted."""
         before = len(self.emitted)
         for _ in range(times):
             self._runner.next()
@@ -81,29 +86,29 @@ class SpoutRun:
         return self.emitted[before:]
 
     def ack(self, tup_id: Any) -> None:
-        """The tuple of this message id was fully processed."""
+        """Ack the tuple with this message id."""
         self.pending.remove(tup_id)
         self._runner.ack(tup_id)
         self._collect()
 
     def fail(self, tup_id: Any) -> None:
-        """The tuple of this message id failed."""
+        """Fail the tuple with this message id."""
         self.pending.remove(tup_id)
         self._runner.fail(tup_id)
         self._collect()
 
     def activate(self) -> None:
-        """The topology was activated."""
+        """Activate the topology."""
         self._runner.activate()
         self._collect()
 
     def deactivate(self) -> None:
-        """The topology was deactivated."""
+        """Deactivate the topology."""
         self._runner.deactivate()
         self._collect()
 
     def close(self) -> None:
-        """Tell it that it is over."""
+        """Close the spout; raise AssertionError if an expected exception never came."""
         close(self.spout)
         self._collect()
         self._raised.check_came(self.spout)
@@ -131,10 +136,26 @@ def run_spout(
 ) -> SpoutRun:
     """Initialize and activate ``spout`` and ask it ``nexts`` times for its next tuple, in this thread.
 
-    What became of its tuples is told with ``ack`` and ``fail``. Every output stream has a subscriber, the component
-    "sink" of ``sink_tasks`` tasks. Emits are checked as on the wire. ``clock``: the time in seconds for a spout that asks its
-    ``clock()``, as ReliableSpout does for its replays: a VirtualClock, or a function. An exception is raised here, one that
-    is reported as well unless ``expect`` names its class; where none comes, ``close`` raises AssertionError.
+    The test calls ``ack`` and ``fail`` of the result. Every output stream has a subscriber, the component "sink". Emits
+    are checked as on the wire. An exception is raised here, even if it would only be reported.
+
+    Args:
+        spout: The spout, or its class.
+        nexts: How often it is asked.
+        conf: The spout's conf.
+        component: Its component id.
+        sink_tasks: The number of the sink's tasks.
+        seed: Makes random choices repeatable.
+        clock: The time in seconds for a spout that calls its ``clock()``, as ReliableSpout does for its replays: a
+            VirtualClock, or a function.
+        expect: Classes of exceptions that the test expects to be reported. If none comes, ``close`` raises
+            AssertionError.
+
+    Returns:
+        The spout, and what it did.
+
+    Raises:
+        TypeError: It is no spout, one in another language, or has no ``clock`` although one is given.
     """
     check_kind(spout, "spout")
     run = SpoutRun(spout, conf, component, sink_tasks, seed, clock, expect)

@@ -60,7 +60,7 @@ class SpoutTask(ProcessTask):
         self.host.dirty.add(self)
 
     def flush(self) -> None:
-        """When it is free, send it its next command, or ask it for a tuple."""
+        """Send it its next command when it is free, or ask it for a tuple."""
         if self.ready and self.conn.command is None:
             self._command()
         super().flush()
