@@ -51,7 +51,7 @@ class Attendant:
 
     def __init__(self, stdio: Stdio, connection: ChildConnection, output: Output, spout: bool) -> None:
         self.busy: object | None = None
-        self.waiting = False  # user code waits for task ids, and is not to blame when that takes long
+        self.waiting = False
         self.deadline = 300.0
         self.component: Component | None = None
         self.collector: Collector | None = None

@@ -142,7 +142,7 @@ class Task:
         check(self._conf)
         attendant.deadline = deadline(self._conf)
         local = self._conf.get("multilang.parent") == "local"
-        # A sync tells a local parent that the start is over; until then a sign of life is a spout's.
+        # A sync tells a local parent that the start is over; until then the sign of life is a log line, as for a spout.
         attendant.is_spout = attendant.is_spout or local
         level = log_level(self._conf)
         watch_logging(self._connection, level)

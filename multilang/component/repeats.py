@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 FIRST_PAUSE_SECS = 1.0
 LONGEST_PAUSE_SECS = 60.0
 QUIET_SECS = 600.0  # seconds after which a report is new again: by then, a log may have been rotated
-# kinds that are remembered; the one that came longest ago is forgotten first, after its count is told
+# kinds that are remembered; the oldest is forgotten first, after its count is told
 _MAX_KINDS = 1000
 _MAX_TEXTS = 3  # texts told in full for exceptions of one type from one place: a text may name each tuple's values
 _DIGITS = dict.fromkeys(range(ord("0"), ord("9") + 1))

@@ -65,10 +65,10 @@ class CoordinatedBolt(Wrapper):
     own_streams = {COORD_STREAM: COORD}
 
     as_id: Callable[[Any], Hashable] | None = None
-    """Makes the id that the bolt sees from the one that came; the two must be equal and have the same hash."""
+    """A function from an id that came to the id that the bolt sees; the two must be equal, with the same hash."""
 
     untracked: Callable[[Sequence[Any]], object] | None = None
-    """Is called before a tuple with an unknown id goes to a coordinated bolt; it may raise; True drops the tuple."""
+    """A function that gets the values of an emit with an unknown id to a coordinated bolt; True drops the tuple."""
 
     early: frozenset[str] = frozenset()
     """The sources whose reports are acked at once; reports of all others are held until the id is finished."""

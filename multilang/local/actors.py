@@ -119,7 +119,7 @@ class SpoutActor:
         self.max_pending = plan.settings.max_spout_pending or float("inf")
         self.idle = 0
         self.next_at = 0.0
-        self.deaths = 0  # in a row
+        self.deaths = 0
 
     def emitted_nothing(self, now: float, virtual: bool = False) -> None:
         """Leave it alone for a while, since it emitted nothing."""

@@ -74,11 +74,10 @@ class ChildConnection:
     def __init__(self, max_buffer: int = DEFAULT_MAX_BUFFER) -> None:
         self.component = "?"
         self.task = -1
-        self._yielded: Tuple | None = (
-            None  # what came last, and is not among the unfinished before the next is asked for
-        )
-        self.unfinished: dict[str, Tuple] = {}  # by id: received, neither acked nor failed
-        self.commands_owed = 0  # commands that a spout has received and not answered with sync
+        # The tuple that came last is added to the unfinished ones only when the next is asked for.
+        self._yielded: Tuple | None = None
+        self.unfinished: dict[str, Tuple] = {}
+        self.commands_owed = 0
         self.schema: Schema = {}
         self._frames = FrameReader(max_buffer)
         self._ready = False  # the handshake has come
@@ -90,7 +89,7 @@ class ChildConnection:
         self._answered_emits = False  # an emit that asked for task ids has got them
         self._awaited: deque[Any] = deque()  # tokens of the emits that wait for task ids, in order
         self._in_order = RLock()  # several threads may emit: tokens stand in the order in which their emits are written
-        self.silent_emits = 0  # emits that asked for no task ids
+        self.silent_emits = 0
         self._ask = _ASK  # empty for a parent that does not know need_task_ids and always sends task ids
         self._task_offset = DIRECT_TASK_OFFSET
         self._outputs = Outputs()

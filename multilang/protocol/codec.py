@@ -32,7 +32,7 @@ MAX_INT = 2**63 - 1
 
 FREE = {str, float, bool, type(None)}  # ujson itself refuses NaN and infinities in these
 _SCALARS = FREE | {int}
-TEXTS: set[type[str]] = set()  # see send_as_text
+TEXTS: set[type[str]] = set()  # the subclasses of str that send_as_text was given
 
 loads = ujson.loads
 dumps_by_position = ujson.dumps

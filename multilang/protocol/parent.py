@@ -68,12 +68,12 @@ class ParentConnection:
         if kind not in ("bolt", "spout"):
             raise ValueError(f"kind is 'bolt' or 'spout', not {kind!r}")
         self.kind = kind
-        self.strict = strict  # also refuse what Storm accepts in silence
+        self.strict = strict
         self.pid: int | None = None
-        self.unfinished: set[str] = set()  # ids of tuples that the bolt has neither acked nor failed
-        self.late: Container[str] = ()  # ids of finished tuples that emits may still be anchored to
-        self.command: str | None = None  # the command that the spout is busy with, until its sync
-        self.task_ids_due = 0  # emits whose task ids have not been sent yet
+        self.unfinished: set[str] = set()
+        self.late: Container[str] = ()
+        self.command: str | None = None
+        self.task_ids_due = 0
         self._set_up = False
         # U+007F has come: it is looked for once in all that is read, and only then in each message
         self._deletes = False

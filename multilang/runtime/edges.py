@@ -21,7 +21,7 @@ def edges(
 ) -> Callable[[], tuple[Any, int]]:
     """Return a function that gives one target after the other its roots and edge.
 
-    Each call makes a new edge from every anchor, and xors it into that anchor.
+    Each call makes a new edge from every anchor that has a root, and xors it into that anchor.
 
     Args:
         anchors: The deliveries that the tuple is anchored to.

@@ -45,7 +45,7 @@ class Settings:
 
     Attributes:
         ackers: The number of ackers.
-        max_shellbolt_pending: The most tuples in flight to a bolt in another process.
+        max_shellbolt_pending: The length of a bolt's queue at which the tasks that fill it are made to wait.
         max_spout_pending: The most tuples of a spout in flight; None is no limit.
         message_timeout_secs: The seconds after which a tuple counts as timed out.
         message_timeouts: Whether tuples time out at all.

@@ -1,5 +1,6 @@
 """Test a program of yours, in any language, for each requirement of the multi-lang protocol.
 
+Example:
     from multilang.testing import multilang_conformance
 
     test_my_bolt = multilang_conformance("python3 mybolt.py")

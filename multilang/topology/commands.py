@@ -155,7 +155,7 @@ def _split_option(text: str) -> tuple[str, str]:
 
 
 def programs_in(topology: Topology) -> Iterator[ComponentSpec]:
-    """Yield the components that are programs; for a Python component whose tasks run one, a copy that is the program."""
+    """Yield the components that are programs; a Python component whose tasks run one comes as that program."""
     for spec in topology.components.values():
         program = program_of(spec.component)
         if program is spec.component:

@@ -71,8 +71,8 @@ class BoltTask(ProcessTask):
         self._worked_at = 0.0  # when it finished one last that is not IDLE
         self.full = False
         self.limit = plan.settings.max_shellbolt_pending
-        self.upstream: list[ProcessTask] = []  # tasks that are not read while the queue is full
-        self.spouts_upstream: list[SpoutTask] = []  # spouts that get no next while the queue is full
+        self.upstream: list[ProcessTask] = []
+        self.spouts_upstream: list[SpoutTask] = []
 
     # ---- its input ----
 

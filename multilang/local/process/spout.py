@@ -36,9 +36,9 @@ class SpoutTask(ProcessTask):
         self.pending: RotatingMap[tuple[Any, float]] = RotatingMap(2)
         self.max_pending = plan.settings.max_spout_pending or float("inf")
         self.commands: deque[tuple[str, Any]] = deque()
-        self.halted_by = 0  # full queues downstream: while there are any, no next
-        self.exhausted: bool | None = None  # the answer in the last sync of a next
-        self.idle = 0  # empty nexts in a row since its last other command
+        self.halted_by = 0
+        self.exhausted: bool | None = None
+        self.idle = 0
         self._doubted = False  # the current command may have been answered before the wait began
         self._next_at = 0.0
         self._emitted_before = 0

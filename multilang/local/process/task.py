@@ -52,13 +52,13 @@ class ProcessTask(ABC):
         self.child: Child | None = None
         self.conn = ParentConnection(self.kind)
         self.ready = False
-        self.worked = False  # this child did something beyond the handshake
-        self.answered = False  # this child answered a heartbeat, so that its start is over
-        self.deaths = 0  # in a row, of children that did no work
-        self.bad_starts = 0  # in a row, of children that neither worked nor answered
+        self.worked = False
+        self.answered = False
+        self.deaths = 0
+        self.bad_starts = 0
         self.started_at = 0.0
         self.heard_at = 0.0
-        self.blocked_by = 0  # full queues downstream: while there are any, its output is not read
+        self.blocked_by = 0
         self._reading = False
         self._dying = False
         self._reason = ""
@@ -171,7 +171,7 @@ class ProcessTask(ABC):
 
     @abstractmethod
     def lose(self) -> None:
-        """Drop the tuples that died with the child: a bolt's fail at once, a spout's must come from its source again."""
+        """Drop the tuples that died with the child: a bolt's fail at once, a spout's source must give them again."""
 
     def end(self) -> None:
         """End the child, since the topology ends: SIGTERM, and the end of its input."""

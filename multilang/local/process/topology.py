@@ -54,7 +54,7 @@ class ProcessTopology(LocalTopology):
         self.max_buffer = int(plan.conf.get("multilang.buffer.max.bytes") or DEFAULT_MAX_BUFFER)
         self.active = False
         self.opened = False  # it has been activated at least once
-        self._started = False  # by the thread
+        self._started = False  # the thread has started the tasks
         self.ending = False
         self.now = clock.now()
         self.timers = Timers(clock)
@@ -64,7 +64,7 @@ class ProcessTopology(LocalTopology):
         self._failure: LocalClusterError | None = None
         self._drained = False
         self._changed = threading.Condition()
-        self._orders: deque[Callable[[], object]] = deque()  # from other threads
+        self._orders: deque[Callable[[], object]] = deque()  # calls that other threads want to be made in the thread
         self._selector = selectors.DefaultSelector()
         self._writing: set[int] = set()
         self._wake_up, self._waker = os.pipe()
