@@ -186,7 +186,7 @@ class CoordinatedBolt(Wrapper):
                 self.tracked[id] = info
             return info
 
-    # ---- what comes in ----
+    # ---- incoming tuples ----
 
     def _reported(self, tup: Tuple) -> None:
         """Count the report of a task upstream: how many tuples of an id it sent here."""
@@ -214,7 +214,7 @@ class CoordinatedBolt(Wrapper):
             info.held.append(tup)
             self._check(info)
 
-    # ---- what the bolt says ----
+    # ---- acks and fails of the bolt ----
 
     def _acker(self) -> Callable[[Tuple | str], None]:
         """Return the ``ack`` that the bolt calls."""

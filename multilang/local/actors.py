@@ -75,7 +75,7 @@ class BoltActor:
         """Bring the counts up to date."""
         self.stats.executed = self.stats.received = self.executed
 
-    # ---- what nobody waits for, see IDLE ----
+    # ---- tuples that are not waited for, see IDLE ----
 
     @property
     def held(self) -> int:
@@ -297,7 +297,7 @@ class ActorTopology(LocalTopology):
                 self._error(actor.plan, describe(error, actor.component, None, "in close"))
         self._repeats.tell_rest()
 
-    # ---- what happens to tasks ----
+    # ---- events of tasks ----
 
     def fail(self, error: LocalClusterError) -> None:
         self.failure = self.failure or error
@@ -330,7 +330,7 @@ class ActorTopology(LocalTopology):
         self.named[id] = tup
         return id
 
-    # ---- what there is to see ----
+    # ---- observation ----
 
     @property
     def tasks(self) -> list[TaskInfo]:

@@ -93,6 +93,7 @@ class LocalCluster:
         Raises:
             LocalClusterError: The cluster is closed, the name is taken, or a task can't be started.
             TopologyError: The topology can't run here.
+            KeyError: A stream to capture does not exist.
         """
         if self._closed:
             raise LocalClusterError("this LocalCluster is closed; make another")

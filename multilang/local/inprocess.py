@@ -96,7 +96,7 @@ class InProcessTopology(ActorTopology):
             metric=self._metric,
         )
 
-    # ---- what to do with it ----
+    # ---- control ----
 
     def wait(self, until: Until = "drained", timeout: float | None = None) -> None:
         if until == "drained":

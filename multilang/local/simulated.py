@@ -141,7 +141,7 @@ class SimulatedTopology(ActorTopology):
             component.clock = self.virtual.now
         super()._start_spout(actor, component)
 
-    # ---- what to do with it ----
+    # ---- control ----
 
     def wait(self, until: Until = "drained", timeout: float | None = None) -> None:
         secs = LONGEST_SECS if timeout is None else timeout
@@ -324,7 +324,7 @@ class SimulatedTopology(ActorTopology):
         self._work(spout, lambda: self.settled(spout, entry, ok, timed_out), "ack" if ok else "fail", entry[0])
         self._ask_soon(spout)
 
-    # ---- work ----
+    # ---- calls into components ----
 
     def _actor(self, task: int) -> BoltActor | SpoutActor:
         return self.bolts[task] if task in self.bolts else self.spouts[task]

@@ -112,7 +112,7 @@ class LocalTopology(ABC):
             component, stream = (wanted, None) if isinstance(wanted, str) else wanted
             self._capture(component, stream, keep)
 
-    # ---- what to do with it ----
+    # ---- control ----
 
     @abstractmethod
     def wait(self, until: Until = "drained", timeout: float | None = None) -> None:
@@ -128,6 +128,7 @@ class LocalTopology(ABC):
         Raises:
             NotDrainedError: The time is over; the error says what is still to come, and where.
             LocalClusterError: The topology can't go on.
+            ValueError: ``until`` is something else.
         """
 
     @abstractmethod
@@ -152,7 +153,7 @@ class LocalTopology(ABC):
     def kill(self, wait_secs: float = 0) -> None:
         """End it: deactivate the spouts, wait up to ``wait_secs`` seconds for tuples in flight, then end all tasks."""
 
-    # ---- what there is to see ----
+    # ---- observation ----
 
     @property
     @abstractmethod
@@ -204,7 +205,7 @@ class LocalTopology(ABC):
         """The last thousand errors, reported ones and those that ended tasks."""
         return list(self._errors)
 
-    # ---- for the runners ----
+    # ---- helpers of subclasses ----
 
     def _check_running(self) -> None:
         """Raise LocalClusterError if the topology was ended."""

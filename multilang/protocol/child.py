@@ -97,7 +97,7 @@ class ChildConnection:
         self._escapes = False  # a backslash has come in
         self.plain_ids = True  # no tuple id has come with a character that JSON escapes; Storm's never have one
 
-    # ---- what comes in ----
+    # ---- incoming messages ----
 
     def receive_data(self, data: bytes) -> list[Message]:
         """Return the events in ``data`` (b"": the end of input).
@@ -264,7 +264,7 @@ class ChildConnection:
         if type(limit) is int and limit > 0:
             self._frames.max_buffer = limit
 
-    # ---- what goes out ----
+    # ---- outgoing messages ----
 
     def data_to_send(self) -> bytes:
         """Return everything that was sent since the last call, as bytes."""
@@ -483,7 +483,7 @@ class ChildConnection:
             raise UnserializableValue(f"the metric {name!r}: {reason}")
         self.write(f'{{"command":"metrics","name":{_text(name)},"params":{dumps(params)}}}\nend\n')
 
-    # ---- the checks behind it ----
+    # ---- checks ----
 
     def _too_early(self, what: str) -> LocalProtocolError:
         return LocalProtocolError(f"{what} comes after the handshake: Storm would take it for the pid")

@@ -91,7 +91,7 @@ class ParentConnection:
             self._readers["ack"] = self._read_ack
             self._readers["fail"] = self._read_fail
 
-    # ---- what is said ----
+    # ---- outgoing messages ----
 
     def data_to_send(self) -> bytes:
         """Return everything that was sent since the last call, as bytes."""
@@ -188,7 +188,7 @@ class ParentConnection:
         if not self._set_up:
             raise LocalProtocolError(f"{what} comes after the handshake")
 
-    # ---- what comes in ----
+    # ---- incoming messages ----
 
     def receive_data(self, data: bytes) -> list[Message]:
         """Return the child's messages in ``data`` (b"": it closed its output).

@@ -69,13 +69,13 @@ class ShellComponent:
 
 
 class ShellSpout(ShellComponent):
-    """A spout in another language: ``ShellSpout(["ruby", "words.rb"], output_fields=["word"])``."""
+    """A spout in another language: ``ShellSpout(["ruby", "words.rb"], output_fields=["word"])``; see ShellComponent."""
 
     __slots__ = ()
 
 
 class ShellBolt(ShellComponent):
-    """A bolt in another language: ``ShellBolt(["node", "split.js"], output_fields=["word"])``."""
+    """A bolt in another language: ``ShellBolt(["node", "split.js"], output_fields=["word"])``; see ShellComponent."""
 
     __slots__ = ()
 

@@ -44,7 +44,7 @@ class SpoutTask(ProcessTask):
         self._emitted_before = 0
         self._until_sample = 1
 
-    # ---- what it is told ----
+    # ---- its input ----
 
     def tell(self, command: str, id: Any = None) -> None:
         """Queue ack, fail, activate or deactivate."""
@@ -109,7 +109,7 @@ class SpoutTask(ProcessTask):
     def due(self) -> str:
         return "" if self.conn.command is None else f"answer the command {self.conn.command!r}"
 
-    # ---- what it says ----
+    # ---- its output ----
 
     def handle(self, message: Any) -> None:
         kind = type(message)
@@ -167,7 +167,7 @@ class SpoutTask(ProcessTask):
             self._next_at = self.host.now + self.plan.settings.spout_wait_secs(self.idle, self.exhausted)
         self.host.dirty.add(self)
 
-    # ---- what became of its tuples ----
+    # ---- acks and fails of its tuples ----
 
     def settled(self, root: int, ok: bool) -> None:
         """Handle an acker's message; a root that is no longer pending timed out before, or its child died."""

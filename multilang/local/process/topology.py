@@ -129,7 +129,7 @@ class ProcessTopology(LocalTopology):
             if bolt.plan.settings.tick_secs:
                 self.timers.every(bolt.plan.settings.tick_secs, bolt.tick)
 
-    # ---- what to do with it, from any thread ----
+    # ---- control, from any thread ----
 
     def wait(self, until: Until = "drained", timeout: float | None = None) -> None:
         self._check_running()
@@ -204,7 +204,7 @@ class ProcessTopology(LocalTopology):
                 except BlockingIOError:
                     pass  # it has been woken already
 
-    # ---- what there is to see ----
+    # ---- observation ----
 
     @property
     def tasks(self) -> list[TaskInfo]:
@@ -234,7 +234,7 @@ class ProcessTopology(LocalTopology):
     def _ackers_now(self) -> list[Acker]:
         return self.ackers
 
-    # ---- for the tasks, in the thread ----
+    # ---- calls of the tasks, in the thread ----
 
     @property
     def stale_before(self) -> float:
