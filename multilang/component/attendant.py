@@ -44,7 +44,7 @@ class Attendant:
     """The watchdog thread; see the module.
 
     Attributes:
-        busy: The thing that user code works on, set by the main thread, unless it is the collector's current tuple.
+        busy: The thing that user code works on, set by the main thread; a current tuple of the collector comes first.
         waiting: Whether user code waits for task ids, in which time it is not to blame.
         deadline: The seconds after which user code counts as hanging; 0 for no limit.
     """

@@ -44,7 +44,7 @@ class ReliableSpout(Spout):
     ``next_tuple`` emits. (In a Spark job the rounds are the bound instead.)
 
     All of this is in the process's memory. When the process dies, the source must deliver again what was in flight. A
-    queue does so by itself. For a source that is read by position, start again where everything before was acked
+    queue does so by itself. A source that is read by position is read again from where everything before was acked
     (multilang.state.PositionSpout, and PartitionSpout in spark_bridge) or, under exact alignment, committed
     (``position`` of ReplayableSpout).
 

@@ -47,7 +47,7 @@ _IDLE_SLEEPS = (0.001, 0.002, 0.004, 0.008, 0.016)
 class EndOfInput(BaseException):
     """The parent closed our input, or reads our output no more: leave user code and end.
 
-    It is no Exception, so that user code which catches those does not catch it.
+    It is a BaseException, so that user code which catches every Exception does not catch it.
     """
 
 
@@ -351,7 +351,7 @@ class WireBoltCollector(_WireCollector, BoltCollector):
         self._connection.fail(tup)
 
     def deferred_ack(self, kept: list[Any]) -> Callable[[Tuple | str], None]:
-        """See BoltCollector. ``kept``: ids."""
+        """Return an ``ack`` that adds the ids of tuples to ``kept``; see BoltCollector."""
         unfinished, received, now, append = self._connection.unfinished, self.received, self.ack, kept.append
 
         def ack(tup: Tuple | str) -> None:
