@@ -1,6 +1,6 @@
 """State that survives crashes: stateful bolts, saved by Storm's three-phase checkpoints.
 
-The names below are imported when they are first used.
+The names below are imported at their first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ``multilang state`` does with stored state, of a topology that does not run at the moment."""
+"""The work of ``multilang state``: read and change the stored state of a topology that is not running."""
 
 from __future__ import annotations
 
@@ -46,7 +46,15 @@ FORMAT = 1
 
 
 class StoredStates:
-    """All states that a topology's provider has stored. ``conf`` is laid over the topology's own."""
+    """All states that a topology's provider has stored.
+
+    Args:
+        topology: The topology whose states are meant.
+        conf: Settings that override those of the topology's own conf.
+
+    Raises:
+        StateError: The provider stores nothing, or can't be reached now.
+    """
 
     def __init__(self, topology: Topology, conf: Mapping[str, Any]) -> None:
         self.topology = topology
@@ -59,15 +67,15 @@ class StoredStates:
         self.provider.check()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the provider's connections."""
         self.provider.close()
 
     def namespaces(self) -> list[str]:
-        """Those of tasks."""
+        """Return the namespaces of tasks that hold state."""
         return [name for name in names_of(self.provider) if name != COORDINATOR and split_namespace(name)]
 
     def position(self) -> tuple[int | None, str]:
-        """The last transaction, and how far it came."""
+        """Return the last transaction and its phase: PREPARING, COMMITTING or COMMITTED."""
         coordinator = self._coordinator()
         try:
             return position_of(self.provider, coordinator) or (None, COMMITTED)
@@ -75,15 +83,15 @@ class StoredStates:
             coordinator.close()
 
     def txids(self, name: str) -> tuple[int | None, int | None]:
-        """The transactions of a namespace that were committed and prepared last."""
+        """Return the transactions of a namespace that were committed and prepared last."""
         return txids_of(self.provider, name)
 
     def size(self, name: str) -> int:
-        """How many keys a namespace has."""
+        """Return the number of keys in a namespace."""
         return len(self._content(name))
 
     def get(self, component: str, key: Any) -> Any:
-        """A key's value, from whichever task of the component has it; None when none has."""
+        """Return the value of a key from the first task of the component that has it; None if no task has it."""
         for name in self._of(component):
             state = self._open(name)
             try:
@@ -95,15 +103,19 @@ class StoredStates:
         return None
 
     def some_keys(self, component: str, most: int) -> list[Any]:
-        """A few keys that tasks of the component have."""
+        """Return up to ``most`` keys of the component's tasks."""
         return list(islice(chain.from_iterable(map(self._content, self._of(component))), most))
 
     def claim(self) -> int:
-        """Become the owner of what is stored; the epoch. InUseError while a topology, a job or another command is."""
+        """Become the owner of the stored states, and return the epoch.
+
+        Raises:
+            InUseError: A topology, a job or another command owns them.
+        """
         return epoch_of(self.provider)
 
     def settle(self) -> None:
-        """Bring all tasks to one state, as the start of the topology would: commit what was prepared, or roll it back."""
+        """Commit or roll back what was prepared, as the topology's start would, so that all tasks agree."""
         epoch = self.claim()
         coordinator = self._coordinator()
         coordinator.claim(epoch)
@@ -129,7 +141,7 @@ class StoredStates:
         coordinator.close()
 
     def export(self) -> Iterator[dict[str, Any]]:
-        """A header, and then each key with its value."""
+        """Yield a header, and then one object for each key with its value."""
         self.settle()
         names = self.namespaces()
         yield {
@@ -143,7 +155,18 @@ class StoredStates:
                 yield {"namespace": name, "key": key, "value": value}
 
     def load(self, lines: Iterator[dict[str, Any]], replace: bool) -> int:
-        """Store what ``export`` gave, all of it or nothing; the number of keys."""
+        """Store the lines that ``export`` yielded: all of them, or none if one is wrong.
+
+        Args:
+            lines: The header and the keys.
+            replace: Whether to replace state that is stored already.
+
+        Returns:
+            The number of keys.
+
+        Raises:
+            StateError: A line is wrong, or there is state already and ``replace`` is False.
+        """
         header = next(lines, {})
         tasks, txid = header.get("tasks"), header.get("txid")
         if (
@@ -180,9 +203,19 @@ class StoredStates:
         return count
 
     def reshard(self, component: str, tasks: int, values_of: Callable[[Any, Any], Sequence[Any]] | None = None) -> int:
-        """Divide a component's keys among ``tasks`` tasks, as its fields grouping will; how many keys moved.
+        """Divide a component's keys among ``tasks`` tasks, as its fields grouping will.
 
-        ``values_of(key, value)``: the values that the grouping groups by, for a state whose keys are not just those.
+        Args:
+            component: The component's id.
+            tasks: The new number of tasks.
+            values_of: Called with a key and its value; returns the values that the grouping groups by. Needed when the
+                keys are not exactly those values.
+
+        Returns:
+            The number of keys that moved to another task.
+
+        Raises:
+            StateError: The keys can't be divided, or they don't match the grouping.
         """
         spec = self.topology[component]
         if isinstance(spec.component, SourceExecutor):
@@ -226,7 +259,7 @@ class StoredStates:
                 moved += target != index
         coordinator = self._content(COORDINATOR)
         coordinator[TASKS_KEY] = {**coordinator.get(TASKS_KEY, {}), component: tasks}
-        coordinator.pop(WHOLE_KEY, None)  # what is replaced is of no transaction
+        coordinator.pop(WHOLE_KEY, None)  # the replaced contents belong to no transaction
         self.provider.replace({**contents, COORDINATOR: coordinator})
         return moved
 

@@ -24,103 +24,135 @@ if TYPE_CHECKING:
 else:
 
     class _Typed:
-        """``KeyValueState[str, int]`` is for type checkers; the module ``typing`` is none of a component's process's."""
+        """A stand-in for ``typing.Generic``, so that a component's process need not import ``typing``."""
 
         def __class_getitem__(cls, item: Any) -> type:
             return cls
 
 
 def unheard(step: str) -> None:
-    """What a step is told to when nobody asks for it."""
+    """Ignore a step. This is the trace function when the conf names none."""
 
 
 class State(ABC):
-    """What a task keeps, saved in two phases. Everything is called in the task's thread.
+    """A task's state, which is saved in two phases. All methods are called in the task's thread.
 
-    ``prepare_commit`` and ``commit`` return when what they save is durable. The same transaction may be prepared again,
-    and committed again: after a crash the checkpoint spout repeats what it was doing.
+    ``prepare_commit`` and ``commit`` return when their data is durable. A transaction may be prepared or committed more
+    than once: after a crash the checkpoint spout repeats its last step.
+
+    Attributes:
+        trace: Called with the name of each step of saving; see ``multilang.state.trace``.
     """
 
     trace: Callable[[str], None] = staticmethod(unheard)
-    """Called with the name of each step of saving; see ``multilang.state.trace``."""
 
     def claim(self, epoch: int) -> None:  # noqa: B027  # not every state can tell
-        """Take the state over, before anything of it is read: whoever claimed it before can write no more.
+        """Take the state over before anything is read from it. From then on the previous owner can't write to it.
 
         Args:
-            epoch: The number of the checkpoint spout that asks for it (``StateProvider.claim``). A task that lives on claims its
-                state again, with a larger one, when the checkpoint spout was started again.
+            epoch: The epoch of the checkpoint spout (``StateProvider.claim``). When the checkpoint spout is started
+                again, a task that is still alive claims its state again, with a larger epoch.
 
         Raises:
-            FencedError: The state was claimed with a newer epoch or, after this one had claimed it, by somebody else.
+            FencedError: The state was claimed with a newer epoch, or somebody else has claimed it since this object
+                did.
         """
 
     @abstractmethod
     def prepare_commit(self, txid: int) -> None:
-        """Save what changed since the last prepare, apart from what is committed."""
+        """Save the changes since the last prepare, separately from the committed state.
+
+        Args:
+            txid: The transaction of the checkpoint.
+        """
 
     @abstractmethod
     def commit(self, txid: int | None = None) -> None:
-        """Make what was prepared with ``txid`` the committed state; without ``txid``, all that changed, at once."""
+        """Commit the changes that were prepared with ``txid``.
+
+        Args:
+            txid: The transaction of the checkpoint; None: save and commit all changes at once.
+        """
 
     @abstractmethod
     def rollback(self) -> None:
         """Forget everything that is not committed."""
 
     def close(self) -> None:  # noqa: B027  # a state may have nothing to close
-        """The task ends."""
+        """Close connections: the task ends."""
 
 
 class KeyValueState(State, _Typed["K", "V"]):
-    """A mapping. Keys are strings, integers, or tuples of these; values are what JSON has, but None.
+    """A state that maps keys to values.
 
-    None is no value: it is what ``get`` returns for a key that is not there, so ``put`` refuses it, and ``delete`` removes a key.
-    A value that is changed in place (a list, a dict) is saved when it is put again.
+    Keys are strings, integers, or tuples of these. Values are anything that JSON can express, except None. ``get``
+    returns None for a key that is not there, so ``put`` refuses None; use ``delete`` to remove a key. If you change a
+    list or a dict in place, put it again to save it.
     """
 
     @abstractmethod
     def get(self, key: K, default: Any = None) -> Any:
-        """The value of ``key``, or ``default``."""
+        """Return the value of ``key``.
+
+        Args:
+            key: A string, an integer, or a tuple of these.
+            default: Returned when there is no such key.
+        """
 
     @abstractmethod
     def put(self, key: K, value: V) -> None:
-        """Set the value of ``key``. TypeError or ValueError for what can't be saved, such as None.
+        """Set the value of ``key``. It is stored at the next ``prepare_commit``, and nobody else sees it before that.
 
-        Nobody else sees it, and nothing of it is stored, before ``prepare_commit``.
+        Args:
+            key: A string, an integer, or a tuple of these.
+            value: Anything that JSON can express, except None.
+
+        Raises:
+            TypeError: The key or the value has a type that can't be saved.
+            ValueError: The value can't be saved, as None or what is too large.
         """
 
     @abstractmethod
     def delete(self, key: K) -> V | None:
-        """Remove ``key``; its value, None when there was none."""
+        """Remove ``key``.
+
+        Returns:
+            The value that it had; None if there was none.
+        """
 
     @abstractmethod
     def items(self) -> Iterator[tuple[K, V]]:
-        """All keys with their values as they are now, in no particular order; others may be put or deleted meanwhile."""
+        """Yield all current keys with their values, in no particular order.
+
+        Keys may be put or deleted during the iteration.
+        """
 
     def __iter__(self) -> Iterator[tuple[K, V]]:
-        """As ``items``, as Storm's KeyValueState is iterated."""
+        """Iterate over the items, as Storm's KeyValueState does."""
         return self.items()
 
 
 class StateProvider(ABC):
-    """Makes states. ``topology.state.provider`` names a subclass: ``"shop.state.MyProvider"``.
+    """A factory of states. ``topology.state.provider`` names a subclass: ``"shop.state.MyProvider"``.
 
-    Each task makes a provider of its own; who only looks (``multilang state ls``) makes one, too. docs/state-providers.md says of
-    each method what it must guarantee.
+    Each task makes a provider of its own, and so does a command that only reads (``multilang state ls``).
+    docs/state-providers.md says what each method must guarantee.
 
     Attributes:
         config: The object in ``topology.state.provider.config``.
         conf: The whole conf, with ``topology.name``.
+        requires: The packages that workers need: import names, and what to install for each; see
+            ``Component.requires``.
+        durable: Whether a task that is started again finds the state that it saved.
+        local: Whether only this machine can reach the stored states, as with files. Executors of a Spark cluster can't
+            use them then.
     """
 
     requires: Mapping[str, str] = {}
-    """Packages that it needs on workers; see Component's."""
 
     durable: bool = True
-    """Whether a task that is started again finds what it saved."""
 
     local: bool = False
-    """Whether only this machine gets at what is stored, as with files, so that no executor of a Spark cluster does."""
 
     _owned: Ownership | None = None
 
@@ -130,13 +162,23 @@ class StateProvider(ABC):
 
     @abstractmethod
     def new_state(self, namespace: str) -> State:
-        """The state of a namespace, as it was saved last; what was prepared and not committed included.
+        """Return the state of a namespace as it was saved last, including what was prepared and not committed.
 
-        Nothing is read before the state is claimed or, by somebody who only looks, first asked.
+        Nothing may be read before the state is claimed or, when it is only inspected, before the first question.
+
+        Args:
+            namespace: ``COMPONENT-INDEX``, where INDEX is the task's index within its component.
         """
 
     def stored(self, namespace: str, store: Store) -> StoredState:
-        """Return the mapping in front of a store, with the serializers of the config and the cache of the conf."""
+        """Return a KeyValueState in front of a store.
+
+        It uses the serializers of ``config`` and the cache size of ``conf``.
+
+        Args:
+            namespace: The namespace, for messages.
+            store: The store of that namespace's bytes.
+        """
         from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
         from multilang.state.settings import cached_keys
         from multilang.state.stored import StoredState
@@ -146,11 +188,14 @@ class StateProvider(ABC):
         return StoredState(namespace, store, keys, values, cached_keys(self.conf))
 
     def place(self) -> OwnedPlace | None:
-        """Return where the owner of what is stored is written down. None: this provider can't tell of owners."""
+        """Return the place that records the owner of the stored states; None if this provider keeps no owner."""
         return None
 
     def namespaces(self) -> list[str]:
-        """The namespaces that hold anything; unless overridden, those of all tasks that the topology was last started with."""
+        """Return the namespaces that hold anything.
+
+        Unless overridden, these are the namespaces of all tasks that the topology had at its last start.
+        """
         state: Any = self.new_state(namespace(SPOUT, 0))
         try:
             tasks = state.get(TASKS_KEY) or {}
@@ -159,28 +204,42 @@ class StateProvider(ABC):
         return [namespace(component, index) for component, count in tasks.items() for index in range(count)]
 
     def replace(self, states: Mapping[str, Mapping[Any, Any]]) -> None:
-        """Give these namespaces these committed contents (none: remove it), all of them or, after a crash, none.
+        """Replace the committed contents of these namespaces: all of them or, after a crash, none.
 
-        After ``claim``: FencedError when somebody else has claimed what is stored since.
+        Call ``claim`` first.
+
+        Args:
+            states: The new contents by namespace; empty contents remove the namespace.
+
+        Raises:
+            FencedError: Somebody else has claimed the stored states since.
+            StateError: This provider can't replace what it stores.
         """
         raise StateError(f"{type(self).__name__} can't replace what it stores: define replace(self, states)")
 
     def adopt(self) -> int:
-        """Give this topology's name to what is stored under another, or by an older version under none; the number of namespaces."""
+        """Give this topology's name to states that are stored under another name, or by an older version under none.
+
+        Returns:
+            The number of namespaces.
+        """
         return 0
 
     def txids(self, namespace: str) -> tuple[int | None, int | None]:
-        """The transactions that were committed and prepared last; (None, None) when that is not known."""
+        """Return the transactions that were committed and prepared last; (None, None) if they are not known."""
         return None, None
 
     def claim(self) -> int:
-        """Become the owner of what is stored, and return the owner's epoch, which is larger than all before it.
+        """Become the owner of the stored states.
 
-        Unless overridden, the owner of ``place``. 0: this provider can't tell of owners, and nothing protects what it stores from
-        a second topology.
+        Unless overridden, this claims ``place``.
+
+        Returns:
+            The owner's epoch, which is larger than all before it. 0 if the provider keeps no owner: then nothing
+            protects the states from a second topology.
 
         Raises:
-            InUseError: Another run's owner is there.
+            InUseError: Another run owns the states.
         """
         if self._owned is None:
             from multilang.state.checked import place_of
@@ -194,7 +253,11 @@ class StateProvider(ABC):
         return self._owned.epoch
 
     def check_free(self) -> None:
-        """Called once where a topology is about to start: InUseError when another run's owner is there. Claims nothing."""
+        """Check that no other run owns the states. Called once before a topology starts; it claims nothing.
+
+        Raises:
+            InUseError: Another run owns the states.
+        """
         from multilang.state.checked import place_of
 
         place = place_of(self)
@@ -204,19 +267,23 @@ class StateProvider(ABC):
             check_free_for(self.conf, place)
 
     def check(self) -> None:  # noqa: B027  # not every provider can tell
-        """Called once where a topology is about to start, or a command: StateError when nothing can be stored now."""
+        """Check that states can be stored now. Called once before a topology or a command starts.
+
+        Raises:
+            StateError: Nothing can be stored now.
+        """
 
     def describe(self) -> str:
-        """Where it stores, for people."""
+        """Return the place of the states in the words of a message: "SQLite file /var/lib/shop/state.sqlite"."""
         return type(self).__name__
 
     @property
     def epoch(self) -> int:
-        """The epoch under which this provider has claimed ``place``; 0 when it has not."""
+        """The epoch under which this provider has claimed ``place``; 0 if it has not claimed it."""
         return 0 if self._owned is None else self._owned.epoch
 
     def close(self) -> None:
-        """The task ends: what was claimed is let go. Call ``super().close()`` in your own."""
+        """Release what was claimed: the task ends. A subclass that overrides this calls ``super().close()``."""
         if self._owned is not None:
             self._owned.release()
             self._owned = None

@@ -1,4 +1,4 @@
-"""When a checkpoint has arrived on all inputs of a task."""
+"""The arrival of a checkpoint on all inputs of a task."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ if TYPE_CHECKING:
 
 
 class Barrier:
-    """What came last from each task that sends checkpoints to this one.
+    """The last checkpoint tuple from each task that sends checkpoints to this one.
 
-    "Each bolt waits for the checkpoint to arrive on all its input streams before it saves its state." Storm counts
-    arrivals and acks each at once. Here it is known of which task each is, so that a checkpoint that is repeated after a
-    failure is not taken for complete one tuple too early; and none is acked before all are there: else a task that dies
-    between two arrivals would have answered for both, and the checkpoint would be taken for saved.
+    "Each bolt waits for the checkpoint to arrive on all its input streams before it saves its state." Storm counts the
+    arrivals and acks each one at once. This class remembers which task each tuple came from, so that a repeated
+    checkpoint is never taken for complete one tuple too early. And no tuple is acked before all have arrived. Otherwise
+    a task that dies between two arrivals would have acked both, and the checkpoint would count as saved.
 
-    What has arrived of a checkpoint that failed counts for its repetition, whose own tuple then comes too late. That is why
-    a task acks at once what repeats a checkpoint that it has passed on: held, each repetition would wait for the next one.
+    Tuples that arrived from a failed checkpoint count for its repetition. The repetition's own tuple then comes too
+    late, so a task acks at once a tuple that repeats a checkpoint it has already passed on. If it held that tuple, each
+    repetition would wait for the next one.
     """
 
     def __init__(self, context: Context) -> None:
@@ -28,7 +29,11 @@ class Barrier:
         self._arrived: dict[int, Tuple] = {}
 
     def arrive(self, tup: Tuple) -> tuple[Tuple | None, list[Tuple]]:
-        """Note a checkpoint tuple: the one that it makes obsolete, and all of the checkpoint when it is complete."""
+        """Note a checkpoint tuple.
+
+        Returns:
+            The tuple that this one makes obsolete, and all tuples of the checkpoint if it is complete.
+        """
         arrived = self._arrived
         obsolete = arrived.pop(tup.task, None)
         arrived[tup.task] = tup

@@ -1,4 +1,4 @@
-"""Bolts with state: what users subclass."""
+"""Bolts with state, for users to subclass."""
 
 from __future__ import annotations
 
@@ -18,26 +18,37 @@ else:
 
 
 class Stateful(Base):
-    """What stateful bolts have in common (Storm's IStatefulBolt); subclass StatefulBolt or StatefulBasicBolt."""
+    """The common part of stateful bolts (Storm's IStatefulBolt). Subclass StatefulBolt or StatefulBasicBolt instead."""
 
     transformations = ["multilang.state.transform:stateful"]
 
-    _has_state: bool = False  # set by who calls init_state
+    _has_state: bool = False  # set by the executor that will call init_state
 
     def init_state(self, state: Any) -> None:
-        """Called after ``initialize`` and before the first tuple, with the state as it was committed last.
+        """Receive the state as it was committed last. Called after ``initialize`` and before the first tuple.
 
-        Once in a task's life; with ``multilang.state.alignment: exact`` again after each rollback.
+        It is called once in a task's life, and with ``multilang.state.alignment: exact`` again after each rollback.
+
+        Args:
+            state: The task's state: a KeyValueState, unless your provider makes another kind.
         """
 
     def pre_prepare(self, txid: int) -> None:
-        """Called just before the state is prepared."""
+        """Do what is to be done just before the state is prepared. Nothing unless overridden.
+
+        Args:
+            txid: The transaction of the checkpoint.
+        """
 
     def pre_commit(self, txid: int) -> None:
-        """Called just before the state is committed."""
+        """Do what is to be done just before the state is committed. Nothing unless overridden.
+
+        Args:
+            txid: The transaction of the checkpoint.
+        """
 
     def pre_rollback(self) -> None:
-        """Called just before what was prepared is rolled back."""
+        """Do what is to be done just before prepared changes are rolled back. Nothing unless overridden."""
 
     def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         if not self._has_state:
@@ -49,14 +60,15 @@ class Stateful(Base):
 
 
 class StatefulBolt(Stateful, Bolt):
-    """As Storm's: ``process`` anchors what it emits and acks each tuple itself; the ack takes effect at the next commit.
+    """A stateful bolt that anchors its emits and acks each tuple itself, as Storm's does.
 
-    An exception out of ``process`` ends the process; the state goes back to what was committed.
+    An ack takes effect at the next commit. An exception in ``process`` ends the task's process, and the state goes back
+    to what was committed.
     """
 
 
 class StatefulBasicBolt(Stateful, BasicBolt):
-    """The common pattern: emits are anchored to the tuple, which is acked when ``process`` returns.
+    """A stateful bolt for the common pattern: emits are anchored to the tuple, which is acked when ``process`` returns.
 
-    An exception out of ``process`` fails the tuple, but what it put into the state stays there: put last.
+    An exception in ``process`` fails the tuple, but the state keeps what was put before it: put last.
     """

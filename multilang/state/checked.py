@@ -1,6 +1,7 @@
-"""What is asked of a provider that is none of the library's own, before anything is stored by it.
+"""Checks of a provider that a user wrote, before it stores anything.
 
-Without that, what it lacks shows where it is missed: at the first checkpoint, in another task, after a crash.
+Without these checks a missing method would show only where it is used: at the first checkpoint, in another task, after
+a crash.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     Calls: TypeAlias = Mapping[str, Sequence[Sequence[Any]]]
 
-# How each method is called, somewhere.
+# The arguments with which the library calls each method.
 _PROVIDER: Calls = {
     "new_state": (("count-0",),),
     "namespaces": ((),),
@@ -65,19 +66,19 @@ _PLACE: Calls = {
     "describe": ((),),
     "close": ((),),
 }
-_LOOKED_AT: set[tuple[type, type]] = set()  # the classes of states and stores that can be called as they will be
+_LOOKED_AT: set[tuple[type, type]] = set()  # the classes of states and stores whose methods were checked
 
 
 def is_own(thing: object) -> bool:
-    """Return whether somebody else than this library wrote the provider, state, store or place."""
+    """Return whether the class of a provider, state, store or place is from outside this library."""
     return type(thing).__module__.partition(".")[0] != "multilang"
 
 
 def check_provider(provider: StateProvider, name: str) -> None:
-    """Look at a provider's methods, and at those of the state ``name`` that it makes and of its store; nothing is written.
+    """Check the methods of a provider, of its state ``name``, and of that state's store. Nothing is written.
 
     Raises:
-        WrongProviderError: One lacks something, or can't be called as it will be.
+        WrongProviderError: A method or an attribute is missing, or does not take the arguments it will be called with.
     """
     if not is_own(provider):
         return
@@ -101,7 +102,7 @@ def check_provider(provider: StateProvider, name: str) -> None:
 
 
 def state_of(provider: StateProvider, name: str, kind: type[Any] = State) -> Any:
-    """Return the state of a namespace, which is of that ``kind``."""
+    """Return the state of a namespace, checked to be of the class ``kind``."""
     state = provider.new_state(name)
     if not isinstance(state, kind):
         raise WrongProviderError(
@@ -116,7 +117,7 @@ def state_of(provider: StateProvider, name: str, kind: type[Any] = State) -> Any
 
 
 def place_of(provider: StateProvider) -> OwnedPlace | None:
-    """Return where the owner of what is stored is written down; None: the provider can't tell of owners."""
+    """Return the place that records the owner of the stored states; None if the provider keeps no owner."""
     place: Any = provider.place()
     if place is None:
         return None
@@ -132,7 +133,7 @@ def place_of(provider: StateProvider) -> OwnedPlace | None:
 
 
 def epoch_of(provider: StateProvider) -> int:
-    """Claim what is stored, and return the epoch."""
+    """Claim the stored states, and return the epoch."""
     epoch: Any = provider.claim()
     if type(epoch) is not int or epoch < 0:
         raise WrongProviderError(
@@ -145,7 +146,7 @@ def epoch_of(provider: StateProvider) -> int:
 def check_kept(
     provider: StateProvider, name: str, state: KeyValueState[str, Any], key: str, value: Mapping[str, Any]
 ) -> None:
-    """Look whether the state ``name``, and if the provider is durable another one of it, has the ``value`` that was committed."""
+    """Check that the state ``name`` returns the committed ``value``; if it is durable, a second state must, too."""
     if not is_own(provider):
         return
     found = state.get(key)
@@ -171,7 +172,7 @@ def check_kept(
 
 
 def tasks_of(provider: StateProvider, coordinator: KeyValueState[str, Any]) -> dict[str, int]:
-    """Return how many tasks each component had when that was stored last."""
+    """Return the number of tasks that each component had when it was stored last."""
     found = coordinator.get(TASKS_KEY)
     if found is None:
         return {}
@@ -181,7 +182,7 @@ def tasks_of(provider: StateProvider, coordinator: KeyValueState[str, Any]) -> d
 
 
 def position_of(provider: StateProvider, coordinator: KeyValueState[str, Any]) -> tuple[int, str] | None:
-    """Return the last transaction, and how far it came; None before the first one."""
+    """Return the last transaction and its phase; None before the first transaction."""
     found = coordinator.get(STATE_KEY)
     if found is None:
         return None
@@ -201,7 +202,7 @@ def check_whole(provider: StateProvider, coordinator: KeyValueState[str, Any], c
     whole = set(coordinator.get(WHOLE_KEY) or ()) & set(components)
     names = [namespace(each, index) for each in sorted(whole) for index in range(tasks.get(each, 0))]
     if not names or type(provider).txids is StateProvider.txids:
-        return  # a provider that tells of none
+        return  # a provider that does not know the transactions
     there: list[str] | None = None
     for name in names:
         if txids_of(provider, name) == (None, None):
@@ -225,7 +226,7 @@ def noted_whole(coordinator: KeyValueState[str, Any], components: Iterable[str],
 
 
 def items_of(provider: StateProvider, name: str, state: KeyValueState[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """Give all that a state holds."""
+    """Yield the keys of a state with their values, each checked to be a pair."""
     item: Any
     for item in state.items():
         if not isinstance(item, tuple) or len(item) != 2:
@@ -236,7 +237,7 @@ def items_of(provider: StateProvider, name: str, state: KeyValueState[Any, Any])
 
 
 def names_of(provider: StateProvider) -> list[str]:
-    """Return the namespaces that hold anything."""
+    """Return the namespaces that hold anything, checked to be a list of texts."""
     names: Any = provider.namespaces()
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise WrongProviderError(f"{class_of(provider)}.namespaces() returned {shown(names)}; return a list of texts")
@@ -249,7 +250,7 @@ def txids_of(provider: StateProvider, name: str) -> tuple[int | None, int | None
 
 
 def _check_store(name: str, store: Store) -> None:
-    """Look at what a store that holds something gives when it is read, and whether all its ways to read give the same."""
+    """Check that all methods that read the store return the same values."""
     _pair(store.txids(), f"{class_of(store)}.txids()", ", None for each that there is not")
     for key, value in dict(rows_of(store)).items():
         found = loaded(store, key)
@@ -274,14 +275,14 @@ def _pair(found: Any, call: str, unless: str) -> tuple[int | None, int | None]:
 
 
 def _look_at(thing: object, base: type, calls: Calls) -> None:
-    """Check the calls of one of somebody's own; of those that are made for each namespace the first."""
+    """Check the methods of a user's object; once for each class."""
     if is_own(thing) and (type(thing), base) not in _LOOKED_AT:
         _check_calls(thing, base, calls)
         _LOOKED_AT.add((type(thing), base))
 
 
 def _check_calls(thing: object, base: type, calls: Calls) -> None:
-    import inspect  # a task of a provider of the library has no use for it
+    import inspect  # imported here, since only providers of users need it
 
     for name, wanted in calls.items():
         method = getattr(thing, name)

@@ -1,4 +1,4 @@
-"""What stands around each bolt of a stateful topology: checkpoints go through it, one after the other, and on."""
+"""The wrapper around each bolt of a stateful topology: it receives checkpoints in order and passes them on."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _BEFORE_ALL = -(2**63)  # "start: minimum long"
 
 
 class Checkpointed(Wrapper):
-    """A wrapper that passes checkpoints on; ``handle`` says what else happens at one.
+    """A wrapper that passes checkpoints on. A subclass defines in ``handle`` what else happens at a checkpoint.
 
-    A tuple that is no checkpoint goes to ``self._run`` with one comparison of its stream and nothing else.
+    A tuple that is no checkpoint goes to ``self._run``. That costs one comparison of its stream and nothing else.
     """
 
     own_streams = STREAMS
@@ -37,8 +37,8 @@ class Checkpointed(Wrapper):
         settings.check(conf)
         self._attach(collector, conf, context)
         self._last = _BEFORE_ALL
-        self.epoch = -1  # of the newest checkpoint spout that was heard of
-        self._done: list[Any] = []  # the checkpoint that was passed on last
+        self.epoch = -1  # the epoch of the newest checkpoint spout seen so far
+        self._done: list[Any] = []  # the values of the checkpoint that was passed on last
         self._barrier = Barrier(context)
         self.namespace = namespace(context.component, context.task_index)
         self.steps = Steps(conf, self.namespace)
@@ -56,32 +56,32 @@ class Checkpointed(Wrapper):
         return execute
 
     def prepare(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
-        """Start the wrapped bolt and set ``self._run``, which gets every tuple that is no checkpoint."""
+        """Start the wrapped bolt, and set ``self._run``, which gets every tuple that is no checkpoint."""
         self._run = start_bolt(self.wrapped, collector, conf, context)
 
     def handle(self, txid: int, action: str) -> bool:
-        """Do what a complete checkpoint asks for; False: it can't be done, and the checkpoint fails."""
+        """Do what a complete checkpoint asks for. Return False if that is impossible, which fails the checkpoint."""
         return True
 
     def completed(self) -> None:
-        """Called when a checkpoint that had come from all inputs has been passed on, or failed."""
+        """Do what follows when a checkpoint had arrived on all inputs and was passed on, or failed."""
 
     def checkpoint(self, tup: Tuple) -> None:
-        """A checkpoint tuple came."""
+        """Process a checkpoint tuple."""
         obsolete, whole = self._barrier.arrive(tup)
         if obsolete is not None and obsolete.unfinished:
-            self._fail(obsolete)  # of a checkpoint that failed before
+            self._fail(obsolete)  # it belongs to a checkpoint that has failed
         if not whole:
             if tup.values == self._done:
-                self._ack(tup)  # repeated, and nothing is left to do here: the last to arrive goes on as all of them
+                self._ack(tup)  # a repetition of a checkpoint that this task has passed on: nothing is left to do
             return
         txid, action, epoch = tup.values
         if epoch > self.epoch:
-            self._last = _BEFORE_ALL  # where nothing is stored, transactions begin anew
+            self._last = _BEFORE_ALL  # a checkpoint spout that stores in memory counts from the beginning again
         if epoch < self.epoch:
-            end = self._fail  # of a checkpoint spout that is no longer the topology's
+            end = self._fail  # it comes from a checkpoint spout that was replaced
         elif txid < self._last:
-            # A spout that stores nothing begins anew, with an epoch that is none: it learns of that by the failure.
+            # A spout whose store is in memory begins with an old epoch: the failure tells it that tasks are ahead of it.
             end = self._fail if action == INITSTATE else self._ack
         elif not self._handled(txid, action, epoch):
             end = self._fail
@@ -99,7 +99,7 @@ class Checkpointed(Wrapper):
         self.completed()
 
     def claim(self, epoch: int) -> None:
-        """Called at the first checkpoint of a new checkpoint spout, before anything else of it is done."""
+        """Claim the state for ``epoch``. Called first at the first checkpoint of a new checkpoint spout."""
 
     def _handled(self, txid: int, action: str, epoch: int) -> bool:
         self.steps.at(action, txid)
@@ -118,11 +118,11 @@ class Checkpointed(Wrapper):
 
 
 class CheckpointTupleForwarder(Checkpointed):
-    """Stands around a bolt without state, and passes checkpoints on (Storm's CheckpointTupleForwarder)."""
+    """The wrapper around a bolt without state, which only passes checkpoints on (Storm's CheckpointTupleForwarder)."""
 
 
 def anchored_only(collector: BoltCollector, context: Context) -> None:
-    """Refuse emits that are anchored to nothing without saying so; what a basic bolt emits is anchored in any case.
+    """Make the collector refuse emits without anchors. An emit may say ``anchors=[]``; basic bolts always anchor.
 
     "All bolts in a stateful topology are expected to anchor the tuples while emitting."
     """

@@ -1,4 +1,4 @@
-"""What goes wrong with state."""
+"""The errors of state."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from multilang.component.errors import UnrecoverableError
 
 
 class StateError(Exception):
-    """State can't be read, written or found; the message names it and the fix."""
+    """State can't be read, written or found. The message names it and the fix."""
 
 
 class InUseError(StateError, UnrecoverableError):
-    """Another run uses what was to be claimed; the message names it."""
+    """Another run owns what was to be claimed. The message names that run."""
 
 
 class FencedError(StateError, UnrecoverableError):
-    """Somebody else has taken over what this process wrote to, so that it may write no more; nothing was written."""
+    """Somebody with a newer epoch owns what this process writes to. Nothing was written, and nothing more may be."""
 
 
 class StoreGoneError(StateError, UnrecoverableError):
-    """What was stored is no longer there, is damaged, or something else is in its place."""
+    """Stored data is gone, damaged, or replaced by something else."""
 
 
 class WrongProviderError(StateError, UnrecoverableError):
-    """A provider of states, or a state that it made, is not as multilang.state.StateProvider and State say."""
+    """A provider of states, or an object that it made, breaks the contract of StateProvider or State."""
 
 
 class UnanchoredEmitError(Exception):
-    """A bolt of a stateful topology emitted a tuple that is anchored to nothing, without saying so (``anchors=[]``)."""
+    """A bolt of a stateful topology emitted a tuple without anchors, and did not say so with ``anchors=[]``."""
