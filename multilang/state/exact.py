@@ -1,15 +1,17 @@
-"""Exact alignment: state as if each tuple had been processed once, whatever died meanwhile.
+"""Exact alignment: after a failure the state is as if each tuple had been processed once.
 
-At least once, as Storm does it, a task goes on with the tuples of an input that has delivered a checkpoint while it waits
-for the others, and tuples whose state was committed are replayed when their acks were lost. Here
+With Storm's at-least-once alignment, a task goes on with the tuples of an input that has delivered a checkpoint, while
+it waits for the other inputs. And tuples whose effect is committed are replayed when their acks were lost. Exact
+alignment differs:
 
-- a task keeps the tuples of an input that has delivered a checkpoint until all inputs have;
-- sources are part of the checkpoint: what is committed is a state and the positions of the sources that led to it;
-- a checkpoint is committed when every tuple before it was processed; when one fails, or a task dies, everything goes back
-  to what is committed: states, positions, and the bolts themselves, which may hold something.
+- A task holds back the tuples of an input that has delivered a checkpoint until all inputs have delivered it.
+- Sources are part of the checkpoint: a commit holds the states together with the positions of the sources that led to
+  them.
+- A checkpoint is committed when every tuple before it was processed. When a tuple fails or a task dies, everything goes
+  back to the last commit: states, positions, and the bolts themselves, which may hold something in memory.
 
-Tuples are acked when they are processed: an ack tells the checkpoint spout that nothing is lost, and no source waits for it.
-What it costs is that a failed tuple undoes all since the last checkpoint, not that tuple alone.
+Tuples are acked as soon as they are processed. An ack tells the checkpoint spout that nothing is lost; no source waits
+for it. The price: a failed tuple undoes everything since the last checkpoint, not that tuple alone.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Fresh(Checkpointed):
-    """A wrapper that can put a new instance in the place of what it stands around."""
+    """A wrapper that can replace the component inside it by a new instance."""
 
     def new_wrapped(self) -> Any:
         declared = self.__dict__.get("_declared")
@@ -46,28 +48,28 @@ class Fresh(Checkpointed):
             self.wrapped = before
 
     def keep_declared(self) -> None:
-        """Called once, before anything is started: what is started is a copy."""
+        """Keep the declared component, and run a copy of it. Called before anything is started."""
         if "_declared" not in self.__dict__:
             self._declared = self.wrapped
             self.wrapped = self.new_wrapped()
 
     def replace_wrapped(self) -> None:
-        """Close what is there; the new instance is yet to be started."""
+        """Close the wrapped component and put a new instance in its place, which is not started yet."""
         try:
             close(self.wrapped)
-        except Exception as error:  # noqa: BLE001 - user code: it is gone in any case
+        except Exception as error:  # noqa: BLE001 - user code: the instance is dropped in any case
             report_exception(self, error, None, "in close, at a rollback")
         self.wrapped = self.new_wrapped()
 
 
 class Aligned(Fresh):
-    """What exact alignment adds to both wrappers of bolts."""
+    """The common part of both wrappers of bolts: it holds tuples back while a checkpoint is incomplete."""
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         self.keep_declared()
         self._blocked: set[int] = set()
-        self._held: list[Tuple] = []  # of blocked inputs
-        self._open: list[Tuple] = []  # what the bolt has neither acked nor failed when it returned
+        self._held: list[Tuple] = []  # tuples from blocked inputs
+        self._open: list[Tuple] = []  # tuples that the bolt had neither acked nor failed when it returned
         super().start(collector, conf, context)
         blocked, held, opened = self._blocked, self._held, self._open
 
@@ -90,7 +92,7 @@ class Aligned(Fresh):
         super().checkpoint(tup)
 
     def completed(self) -> None:
-        super().completed()  # what came before the state was there goes first
+        super().completed()  # first the tuples that came before the state was there
         if self._blocked:
             self._blocked.clear()
             held, self._held[:] = self._held[:], []
@@ -101,7 +103,7 @@ class Aligned(Fresh):
         if action == PREPARE:
             self._check_open()
         elif action == ROLLBACK:
-            # All of it came before the rollback on its input, so it is of what is undone.
+            # These tuples came before the rollback on their input, so their effect is undone, too.
             for tup in [*self._open, *self._held]:
                 if tup.unfinished:
                     self._fail(tup)
@@ -122,7 +124,7 @@ class Aligned(Fresh):
 
 
 class ExactForwarder(Aligned, CheckpointTupleForwarder):
-    """Around a bolt without state."""
+    """The wrapper around a bolt without state."""
 
     def prepare(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
         self._parts = (collector, conf, context)
@@ -137,7 +139,7 @@ class ExactForwarder(Aligned, CheckpointTupleForwarder):
 
 
 class ExactExecutor(Aligned, StatefulBoltExecutor):
-    """Around a stateful bolt."""
+    """The wrapper around a stateful bolt."""
 
     def _start_inner(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
         self._parts = (collector, conf, context)
@@ -146,10 +148,10 @@ class ExactExecutor(Aligned, StatefulBoltExecutor):
 
     def handle(self, txid: int, action: str) -> bool:
         if action == PREPARE and not self._initialized:
-            return False  # what is open waits for the state, which is not the bolt's doing
+            return False  # tuples are open because the state is missing, not because the bolt holds them
         done = super().handle(txid, action)
         if action == ROLLBACK:
-            self._pending.clear()  # failed as open ones
+            self._pending.clear()  # Aligned.handle has failed them as open tuples
             self.replace_wrapped()
             self._initialized = False
             self._run = self._pending.append

@@ -1,4 +1,4 @@
-"""The checkpoint spout of exact alignment: it also gives the sources their turns, and knows what became of them."""
+"""The checkpoint spout of exact alignment, which also gives the sources their turns and tracks their tuples."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ if TYPE_CHECKING:
 
     from multilang.component.context import Context
 
-_MAX_OPEN = 8  # turns whose tuples are not all processed
-_MOST_TUPLES = 1600  # about so many of a source in all of these,
-_FIRST_TUPLES = 8  # and so many while nobody knows how long they take
+_MAX_OPEN = 8  # turns in flight
+_MOST_TUPLES = 1600  # of a source, about, in all turns in flight
+_FIRST_TUPLES = 8  # the same at the start, when nobody knows how long a tuple takes
 _PAUSE_SECS = 0.0005  # between two turns
-_LONGEST_PAUSE_SECS = 0.05  # while no source has anything
+_LONGEST_PAUSE_SECS = 0.05  # between two turns, while no source has anything
 
 
 class ExactCheckpointSpout(CheckpointSpout):
-    """A turn is two tuples: one to emit under, whose ack says that all of it was processed, and the question for more.
+    """A checkpoint spout that also sends turns. A turn is two tuples: one to emit under, and a question.
 
-    The question is failed by a source that has more, and acked by all when none has. Turns become smaller when what is open
-    takes a good part of the message timeout: else slow bolts would never be done with it in time, and all go back for ever.
+    The ack of the first says that all tuples of the turn were processed. The question asks the sources for more: a
+    source that has more fails it, and it is acked when no source has. Turns become smaller when the tuples in flight
+    take a good part of the message timeout. Otherwise slow bolts would never finish a turn in time, and everything
+    would be rolled back for ever.
     """
 
     output_streams = {**STREAMS, **TURNS}
@@ -34,13 +36,13 @@ class ExactCheckpointSpout(CheckpointSpout):
         self._serial = 0
         self._most = _FIRST_TUPLES
         self._slow = (conf.get(settings.TIMEOUT) or 30) / 4  # seconds
-        # When each began, _most then, and how many turns there might have been for each that there was.
+        # By turn: when it began, the value of _most then, and the permitted number of open turns per open turn.
         self._open: dict[int, tuple[float, int, float]] = {}
-        self._of_checkpoint: set[int] = set()  # turns before the last prepare
-        self._prepared = False  # all tasks have, and the tuples before it are waited for
+        self._of_checkpoint: set[int] = set()  # the turns before the last prepare
+        self._prepared = False  # all tasks have prepared; the tuples before the prepare may still be in flight
         self._asked: int | None = None  # the turn whose question is open
         self._idle = 0
-        self._uncommitted = True  # there may be something since the last prepare that was committed
+        self._uncommitted = True  # tuples may have come since the last committed prepare
         self._since_prepare = True
         self._next_turn = float("-inf")
         super().initialize(conf, context)
@@ -53,11 +55,11 @@ class ExactCheckpointSpout(CheckpointSpout):
             )
         super().begin()
         if self.state == COMMITTED:
-            self._undo()  # what was done under turns of a process that is no more
+            self._undo()  # undo the turns of an earlier process of this spout
 
     def next_tuple(self) -> None:
         if self._prepared and not self._of_checkpoint & self._open.keys() and not self.recovering:
-            # Every tuple before the prepare was processed: none of it can be lost any more.
+            # Every tuple before the prepare was processed, so none can be lost any more.
             self._prepared = False
             super().prepared()
         if self.recovering or not self._prepared:
@@ -111,29 +113,29 @@ class ExactCheckpointSpout(CheckpointSpout):
         return type(tup_id) is str and _turn_of(tup_id)[0] == MORE
 
     def source_id(self, tup_id: Any) -> Any:
-        """A turn that failed is made good by others: nothing is lost of it."""
+        """Return one id for all turns: a failed turn is made good by later ones, so no tuple of it is lost."""
         return TURN if type(tup_id) is str else tup_id
 
     def exhausted(self) -> bool:
-        """Nothing is under way, no source has more, and all that they gave is committed."""
+        """Return whether nothing is in flight, no source has more, and everything that they gave is committed."""
         return (
             super().exhausted() and not self._open and self._asked is None and self._idle > 0 and not self._uncommitted
         )
 
     def prepared(self) -> None:
-        self._prepared = True  # but for the tuples that are still under way
+        self._prepared = True  # the tuples before it may still be in flight
 
     def recovered(self) -> None:
         self._prepared = False
         if self.state == COMMITTING:
             self.committed()
-            self._save(self.txid + 1, PREPARING)  # and undo what came after it
+            self._save(self.txid + 1, PREPARING)  # to undo what came after it
             return
         super().recovered()
         if not self.recovering:
             self._open.clear()
             self._asked = None
-            # That the sources had no more was before they went back.
+            # The sources went back, so they may have more again.
             self._idle = 0
             self._next_turn = float("-inf")
 
@@ -141,7 +143,7 @@ class ExactCheckpointSpout(CheckpointSpout):
         self._uncommitted = self._since_prepare
 
     def _pace(self, began: float, most: int, share: float) -> None:
-        took = (self.clock() - began) * share  # what it would have taken with as many turns before it as there may be
+        took = (self.clock() - began) * share  # the estimated time with the permitted number of turns in flight
         if took > self._slow:
             self._most = min(self._most, max(1, most // 2))
         elif took < self._slow / 2:
@@ -150,7 +152,7 @@ class ExactCheckpointSpout(CheckpointSpout):
     def _ask(self, action: str) -> None:
         if action == PREPARE:
             self._of_checkpoint = set(self._open)
-            # A question that is open may yet tell of tuples before the prepare; then one more checkpoint is waited for.
+            # An open question may still tell of tuples before the prepare; then one more checkpoint follows.
             self._since_prepare = False
         super()._ask(action)
 

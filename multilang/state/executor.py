@@ -1,6 +1,6 @@
-"""What stands around a stateful bolt: saves its state at checkpoints, and acks its tuples when that is committed.
+"""The wrapper around a stateful bolt: it saves the state at checkpoints, and acks tuples when it is committed.
 
-Storm's StatefulBoltExecutor.
+It is Storm's StatefulBoltExecutor.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
 
 class StatefulBoltExecutor(Checkpointed):
-    """``state``: the task's; ``_acked``: what the bolt acked since the last prepare; ``_prepared``: before that.
+    """The wrapper around a stateful bolt.
 
-    Of a tuple that was acked there is left what its real ack needs: there may be a second's worth of them.
+    ``state`` is the task's state. ``_acked`` has what the bolt acked since the last prepare, ``_prepared`` what it
+    acked before that. Of an acked tuple only what its real ack needs is kept, since there may be a second's worth of
+    tuples.
     """
 
     def prepare(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
@@ -35,7 +37,7 @@ class StatefulBoltExecutor(Checkpointed):
         self.steps.watch(self.state)
         self._acked: list[Any] = []
         self._prepared: list[Any] = []
-        self._pending: list[Tuple] = []  # what came before the state was there
+        self._pending: list[Tuple] = []  # tuples that came before the state was there
         self._initialized = False
         self._run = self._pending.append
         self._finish = collector.finish

@@ -1,4 +1,4 @@
-"""A topic of Kafka: consumers of it, what its messages hold, and which topic it is when something can't be had of it."""
+"""Access to a topic of Kafka: consumers, the parts of a message, and errors that name the topic."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ PARTS = ("key", "offset", "partition", "timestamp", "value")
 
 
 def check_fields(fields: Sequence[str]) -> None:
-    """Raise ConfigError where a message has no such part."""
+    """Raise ConfigError if a field is no part of a message."""
     for field in fields:
         if field not in PARTS:
             raise ConfigError(f"a message of Kafka has no {field!r}; it has {', '.join(PARTS)}")
 
 
 class Topic:
-    """The topic ``name`` at ``servers``. ``error`` is raised when something is wrong with it, now or ever.
+    """A topic of Kafka. Consumers made here never commit by themselves, and never replace a missing offset.
 
-    Nothing that a consumer reads is committed by itself, and no offset is taken in place of one that is not there.
+    Args:
+        servers: Brokers to ask first, ``"host:port,host:port"``.
+        name: The topic's name.
+        options: Further settings of librdkafka.
+        error: The class of exceptions to raise when something is wrong with the topic.
     """
 
     def __init__(self, servers: str, name: str, options: Mapping[str, Any], error: type[Exception]) -> None:
@@ -47,34 +51,38 @@ class Topic:
             "enable.partition.eof": True,
             "queued.max.messages.kbytes": 8192,  # read ahead, for each partition
             "reconnect.backoff.max.ms": 1000,
-            "log_level": 0,  # what goes wrong is told here
+            "log_level": 0,  # errors are reported by this library
         }
 
     def consumer(self, settings: Mapping[str, Any]) -> Any:
-        """A consumer with these settings; the user's options lie over them. ConfigError where librdkafka refuses them."""
+        """Return a consumer with these settings; the user's options override them.
+
+        Raises:
+            ConfigError: librdkafka refuses the settings.
+        """
         try:
             return self.kafka.Consumer({**self._settings, **settings, **self._options})
         except self.kafka.KafkaException as problem:
             raise ConfigError(f"Kafka does not take the spout's options: {problem.args[0].str()}") from problem
 
     def at(self, partition: int, *offset: int) -> Any:
-        """A partition, or an offset of it, as librdkafka's calls take it."""
+        """Return a partition, or an offset in it, in the form that librdkafka's calls take."""
         return self.kafka.TopicPartition(self.name, partition, *offset)
 
     def partitions(self, consumer: Any, patience: float) -> int:
-        """How many there are, asked of a broker that may take ``patience`` seconds."""
+        """Return the number of partitions, from a broker that may take ``patience`` seconds to answer."""
         found = self._asked(consumer.list_topics, self.name, patience).topics[self.name]
         if found.error is not None:
             raise self._error(f"{self.where} can't be read: {found.error.str()}; make the topic, or name another")
         return len(found.partitions)
 
     def ends(self, consumer: Any, partition: int, patience: float) -> tuple[int, int]:
-        """The first offset that is there, and the one behind the last."""
+        """Return the first offset that is there, and the one after the last."""
         low, high = self._asked(consumer.get_watermark_offsets, self.at(partition), patience)
         return low, high
 
     def row(self, message: Any, fields: Sequence[str]) -> list[Any]:
-        """What the message holds; key and value are text."""
+        """Return the values of the message's ``fields``; key and value are text."""
         return [self._part(message, field) for field in fields]
 
     def _part(self, message: Any, field: str) -> Any:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MemoryStateProvider(StateProvider):
-    """One state for each namespace, in this object."""
+    """A provider that keeps one state for each namespace in this object. Nothing survives the task."""
 
     durable = False
 
@@ -39,7 +39,10 @@ class MemoryStateProvider(StateProvider):
 
 
 class MemoryStore(Store):
-    """Two dicts. The task alone has it: a new epoch is that of a checkpoint spout whose transactions begin anew."""
+    """A store in two dicts, which only the task itself uses.
+
+    A new epoch means a new checkpoint spout, which counts transactions from the beginning.
+    """
 
     def __init__(self, namespace: str = "") -> None:
         self._namespace = namespace

@@ -1,4 +1,4 @@
-"""The names that Storm's checkpoints have: the stream, the spout, the actions and the spout's states."""
+"""The names of Storm's checkpoints: the stream, the spout, the actions and the spout's states."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from multilang.component.streams import Stream
 
 STREAM = "$checkpoint"
 SPOUT = "$checkpointspout"
-FIELDS = ("txid", "action", "epoch")  # the epoch of the checkpoint spout that asks
+FIELDS = ("txid", "action", "epoch")  # the epoch of the checkpoint spout that emits it
 STREAMS = {STREAM: Stream(FIELDS)}
 
 PREPARE = "PREPARE"
@@ -18,22 +18,23 @@ PREPARING = "PREPARING"
 COMMITTING = "COMMITTING"
 COMMITTED = "COMMITTED"
 
-# Exact alignment: the checkpoint spout's turns for the sources.
+# Exact alignment: the turns that the checkpoint spout gives the sources.
 TURN = "$turn"
-MORE = "$more"  # the question whether a source has more, which is failed by who has
+MORE = "$more"  # the question whether a source has more; a source that has more fails it
 TURNS = {TURN: Stream(["turn", "most"]), MORE: Stream(["turn"])}
 
-STATE_KEY = "__state"  # of the checkpoint spout's own state
-WHOLE_KEY = "__whole"  # beside it: the components all of whose tasks have committed a transaction
-TASKS_KEY = "__tasks"  # beside it: how many tasks each stateful component had when that was stored
+# Keys in the checkpoint spout's own state.
+STATE_KEY = "__state"  # the last transaction and its phase
+WHOLE_KEY = "__whole"  # the components of which all tasks have committed a transaction
+TASKS_KEY = "__tasks"  # the number of tasks of each stateful component when it was stored
 
 
 def namespace(component: str, task_index: int) -> str:
-    """Where a task's state is kept. Storm has the task's id here, which changes with the topology's shape."""
+    """Return the namespace of a task's state. Storm uses the task's id, which changes with the topology's shape."""
     return f"{component}-{task_index}"
 
 
 def split_namespace(name: str) -> tuple[str, int] | None:
-    """Component and task index of a namespace; None for what is none of ours."""
+    """Return the component and task index of a namespace; None if the name has another form."""
     component, _, index = name.rpartition("-")
     return (component, int(index)) if component and index.isdecimal() else None

@@ -1,17 +1,17 @@
-"""The owner of a place where something outlives its process: state, transactions, positions.
+"""The owner of stored things that outlive their process: states, transactions, positions.
 
-One law for all stores:
+The same rules hold for all stores:
 
-- **An owner has an epoch.** Claiming a place raises it.
-- **Nothing is read before the claim**, or it could be older than what the last owner wrote.
-- **Every write carries the epoch** (or what was claimed under it) and is refused, in the same atomic step, by a store that
-  knows a newer one. To look first and write then is not enough: time passes between the two, and a process can be stopped
-  there for hours.
-- **The epoch is raised by who takes over**, never by who only looks.
+- **An owner has an epoch.** Each claim raises it.
+- **Nothing is read before the claim.** Otherwise it could be older than the last write of the previous owner.
+- **Every write carries the epoch**, or a number that was claimed under it. A store that knows a newer one refuses the
+  write, in the same atomic step. A check before the write is not enough: time passes between the two, and a process can
+  be stopped there for hours.
+- **Only a claim raises the epoch.** A process that only reads never does.
 
-So a writer that is not the newest can write nothing, whatever it believes of itself. Beside the epoch an owner has a
-heartbeat, which protects nothing and is there for people: while it beats, another run is refused by name instead of taking
-the place over. A process that was killed or stopped does not beat.
+So only the newest owner can write, whatever an older one believes of itself. An owner also has a heartbeat. It protects
+nothing; it is there for people: while it beats, another run is refused with a message that names the owner, and does
+not take the place over. A process that was killed or stopped does not beat.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ if TYPE_CHECKING:
     from typing import Any
 
 BEAT_SECS = 1.0
-LEASE_SECS = 10.0  # without a beat, after which an owner is taken for dead or stopped
-CLAIM_SECS = 5.0  # that an owner which beats has to go away: it may be about to end
+LEASE_SECS = 10.0  # an owner without a beat for so long counts as dead or stopped
+CLAIM_SECS = 5.0  # how long a claim waits for an owner that beats, since it may be about to end
 _POLL_SECS = 0.05
-_REFUSALS = 20  # of a place to be claimed, while nobody else claims it
+_REFUSALS = 20  # tries to claim a place that refuses although nobody else claims it
 _EARLIER = 50  # runs that are remembered
-_SLOW_SECS = 1.0  # a look that takes longer says nothing of the time before it
+_SLOW_SECS = 1.0  # a look that takes longer says nothing about the time before it
 
 log = logging.getLogger(__name__)
 
 
 class Owner:
-    """A place's owner, as it is written down there.
+    """The owner of a place, as it is stored there.
 
     Attributes:
-        epoch: Grows by one with each claim, from 1 on.
-        run: The run that claimed, a topology's ``storm.id``.
-        topology: Its name, for people.
-        host: Where it runs.
-        process: Its number and, where the system has such, its namespace of numbers.
-        since: When it claimed, local time, for people.
-        earlier: Runs that had claimed before, the last ones: a run that was taken over from does not come back.
-        ended: Whether it let the place go.
+        epoch: Raised by one with each claim, from 1 on.
+        run: The run that claimed: the topology's ``storm.id``.
+        topology: The topology's name, for messages.
+        host: The host of the owner's process.
+        process: The process number and, where the system has such, the namespace of process numbers.
+        since: The local time of the claim, for messages.
+        earlier: The last runs that claimed before. A run that was taken over from does not come back.
+        ended: Whether the owner has released the place.
     """
 
     __slots__ = ("earlier", "ended", "epoch", "host", "process", "run", "since", "topology")
@@ -81,7 +81,13 @@ class Owner:
 
     @classmethod
     def after(cls, before: Owner | None, run: str, topology: str) -> Owner:
-        """Return the owner that this process is after ``before``."""
+        """Return this process as the owner that follows ``before``.
+
+        Args:
+            before: The previous owner; None for the first one.
+            run: The run of this process.
+            topology: The run's topology.
+        """
         earlier = [] if before is None else [each for each in (*before.earlier, before.run) if each != run]
         epoch = 1 if before is None else before.epoch + 1
         process = [os.getpid(), *_number_space()]
@@ -92,19 +98,23 @@ class Owner:
         return f"topology {self.topology!r} (process {self.process[0]} on {self.host}, since {self.since})"
 
     def text(self) -> str:
-        """Return it as JSON, to be stored."""
+        """Return the owner as JSON, to be stored."""
         return dumps({name: getattr(self, name) for name in self.__slots__})
 
     @classmethod
     def from_text(cls, text: str | bytes) -> Owner:
-        """Return what ``text`` made text of. ValueError for anything else."""
+        """Return the owner that ``text`` gave as JSON.
+
+        Raises:
+            ValueError: It is something else.
+        """
         found = loads(text)
         if not isinstance(found, dict) or set(found) != set(cls.__slots__):
             raise ValueError(f"no owner: {text!r}")
         return cls(**found)
 
     def is_dead(self) -> bool:
-        """Return whether its process is known to have ended: it was one of this machine, and is no more."""
+        """Return whether the owner's process is known to have ended: it ran on this machine, and is gone."""
         if self.host != socket.gethostname() or self.process[1:] != _number_space():
             return False
         try:
@@ -112,44 +122,60 @@ class Owner:
         except ProcessLookupError:
             return True
         except OSError:
-            pass  # somebody else's process
+            pass  # the process is there, and belongs to another user
         return False
 
 
 class OwnedPlace(ABC):
-    """How one kind of store keeps a place's owner. All methods may be called from any thread.
+    """A place that stores its owner, for one kind of store. All methods may be called from any thread.
 
-    ``elsewhere``: what else to do for who is refused, in the words of a message.
+    Attributes:
+        elsewhere: The advice for a run that is refused, in the words of a message.
     """
 
     elsewhere = "name another place"
 
     @abstractmethod
     def owner(self) -> Owner | None:
-        """Return the owner; None when there never was one."""
+        """Return the owner that was stored last; None if there never was one."""
 
     @abstractmethod
     def beats(self) -> Any:
-        """Return anything that differs after each ``beat``."""
+        """Return a value that is different after each ``beat``."""
 
     @abstractmethod
     def replace(self, epoch: int, owner: Owner) -> bool:
-        """Write ``owner`` down if the one there has ``epoch`` (0: there is none), in one atomic step; whether it had."""
+        """Store ``owner`` if the stored one has ``epoch``, in one atomic step.
+
+        Args:
+            epoch: The epoch of the owner to be replaced; 0: there is no owner yet.
+            owner: The new owner.
+
+        Returns:
+            Whether it was stored.
+        """
 
     @abstractmethod
     def beat(self, epoch: int) -> bool:
-        """Beat for the owner of ``epoch``; False when the place has another one by now."""
+        """Beat for the owner of ``epoch``.
+
+        Args:
+            epoch: The epoch of the owner that beats.
+
+        Returns:
+            False if the place has another owner by now.
+        """
 
     @abstractmethod
     def describe(self) -> str:
         """Return the place in the words of a message: "the state file /var/lib/shop/state.sqlite"."""
 
     def close(self) -> None:  # noqa: B027  # not every place has something to close
-        """Close the connections that ``beat`` and the others opened."""
+        """Close the connections that ``beat`` and the other methods opened."""
 
 
 class Ownership:
-    """A claim of this process. ``epoch``: what every write has to carry."""
+    """A place that this process has claimed, with the thread that beats for it. Every write carries ``epoch``."""
 
     def __init__(self, place: OwnedPlace, owner: Owner) -> None:
         self.epoch = owner.epoch
@@ -160,13 +186,13 @@ class Ownership:
         self._thread.start()
 
     def release(self) -> None:
-        """Let the place go: who comes next need not wait. Nothing happens when somebody else has it by now."""
+        """Release the place, so that the next owner need not wait. Nothing happens if it has another owner by now."""
         self._ended.set()
         self._thread.join()
         self._owner.ended = True
         try:
             self._place.replace(self.epoch, self._owner)
-        except Exception:  # noqa: BLE001 - the store is gone: who comes next waits for beats that do not come
+        except Exception:  # noqa: BLE001 - the store is gone: the next owner will wait until the lease is over
             pass
         self._place.close()
 
@@ -175,7 +201,7 @@ class Ownership:
             try:
                 if not self._place.beat(self.epoch):
                     return
-            except Exception:  # noqa: BLE001 - a store that can't be reached now: the epoch protects, not the beat
+            except Exception:  # noqa: BLE001 - the store can't be reached now; the epoch protects it, not the beat
                 continue
 
 
@@ -185,15 +211,18 @@ def claim(
     """Make this process the owner of ``place``.
 
     Args:
-        place: What is claimed.
-        run: The run that claims: what the same run left there (a coordinator that died) is taken over at once.
-        topology: The run's topology, for people.
-        warn: Told when the place is taken from an owner that neither ended nor beats.
-        may_return: Whether a run that was taken over from may go on when its successor has ended, as on Storm, where
-            nobody else could end it.
+        place: The place to claim.
+        run: The run that claims. A place that the same run left (its coordinator died) is taken over at once.
+        topology: The run's topology, for messages.
+        warn: Called with a message when the place is taken from an owner that neither ended nor beats.
+        may_return: Whether a run that was taken over from may claim again once its successor has ended. It may on
+            Storm, where nobody else could end it.
+
+    Returns:
+        The claim, with its epoch.
 
     Raises:
-        InUseError: Another run's owner beats.
+        InUseError: The owner of another run beats.
         FencedError: Another run has taken the place over from this one.
     """
     refusals = 0
@@ -233,10 +262,10 @@ def claim(
 
 
 def wait_until_free(place: OwnedPlace, run: str | None, warn: Callable[[str], None] = lambda _: None) -> Owner | None:
-    """Return the last owner of ``place`` once no other run than ``run`` uses it.
+    """Wait until no other run than ``run`` uses ``place``, and return its last owner.
 
     Raises:
-        InUseError: Another run's owner still beats after ``CLAIM_SECS``.
+        InUseError: The owner of another run still beats after ``CLAIM_SECS``.
     """
     began = monotonic()
     seen: Any = None
@@ -291,13 +320,13 @@ def _called(place: OwnedPlace, method: str) -> str:
 
 
 def claim_for(conf: Mapping[str, Any], place: OwnedPlace) -> Ownership:
-    """Claim ``place`` for the run that ``conf`` is that of; see ``claim``."""
+    """Claim ``place`` for the run whose conf this is; see ``claim``."""
     run, topology = owner_of(conf)
     return claim(place, run, topology, log.warning, may_return(conf))
 
 
 def check_free_for(conf: Mapping[str, Any], place: OwnedPlace) -> None:
-    """Raise InUseError when another run than that of ``conf`` uses ``place``."""
+    """Raise InUseError if another run than that of ``conf`` uses ``place``."""
     try:
         wait_until_free(place, owner_of(conf)[0])
     finally:
@@ -305,7 +334,7 @@ def check_free_for(conf: Mapping[str, Any], place: OwnedPlace) -> None:
 
 
 def _number_space() -> list[str]:
-    """Return what tells apart two containers of one host name, in which a number means different processes."""
+    """Return the namespace of process numbers, which differs between containers that share a host name."""
     try:
         return [os.readlink("/proc/self/ns/pid")]
     except OSError:

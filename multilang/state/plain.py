@@ -1,4 +1,4 @@
-"""What a stateful topology was before its checkpoints were added: for a runner that has another way to save states."""
+"""The stateful topology as it was declared, for an engine that saves states in another way."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def plain(topology: Topology) -> Topology:
-    """The topology as it was declared: the inverse of ``stateful`` in multilang.state.transform. Others come back as they are."""
+    """Return the topology as it was declared, without checkpoints: the inverse of ``stateful``.
+
+    A topology that is not stateful is returned as it is.
+    """
     if SPOUT not in topology.components:
         return topology
     specs = {id: _unwrapped(spec) for id, spec in topology.components.items() if id != SPOUT}

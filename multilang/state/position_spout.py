@@ -1,8 +1,8 @@
-"""A spout whose position outlives its task: whatever is killed, it goes on behind what was acked.
+"""A spout whose position survives its task: after a crash it goes on after the last acked tuple.
 
-One call of ``next_tuple`` is a *turn*. When it is over, ``position()`` is where the next one begins. That is saved when
-everything of this turn and of all turns before it is acked, so that nothing is passed over; what was acked and not saved
-yet comes again.
+One call of ``next_tuple`` is a *turn*. At its end, ``position()`` is the place where the next turn begins. That
+position is saved when everything of this turn and of all turns before it is acked, so nothing is skipped. Tuples that
+were acked after the last save are emitted again.
 """
 
 from __future__ import annotations
@@ -26,25 +26,29 @@ if TYPE_CHECKING:
 
 
 class PositionSpout(ReplayableSpout):
-    """A source that is read by position, whose position is kept in SQLite or in Redis (``multilang.positions``).
+    """A spout that reads by position and keeps the position in SQLite or Redis (``multilang.positions``).
 
-    A subclass says its ``position`` and takes one back in ``seek``, which is called after ``initialize`` when a position was
-    saved before. Whatever it skips without an emit is skipped for ever once its position is saved. Each tuple is processed
-    at least once, whatever is killed: from the start of a task on, what was not acked is emitted again, and so is what was
-    acked since the last save, at most ``save_secs`` before.
+    A subclass defines ``position``, and ``seek``, which is called after ``initialize`` if a position was saved before.
+    Rows that it skips without an emit are skipped for ever once its position is saved. Each tuple is processed at least
+    once, whatever is killed: a task that starts again emits what was not acked, and what was acked since the last save,
+    at most ``save_secs`` before.
 
-    A tuple that failed is replayed without limit, unless ``max_replays`` is set; what is given up counts as done. Each task
-    has its own position; a topology that is started again has to give the spout as many tasks.
+    A failed tuple is replayed without limit, unless ``max_replays`` is set; a tuple that is given up counts as done.
+    Each task has its own position, so a topology that is started again must give the spout the same number of tasks.
 
-    With ``multilang.state.alignment: exact`` the position is part of the checkpoints instead, as for any ReplayableSpout.
+    With ``multilang.state.alignment: exact`` the position is part of the checkpoints instead, as for any
+    ReplayableSpout.
+
+    Attributes:
+        save_secs: Seconds between two saves of the position.
+        max_replays: How often a failed tuple is replayed before it is given up; None: without limit.
     """
 
     max_replays = None
     save_secs: float = 1.0
-    """Seconds between two times that the position is saved."""
 
     _positions: PositionStore | None = None
-    _mark: str | None  # behind the last turn before which all is done
+    _mark: str | None  # the position after the last turn up to which all is done
     _saved: str | None
     _save_at: float  # when to save next
 
@@ -57,11 +61,20 @@ class PositionSpout(ReplayableSpout):
         need_task_ids: bool = False,
         on_task_ids: Callable[[list[int]], None] | None = None,
     ) -> list[int] | None:
-        """As ReliableSpout.emit; the tuple belongs to the turn."""
+        """Emit a tuple of the current turn; see ReliableSpout.emit.
+
+        Args:
+            values: The tuple's values, one for each field.
+            tup_id: The message id; None: one is made.
+            stream: The stream; None: the default stream.
+            direct_task: The task that gets it, on a direct stream.
+            need_task_ids: Whether to return the ids of the tasks that got it.
+            on_task_ids: Called with those ids when they are known.
+        """
         if tup_id is None:
             self._serial = tup_id = self._serial + 1
         key = _key(tup_id)
-        if key in self._sent:  # which is refused
+        if key in self._sent:  # super() refuses a message id that is in flight
             return super().emit(values, tup_id, stream, direct_task)
         turn = self._turn
         self._turn_of[key] = turn
@@ -79,13 +92,13 @@ class PositionSpout(ReplayableSpout):
     def fail(self, tup_id: Any) -> None:
         super().fail(tup_id)
         key = _key(tup_id)
-        if key not in self._sent:  # it was given up
+        if key not in self._sent:  # the tuple was given up
             self._done(key)
 
     def replay(self) -> bool:
         if self._positions is not None and self.clock() >= self._save_at:
             if not self._sent and not self._ends and self._turn not in self._left:
-                self._mark = self._here()  # what was skipped, with nothing emitted
+                self._mark = self._here()  # rows were skipped, and nothing is in flight
             self._save_or_tell()
         return super().replay()
 
@@ -96,9 +109,9 @@ class PositionSpout(ReplayableSpout):
         if not self.save_secs >= 0:
             raise ConfigError(f"{type(self).__name__}.save_secs is {self.save_secs!r}; use seconds from 0")
         self._turn = 0
-        self._turn_of: dict[Any, int] = {}  # message id -> turn, of what is neither acked nor given up
-        self._left: dict[int, int] = {}  # turn -> how many of its tuples are neither; 0 where all are done
-        self._ends: deque[tuple[int, str]] = deque()  # turn, and the position behind it
+        self._turn_of: dict[Any, int] = {}  # message id -> turn, for tuples in flight
+        self._left: dict[int, int] = {}  # turn -> its tuples in flight; 0 when all are done
+        self._ends: deque[tuple[int, str]] = deque()  # each turn with the position after it
         self._mark = self._saved = None
         self._told = False
         self._tasks = len(context.tasks(context.component))
@@ -107,7 +120,7 @@ class PositionSpout(ReplayableSpout):
         super().check_start(conf)
         from multilang.state.positions import open_positions
 
-        open_positions(conf, type(self).__name__)  # is the setting right?
+        open_positions(conf, type(self).__name__)  # it checks the setting
 
     def _runner_started(self, conf: dict[str, Any], context: Context) -> None:
         if self._collector.keeps_position:
@@ -170,7 +183,10 @@ class PositionSpout(ReplayableSpout):
         return dumps({"position": position, "tasks": self._tasks})
 
     def _save_or_tell(self) -> None:
-        """A store that is away for a while costs repeats after a kill, and is no reason to end."""
+        """Save the position; report an error once if the store is away.
+
+        A store that is away for a while costs repeats after a crash, and is no reason to end.
+        """
         assert self._positions is not None
         try:
             self._save(self._positions)

@@ -1,9 +1,10 @@
-"""Where the position of a spout's task outlives it: in an SQLite file or in Redis, and with an owner.
+"""The stores of spouts' positions: an SQLite file or Redis, each with an owner.
 
-The law of ``multilang.state.owner`` holds: a task claims its position before it reads it, and each save is compared with the
-claim in the same step. A process that was stopped and wakes up, whose task was started again meanwhile, moves nothing.
+The rules of ``multilang.state.owner`` hold: a task claims its position before it reads it, and each save compares the
+claim in the same step. So a process that was stopped, and whose task was started again meanwhile, can't move the
+position when it wakes up.
 
-In Redis a position is a hash, ``$position:TOPOLOGY:COMPONENT/TASK``: ``position``, ``epoch`` and ``owner``.
+In Redis a position is a hash, ``$position:TOPOLOGY:COMPONENT/TASK``, with ``position``, ``epoch`` and ``owner``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 POSITIONS = "multilang.positions"
 _SCHEMA = "CREATE TABLE positions (name TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID;\n"
 FILE = SqliteFile("position file", 0x4D4C504F, 1, _SCHEMA, POSITIONS)  # "MLPO"
-SAVE_SECS = 2.0  # that a Redis is waited for when a position is saved: what is not saved now is saved later
+SAVE_SECS = 2.0  # how long a save waits for Redis; what is not saved now is saved later
 _SAVE = """\
 local epoch, owner = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'owner'))
 if not epoch then return {'gone'} end
@@ -41,7 +42,7 @@ return {'done'}
 
 
 class PositionStore(ABC):
-    """Where the position of one task is. ``name``: of the task, ``COMPONENT/0``."""
+    """The stored position of one task. ``name`` is the task's: ``COMPONENT/0``."""
 
     def __init__(self, conf: Mapping[str, Any], name: str) -> None:
         self.conf = conf
@@ -49,10 +50,10 @@ class PositionStore(ABC):
         self._owned: Ownership | None = None
 
     def claim(self, warn: Callable[[str], None]) -> str | None:
-        """Make this task the one that moves the position, and return the text that was saved last; None: there is none.
+        """Become the owner of the position, and return the text that was saved last; None if nothing was saved.
 
         Raises:
-            InUseError: Another run of the topology still has it.
+            InUseError: Another run of the topology owns it.
         """
         run, topology = owner_of(self.conf)
         place = self._place()
@@ -64,17 +65,17 @@ class PositionStore(ABC):
         return self._load()
 
     def save(self, text: str) -> None:
-        """Replace what is saved, if this task is the one that claimed it last.
+        """Replace the saved text, if this task still owns the position.
 
         Raises:
-            FencedError: It is not; nothing was saved.
+            FencedError: Another task owns it; nothing was saved.
         """
         if self._owned is None:
             raise StateError(f"the position of {self.name!r} is saved before it was claimed: call claim() first")
         self._save(text, self._owned.epoch)
 
     def close(self) -> None:
-        """Let the position go: another run may claim it without waiting."""
+        """Release the position, so that another run may claim it without waiting."""
         owned, self._owned = self._owned, None
         if owned is not None:
             owned.release()
@@ -102,7 +103,7 @@ class PositionStore(ABC):
 
 
 class SqlitePositions(PositionStore):
-    """A file, for the tasks of one machine."""
+    """Positions in a file, for the tasks of one machine."""
 
     def __init__(self, conf: Mapping[str, Any], name: str, path: str) -> None:
         super().__init__(conf, f"{owner_of(conf)[1]}:{name}")
@@ -140,7 +141,7 @@ class SqlitePositions(PositionStore):
 
 
 class RedisPositions(PositionStore):
-    """A Redis, which tasks of all machines reach."""
+    """Positions in Redis, which tasks on all machines reach."""
 
     requires: Mapping[str, str] = REQUIRES
 
@@ -180,7 +181,7 @@ class RedisPositions(PositionStore):
 
 
 class _explained:  # noqa: N801  # read as a word
-    """SQLite's own exceptions as StateError."""
+    """A context that turns SQLite's exceptions into StateError."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -196,7 +197,7 @@ class _explained:  # noqa: N801  # read as a word
 
 
 def open_positions(conf: Mapping[str, Any], name: str) -> PositionStore:
-    """Return where the position of the task ``name`` is, as ``multilang.positions`` says it.
+    """Return the store of the position of the task ``name``, as ``multilang.positions`` sets it.
 
     Raises:
         ConfigError: The setting is wrong, or missing on a cluster.
@@ -209,7 +210,7 @@ def open_positions(conf: Mapping[str, Any], name: str) -> PositionStore:
 
 
 def check_positions(conf: Mapping[str, Any], name: str) -> None:
-    """Raise ConfigError where ``open_positions`` would for the setting's sake; opens nothing."""
+    """Raise ConfigError if the setting is one that ``open_positions`` would refuse. Nothing is opened."""
     if conf.get(POSITIONS) is not None:
         _redis_of(conf)
     elif conf.get("multilang.parent") not in ("local", "spark"):
@@ -220,12 +221,16 @@ def check_positions(conf: Mapping[str, Any], name: str) -> None:
 
 
 def positions_class(conf: Mapping[str, Any]) -> type[PositionStore]:
-    """Return the kind of place that ``multilang.positions`` names. ConfigError where that is wrong."""
+    """Return the class of stores that ``multilang.positions`` names.
+
+    Raises:
+        ConfigError: The setting is wrong.
+    """
     return SqlitePositions if conf.get(POSITIONS) is None or _redis_of(conf) is None else RedisPositions
 
 
 def _redis_of(conf: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Where the Redis is; None: it is a file."""
+    """Return the address of the Redis that the setting names; None if it names a file."""
     given = conf[POSITIONS]
     what = f"{POSITIONS} is {given!r}; use an SQLite file's path, or redis://HOST:PORT/DATABASE"
     if not isinstance(given, str) or not given or "\0" in given:

@@ -1,4 +1,4 @@
-"""From the conf to the provider that it names."""
+"""The choice of the state provider that the conf names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MEMORY = "multilang.state.memory.MemoryStateProvider"
 SQLITE = "multilang.state.sqlite.SqliteStateProvider"
 REDIS = "multilang.state.redis.RedisStateProvider"
 
-# Storm's own names of its classes, and short ones.
+# The class names of Storm, and short names.
 _OURS = {
     "org.apache.storm.state.InMemoryKeyValueStateProvider": MEMORY,
     "org.apache.storm.redis.state.RedisKeyValueStateProvider": REDIS,
@@ -33,12 +33,19 @@ _SERIALIZERS = ("keySerializerClass", "valueSerializerClass")
 
 
 def provider_of(conf: Mapping[str, Any]) -> StateProvider:
-    """The provider of ``topology.state.provider``; unless given, SQLite in the embedded cluster and memory on Storm."""
+    """Return the provider that ``topology.state.provider`` names.
+
+    Without that setting it is SQLite on the embedded cluster, and memory on Storm.
+    """
     return provider_from(provider_class(conf), conf)
 
 
 def provider_class(conf: Mapping[str, Any]) -> type[StateProvider]:
-    """The class of the provider. Raises ConfigError for what is none."""
+    """Return the class of the provider that the conf names.
+
+    Raises:
+        ConfigError: The name is not that of a StateProvider.
+    """
     name = conf.get(PROVIDER)
     if name is None:
         name = SQLITE if conf.get("multilang.parent") == "local" else MEMORY
@@ -51,14 +58,14 @@ def provider_class(conf: Mapping[str, Any]) -> type[StateProvider]:
 
 
 def provider_from(kind: type[StateProvider], conf: Mapping[str, Any]) -> StateProvider:
-    """A provider of that class, with what ``topology.state.provider.config`` has for it."""
+    """Return a provider of this class, with the config in ``topology.state.provider.config``."""
     config = _config(conf)
     name = f"{kind.__module__}.{kind.__qualname__}"
     try:
         made = kind(config, conf)
     except (ConfigError, StateError):
         raise
-    except Exception as problem:  # of somebody's own
+    except Exception as problem:  # raised by a user's class
         raise ConfigError(f"{PROVIDER} {name!r} can't be made: {type(problem).__name__}: {problem}") from problem
     if not isinstance(made.__dict__.get("config"), dict) or not isinstance(made.__dict__.get("conf"), dict):
         raise ConfigError(
@@ -68,7 +75,7 @@ def provider_from(kind: type[StateProvider], conf: Mapping[str, Any]) -> StatePr
 
 
 def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the conf names beside the library's own, as (setting, dotted name): for whoever ships it."""
+    """Return the setting and dotted name of each thing in the conf that is not this library's, to be shipped."""
     config = _config(conf)
     given = [
         (PROVIDER, conf.get(PROVIDER)),
@@ -79,7 +86,11 @@ def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def texts(given: Sequence[tuple[str, Any]], ours: Collection[str]) -> list[tuple[str, str]]:
-    """Those that are set, and not to one of ``ours``. Raises ConfigError for what is no name."""
+    """Return the settings that have a value which is not in ``ours``.
+
+    Raises:
+        ConfigError: A value is no text.
+    """
     for setting, name in given:
         if name is not None and not isinstance(name, str):
             raise ConfigError(f"{setting} is {name!r}; use a dotted name, 'package.module.Name'")
@@ -87,7 +98,7 @@ def texts(given: Sequence[tuple[str, Any]], ours: Collection[str]) -> list[tuple
 
 
 def check_named(conf: Mapping[str, Any]) -> None:
-    """Raise ConfigError for what the conf names and is not there, or is something else; opens nothing."""
+    """Raise ConfigError if something that the conf names can't be imported or has the wrong type. Nothing is opened."""
     provider_class(conf)
     config = _config(conf)
     for member in _SERIALIZERS:
@@ -96,7 +107,7 @@ def check_named(conf: Mapping[str, Any]) -> None:
 
 
 def _config(conf: Mapping[str, Any]) -> dict[str, Any]:
-    """``topology.state.provider.config``: JSON text, as in Storm, or the object itself."""
+    """Return ``topology.state.provider.config``, which is an object or, as in Storm, JSON text."""
     value = conf.get(CONFIG)
     if value is None:
         return {}
