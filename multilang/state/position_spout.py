@@ -30,8 +30,8 @@ class PositionSpout(ReplayableSpout):
 
     A subclass defines ``position``, and ``seek``, which is called after ``initialize`` if a position was saved before.
     Rows that it skips without an emit are skipped for ever once its position is saved. Each tuple is processed at least
-    once, whatever is killed: a task that starts again emits what was not acked, and what was acked since the last save,
-    at most ``save_secs`` before.
+    once, whatever is killed: a task that is started again emits what was not acked, and also what was acked after the
+    last save, which is at most ``save_secs`` old.
 
     A failed tuple is replayed without limit, unless ``max_replays`` is set; a tuple that is given up counts as done.
     Each task has its own position, so a topology that is started again must give the spout the same number of tasks.
@@ -70,6 +70,9 @@ class PositionSpout(ReplayableSpout):
             direct_task: The task that gets it, on a direct stream.
             need_task_ids: Whether to return the ids of the tasks that got it.
             on_task_ids: Called with those ids when they are known.
+
+        Returns:
+            The ids of the tasks that got it, if ``need_task_ids`` is set.
         """
         if tup_id is None:
             self._serial = tup_id = self._serial + 1

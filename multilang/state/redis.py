@@ -1,19 +1,23 @@
-"""State in Redis, laid out as Storm's RedisKeyValueState does, each topology under its own name.
+"""State in Redis, laid out as Storm's RedisKeyValueState does, with the topology's name before each key.
 
 ================================== ==========================================================
 key (a hash each)                  content
 ================================== ==========================================================
-``<topology>:<namespace>``         what is committed
-``<topology>:<namespace>$prepare`` what is prepared; no byte stands for a key to be deleted
-``<topology>:<namespace>$txid``    ``commit`` and ``prepare``: the transactions; ``epoch`` and ``claim``: whose it is;
-                                   ``step``: the last that was done; ``size`` and ``waiting``: how many keys the others have
+``<topology>:<namespace>``         the committed keys and values
+``<topology>:<namespace>$prepare`` the prepared ones; an empty value stands for a deleted key
+``<topology>:<namespace>$txid``    ``commit`` and ``prepare``: the transactions; ``epoch`` and ``claim``: the owner's;
+                                   ``step``: the last step that was done; ``size`` and ``waiting``: the number of keys
+                                   in the other two
 ``<topology>:$owner``              ``epoch`` and ``owner`` of the topology's states; ``<topology>:$beats`` counts its beats
 ================================== ==========================================================
 
-Each step is one script, which compares the claim and the transactions and moves the rows inside Redis: it is done whole or
-not at all, and never for a task that is not the newest. A client that got no answer sends its script again, which finds its
-own step done. One that finds fewer steps than it did, or other numbers of keys, ends: Redis has an older copy, or lost keys. In a Redis cluster ``<topology>:<namespace>`` stands in braces, so that the three are on one server.
-Needs the extra ``redis``.
+Each step is one script, which compares the claim and the transactions and moves the rows inside Redis. It is done whole
+or not at all, and never for a task that is not the newest. A client that got no answer sends its script again; the
+script then finds that its step was done. A client ends if it finds fewer steps than it did, or another number of keys:
+then Redis was put back to an older copy, or has lost keys.
+
+In a Redis cluster ``<topology>:<namespace>`` stands in braces, so that the three keys are on one server. Needs the
+extra ``redis``.
 """
 
 from __future__ import annotations
@@ -34,15 +38,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-START_SECS = HASTE_SECS  # that it is waited for before anything is started
+START_SECS = HASTE_SECS  # how long Redis is waited for before a topology starts
 LARGEST = 512 * 1024 * 1024  # bytes of a value, unless the server says otherwise (proto-max-bulk-len)
-_AT_ONCE = 1000  # fields in one command, and their bytes: a server takes so much, and serves nobody else meanwhile
+# Limits for one command, in fields and bytes: while a server runs it, it serves nobody else.
+_AT_ONCE = 1000
 _BYTES_AT_ONCE = 4 << 20
 _POOL = ("host", "port", "timeout", "database", "password")
 _CLUSTER = ("nodes", "timeout", "maxRedirections", "password")
 _COORDINATOR = "$checkpointspout-0"
 
-# KEYS of the scripts of a namespace: data, prepare, txid. Each returns {what came of it, ...}.
+# KEYS of all scripts of a namespace: data, prepare, txid. Each returns a list that begins with its outcome.
 _CLAIM = """\
 local epoch, claim, step, size, waiting = unpack(
   redis.call('HMGET', KEYS[3], 'epoch', 'claim', 'step', 'size', 'waiting'))
@@ -57,7 +62,7 @@ local mine = ARGV[2] ~= '' and claim or (claim or 0) + 1
 redis.call('HSET', KEYS[3], 'epoch', ARGV[1], 'claim', mine)
 return {'claimed', tonumber(mine), tonumber(step or 0)}
 """
-# ARGV: the claim, the last step that is known to be done, the one that this is.
+# ARGV: the claim, the last step that is known to be done, the number of this step.
 _IF_MINE = """\
 local claim, committed, prepared, step, size, waiting = unpack(
   redis.call('HMGET', KEYS[3], 'claim', 'commit', 'prepare', 'step', 'size', 'waiting'))
@@ -137,7 +142,11 @@ return done()
 
 
 class RedisStateProvider(StateProvider):
-    """``topology.state.provider.config`` is that of Storm's page: ``{"jedisPoolConfig": {"host": ..., "port": ...}}``."""
+    """A provider of states in Redis.
+
+    ``topology.state.provider.config`` is that of Storm's page: ``{"jedisPoolConfig": {"host": ..., "port": ...}}``, or
+    ``jedisClusterConfig`` with ``nodes`` for a cluster.
+    """
 
     requires: Mapping[str, str] = REQUIRES
 
@@ -149,13 +158,13 @@ class RedisStateProvider(StateProvider):
         self._keys = serializer(self.config, "keySerializerClass", JsonKeySerializer)
         self._values = serializer(self.config, "valueSerializerClass", JsonSerializer)
         topology = str(self.conf.get("topology.name") or "topology")
-        self._name = topology.replace("%", "%25").replace(":", "%3A")  # so that it ends at the first colon
+        self._name = topology.replace("%", "%25").replace(":", "%3A")  # so that the first colon of a key ends the name
         self._found: Any = None
         self._largest: int | None = None
 
     @property
     def client(self) -> Any:
-        """The connection, made when it is first needed."""
+        """The connection, opened at its first use."""
         if self._found is None:
             self._found = self.connect()
         return self._found
@@ -170,7 +179,15 @@ class RedisStateProvider(StateProvider):
         return self._store(namespace).txids()
 
     def replace(self, states: Mapping[str, Mapping[Any, Any]]) -> None:
-        """One transaction of renames makes all of it visible at once; a cluster has no such thing."""
+        """Replace these contents in one transaction of renames, which shows them all at once. A cluster can't do that.
+
+        Args:
+            states: The new contents by namespace.
+
+        Raises:
+            FencedError: Somebody else has claimed the states since.
+            StateError: This is a cluster.
+        """
         if self.is_cluster:
             raise StateError(
                 "what a Redis cluster holds can't be replaced all at once; export it and import it elsewhere"
@@ -192,7 +209,7 @@ class RedisStateProvider(StateProvider):
                     data = self.key(namespace)
                     pipeline.delete(data, f"{data}$prepare")
                     pipeline.hdel(f"{data}$txid", "commit", "prepare")
-                    pipeline.hincrby(f"{data}$txid", "claim", 1)  # nobody goes on who wrote there before
+                    pipeline.hincrby(f"{data}$txid", "claim", 1)  # so that an earlier writer is refused
                     pipeline.hset(f"{data}$txid", mapping={"size": len(content), "waiting": 0})
                     if content:
                         pipeline.rename(f"{data}$new", data)
@@ -200,7 +217,7 @@ class RedisStateProvider(StateProvider):
                 pipeline.execute()
 
     def adopt(self) -> int:
-        """Put what an older version stored, under no topology's name, under this one's; how many namespaces it was."""
+        """Rename states that an older version stored without a topology's name, and return the number of namespaces."""
         if self.is_cluster:
             raise StateError("what a Redis cluster holds can't be renamed; export it by the version that wrote it")
         found = self._older()
@@ -215,7 +232,7 @@ class RedisStateProvider(StateProvider):
         return len(found)
 
     def check(self) -> None:
-        """Ask it once, with the patience of somebody who waits for the answer."""
+        """Ask Redis once, with a short patience since somebody waits for the answer."""
         client = self.connect(START_SECS)
         try:
             with explained(self.describe(), CONFIG):
@@ -254,29 +271,33 @@ class RedisStateProvider(StateProvider):
 
     @property
     def is_cluster(self) -> bool:
-        """Whether it is a Redis cluster, whose scripts see the keys of one server."""
+        """Whether this is a Redis cluster, where a script sees the keys of one server only."""
         return self._cluster is not None and self._pool is None
 
     def key(self, namespace: str, suffix: str = "") -> str:
-        """Return the key of a namespace, or of what is beside it."""
+        """Return the key of a namespace, or with a ``suffix`` one of the keys beside it."""
         key = f"{self._name}:{namespace}"
         return f"{{{key}}}{suffix}" if self.is_cluster else f"{key}{suffix}"
 
     def connect(self, patience: float | None = None) -> Any:
-        """A new connection; ``patience``: seconds that it is waited for, when it does not answer."""
+        """Return a new connection.
+
+        Args:
+            patience: Seconds to wait for a Redis that does not answer; None: ``PATIENCE_SECS``.
+        """
         if self._pool is None and self._cluster is not None:
             return connect_cluster(self._cluster, "state in Redis", patience)
         return connect(self._pool or {}, "state in Redis", patience)
 
     def _check_eviction(self, client: Any) -> None:
-        """StateError where the server deletes keys by itself when its memory is full."""
+        """Raise StateError if the server deletes keys by itself when its memory is full."""
         with explained(self.describe(), CONFIG):
             try:
                 said = client.info("memory")
             except Exception as problem:
                 if type(problem).__name__ not in ("ResponseError", "NoPermissionError"):
-                    raise  # else it is not for this user to know
-                return
+                    raise
+                return  # this user may not know the server's policy
         policy = str(said.get("maxmemory_policy", ""))
         if policy.startswith("allkeys") and said.get("maxmemory"):
             raise StateError(
@@ -288,7 +309,7 @@ class RedisStateProvider(StateProvider):
         return RedisStore(self.client, namespace, self.key(namespace), self.describe(), self._value_limit())
 
     def _value_limit(self) -> int:
-        """Bytes of a value that the server takes."""
+        """Return the largest size of a value, in bytes, that the server takes."""
         if self._largest is None:
             self._largest = LARGEST
             with explained(self.describe(), CONFIG):
@@ -297,7 +318,7 @@ class RedisStateProvider(StateProvider):
                     self._largest = min(LARGEST, int(next(iter(said.values()))))
                 except Exception as problem:
                     if type(problem).__name__ not in ("ResponseError", "NoPermissionError", "StopIteration"):
-                        raise  # else it is not for this user to know
+                        raise  # the named errors leave the default: the server does not tell this user
         return self._largest
 
     def _namespaces(self, start: str) -> set[str]:
@@ -305,7 +326,8 @@ class RedisStateProvider(StateProvider):
         end = "}" if self.is_cluster else ""
         client = self.client
         with explained(self.describe()):
-            # The latter alone where a first prepare was cut short; an older version had neither for the checkpoint spout.
+            # After a first prepare that was cut short there is only $prepare. An older version had neither key for the
+            # checkpoint spout.
             for pattern in ("*$txid", "*$prepare", f"{_COORDINATOR}{end}"):
                 for key in client.scan_iter(match=_literal(start) + pattern, count=_AT_ONCE):
                     data = key.decode("utf-8", "replace").removesuffix("$txid").removesuffix("$prepare")
@@ -314,7 +336,7 @@ class RedisStateProvider(StateProvider):
         return found
 
     def _older(self) -> list[str]:
-        """The namespaces of a version that stored one topology in a database, under no name."""
+        """Return the namespaces of a version that stored one topology in a database, without its name."""
         if self.is_cluster or not self.client.exists(_COORDINATOR):
             return []
         return sorted({_COORDINATOR, *(name for name in self._namespaces("") if ":" not in name)})
@@ -329,7 +351,7 @@ class RedisStateProvider(StateProvider):
 
 
 class RedisStore(Store):
-    """One namespace. What is prepared is kept here too, once it was read."""
+    """One namespace in Redis. Prepared values are also kept in memory, once they were read."""
 
     def __init__(self, client: Any, namespace: str, key: str, where: str, largest: int) -> None:
         self._client = client
@@ -424,7 +446,11 @@ class RedisStore(Store):
         return self._read
 
     def _run(self, script: str, *arguments: Any) -> tuple[int | None, int | None]:
-        """Run a script of a namespace that is ours; the transactions that keep it from being done, (None, None): it is."""
+        """Run a script on this store's namespace.
+
+        Returns:
+            The committed and prepared transactions if they forbid the step; (None, None) if it was done.
+        """
         if self._claim is None:
             raise StateError(f"the state of {self._where} is written to before it was claimed: call claim(epoch) first")
         keys = (self._data, self._prepare, self._txid)
@@ -464,7 +490,7 @@ def _text(found: Any) -> str:
 
 
 def _literal(text: str) -> str:
-    """``text`` in a pattern of SCAN's."""
+    """Return ``text`` escaped for a pattern of SCAN."""
     return "".join(f"\\{letter}" if letter in "*?[]\\^" else letter for letter in text)
 
 

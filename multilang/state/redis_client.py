@@ -1,4 +1,4 @@
-"""Connections to Redis that wait for one that is being started again, and say which it is when they can't have it."""
+"""Connections to Redis that wait while it is started again, and whose errors name the server."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 PATIENCE_SECS = 20.0  # for a Redis that is being started again
 _LONGEST_PAUSE_SECS = 0.5  # between two tries
 REQUIRES = {"redis": "redis>=5"}
-PASSWORD = "MULTILANG_REDIS_PASSWORD"  # the environment's, so that it need not be in a conf
+PASSWORD = "MULTILANG_REDIS_PASSWORD"  # in the environment, so that no conf need have it
 
 
 def connect(settings: Mapping[str, Any], what: str, patience: float | None = None) -> Any:
-    """A client for one server: ``host``, ``port``, ``timeout`` (milliseconds), ``database``, ``password``.
+    """Return a client for one server. Nothing is sent before its first command.
 
-    ``what`` needs it, in the words of a message. Each command is repeated for ``patience`` seconds (PATIENCE_SECS unless
-    given) while there is no answer. Nothing is sent before the first command.
+    Args:
+        settings: ``host``, ``port``, ``timeout`` (milliseconds), ``database`` and ``password``, each optional.
+        what: The thing that needs the client, in the words of a message.
+        patience: Seconds for which a command is repeated while there is no answer; None: ``PATIENCE_SECS``.
     """
     redis, common = _common(settings, what)
     from redis.retry import Retry
@@ -41,7 +43,7 @@ def connect(settings: Mapping[str, Any], what: str, patience: float | None = Non
     )
 
     class PatientConnection(redis.Connection):  # type: ignore[name-defined,misc]
-        """A connection whose handshake is repeated, too: before 7.4, redis-py repeats no more than the socket's connect."""
+        """A connection that also repeats its handshake: before 7.4, redis-py repeats only the socket's connect."""
 
         def connect(self) -> None:
             self.retry.call_with_retry(super().connect, lambda _: self.disconnect())
@@ -51,9 +53,10 @@ def connect(settings: Mapping[str, Any], what: str, patience: float | None = Non
 
 
 def connect_cluster(settings: Mapping[str, Any], what: str, patience: float | None = None) -> Any:
-    """The same for a cluster, by some of its ``nodes``, ``"host:port"`` each. One of them is asked at once.
+    """Return a client for a cluster; see ``connect``. One of the ``nodes``, each ``"host:port"``, is asked at once.
 
-    redis-py's own retries for clusters end when none of the nodes is there, in every version, so a command as a whole is repeated.
+    In every version, redis-py's own retries for clusters end when no node is there, so whole commands are repeated
+    here.
     """
     nodes = settings.get("nodes")
     if not isinstance(nodes, list) or not nodes:
@@ -67,7 +70,7 @@ def connect_cluster(settings: Mapping[str, Any], what: str, patience: float | No
     patient = Retry(_Patience(secs), -1, supported_errors=(*_faults(redis), *down))
 
     class PatientCluster(RedisCluster):  # type: ignore[misc]
-        """A cluster's client that repeats a command while none of the nodes answers."""
+        """A cluster's client that repeats a command while no node answers."""
 
         def execute_command(self, *args: Any, **options: Any) -> Any:
             once = super().execute_command
@@ -82,13 +85,18 @@ def connect_cluster(settings: Mapping[str, Any], what: str, patience: float | No
 
 
 def place(settings: Mapping[str, Any]) -> str:
-    """Which server, for people."""
+    """Return the server's address in the words of a message."""
     host, port = settings.get("host", "localhost"), settings.get("port", 6379)
     return f"Redis {host}:{port}, database {settings.get('database', 0)}"
 
 
 class explained:  # noqa: N801  # read as a word
-    """Redis' own exceptions as StateError, with where it is, and in which ``setting`` that is said."""
+    """A context that turns redis-py's exceptions into StateError.
+
+    Args:
+        where: The server, in the words of a message.
+        setting: The setting that names the server, for the message.
+    """
 
     def __init__(self, where: str, setting: str = "") -> None:
         self._where = where
@@ -110,9 +118,9 @@ class explained:  # noqa: N801  # read as a word
 
 
 class _Patience:
-    """Pauses between two tries (redis-py's AbstractBackoff), for so many seconds in all, however long a try takes.
+    """Pauses between tries (redis-py's AbstractBackoff), for ``secs`` seconds in all, however long a try takes.
 
-    Of what redis-py calls a connection's errors, a password that is refused stays so: it is raised at once.
+    redis-py counts a refused password as an error of the connection. It stays refused, so it is raised at once.
     """
 
     def __init__(self, secs: float) -> None:
@@ -120,11 +128,11 @@ class _Patience:
         self._end = 0.0
 
     def reset(self) -> None:
-        """The first try begins."""
+        """Begin with the first try."""
         self._end = monotonic() + self._secs
 
     def compute(self, failures: int) -> float:
-        """Seconds until the next try; at the end the error that was caught is raised again."""
+        """Return the seconds until the next try; when the time is over, raise the error that is being handled."""
         if monotonic() >= self._end or type(exc_info()[1]).__name__ == "AuthenticationError":
             raise  # noqa: PLE0704  # called while it is handled
         return min(0.01 * 2.0 ** min(failures, 10), _LONGEST_PAUSE_SECS)
@@ -148,15 +156,15 @@ def _common(settings: Mapping[str, Any], what: str) -> tuple[Any, dict[str, Any]
 
 
 def _faults(redis: Any) -> tuple[type[Exception], ...]:
-    """What is tried again: every command of ours may be repeated, for what a retry finds done already, it does again.
+    """Return the errors after which a command is tried again. Each of our commands may be done twice.
 
-    A refused connection is an OSError here: redis-py makes its own ConnectionError of it when its tries are over.
+    A refused connection is an OSError here: redis-py turns it into its own ConnectionError only after its last try.
     """
     return (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError)
 
 
 def _node(node: Any) -> str:
-    """``"host:port"``, or Jedis' ``{"host": ..., "port": ...}``."""
+    """Return a node as ``"host:port"``; Jedis also writes ``{"host": ..., "port": ...}``."""
     text = f"{node.get('host')}:{node.get('port')}" if isinstance(node, dict) else str(node)
     if not text.rpartition(":")[2].isdecimal():
         raise ConfigError(f"{CONFIG}: a node of jedisClusterConfig is 'host:port', not {node!r}")

@@ -1,4 +1,4 @@
-"""The owner of something in Redis: ``epoch`` and ``owner`` in one hash, its beats in a key of their own."""
+"""The owner of something in Redis: ``epoch`` and ``owner`` are in one hash, the heartbeat in a key of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-HASTE_SECS = 3.0  # that Redis is waited for where somebody waits for the answer, or the answer matters little
+HASTE_SECS = 3.0  # patience with Redis when a user waits for the answer, or when the answer matters little
 
 # KEYS: owner, beats.
 _OWN = """\
@@ -27,9 +27,14 @@ return redis.call('INCR', KEYS[2])
 
 
 class RedisPlace(OwnedPlace):
-    """``keys``: of the owner's hash and of the beats; ``connect``: a new connection, of so many seconds' patience (None: the usual).
+    """A place in Redis that has an owner.
 
-    ``what`` is owned, ``where``; ``setting``: in which the user says so.
+    Args:
+        keys: The key of the owner's hash, and the key that counts beats.
+        connect: Returns a new connection with so many seconds of patience (None: the usual).
+        what: The thing that is owned, for messages.
+        where: The server, for messages.
+        setting: The setting that names the server, for messages.
     """
 
     def __init__(
@@ -40,7 +45,7 @@ class RedisPlace(OwnedPlace):
         self._what = what
         self._where = where
         self._patient = connect(None)
-        self._hasty = connect(HASTE_SECS)  # to beat, and to let go of it
+        self._hasty = connect(HASTE_SECS)  # for beats and for the release
 
     def owner(self) -> Owner | None:
         with explained(self._where):

@@ -1,4 +1,4 @@
-"""From keys and values to bytes and back: JSON, or a class of the user's own."""
+"""Serializers of keys and values: JSON, or a class of the user's own."""
 
 from __future__ import annotations
 
@@ -15,19 +15,27 @@ if TYPE_CHECKING:
 
 
 class Serializer(ABC):
-    """``keySerializerClass`` and ``valueSerializerClass`` of the provider's config name a subclass, by its dotted name."""
+    """A pair of functions between values and bytes.
+
+    ``keySerializerClass`` and ``valueSerializerClass`` in the provider's config name a subclass by its dotted name.
+    """
 
     @abstractmethod
     def encode(self, value: Any) -> bytes:
-        """At least one byte; TypeError or ValueError for what it does not take."""
+        """Return ``value`` as bytes, at least one.
+
+        Raises:
+            TypeError: The value has a type that can't be encoded.
+            ValueError: The value can't be encoded.
+        """
 
     @abstractmethod
     def decode(self, data: bytes) -> Any:
-        """What ``encode`` made it of."""
+        """Return the value that ``encode`` turned into ``data``."""
 
 
 class JsonSerializer(Serializer):
-    """JSON, as it travels between components."""
+    """Values as JSON, as they travel between components."""
 
     def encode(self, value: Any) -> bytes:
         if type(value) is not str:
@@ -44,7 +52,7 @@ class JsonSerializer(Serializer):
 
 
 class JsonKeySerializer(JsonSerializer):
-    """Strings, integers and tuples of these: what is equal has one form, and different forms are not equal."""
+    """Keys as JSON: strings, integers and tuples of these. Equal keys have equal bytes, and other keys other bytes."""
 
     def encode(self, value: Any) -> bytes:
         check_key(value)
@@ -65,7 +73,7 @@ def check_key(key: Any) -> None:
 
 
 def serializer(config: Mapping[str, Any], member: str, default: type[Serializer]) -> Serializer:
-    """The serializer that ``config`` names, or a ``default``."""
+    """Return the serializer that ``config`` names in ``member``; without a name, a ``default``."""
     name = config.get(member)
     if name is None:
         return default()
@@ -80,7 +88,7 @@ def serializer(config: Mapping[str, Any], member: str, default: type[Serializer]
 
 
 def as_key(value: Any) -> Any:
-    """A key that was read from JSON: its lists are tuples."""
+    """Return a key that was read from JSON, with tuples in place of lists."""
     return tuple(as_key(part) for part in value) if isinstance(value, list) else value
 
 

@@ -1,4 +1,4 @@
-"""The conf keys of state, checked."""
+"""The conf keys of state, and their checks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AT_LEAST_ONCE = "at-least-once"
 
 
 def check(conf: Mapping[str, Any]) -> None:
-    """Raise ConfigError for the first setting that can't work; what is not set has its default."""
+    """Raise ConfigError for the first setting that can't work."""
     interval = interval_secs(conf)
     timeout = conf.get(TIMEOUT, 30)
     if conf.get("topology.enable.message.timeouts") is not False and _is_number(timeout) and interval >= timeout:
@@ -46,7 +46,7 @@ def check(conf: Mapping[str, Any]) -> None:
 
 
 def interval_secs(conf: Mapping[str, Any]) -> float:
-    """Seconds from the start of one checkpoint to that of the next."""
+    """Return the seconds from the start of one checkpoint to the start of the next."""
     value = conf.get(INTERVAL)
     if value is None:
         return 1.0
@@ -56,7 +56,7 @@ def interval_secs(conf: Mapping[str, Any]) -> float:
 
 
 def alignment(conf: Mapping[str, Any]) -> str:
-    """What state promises: AT_LEAST_ONCE or EXACT."""
+    """Return the alignment: AT_LEAST_ONCE or EXACT."""
     value = conf.get(ALIGNMENT, AT_LEAST_ONCE)
     if value not in (EXACT, AT_LEAST_ONCE):
         raise ConfigError(f"{ALIGNMENT} is {value!r}; use {AT_LEAST_ONCE!r} or {EXACT!r}")
@@ -64,7 +64,7 @@ def alignment(conf: Mapping[str, Any]) -> str:
 
 
 def cached_keys(conf: Mapping[str, Any]) -> int:
-    """How many unchanged keys of a task's state are kept in memory."""
+    """Return the number of unchanged keys of a task's state that are kept in memory."""
     value = conf.get(CACHE, 100_000)
     if type(value) is not int or value < 0:
         raise ConfigError(f"{CACHE} is {value!r}; use a number of keys, from 0")
@@ -72,8 +72,8 @@ def cached_keys(conf: Mapping[str, Any]) -> int:
 
 
 def check_members(config: Mapping[str, Any], what: str, own: tuple[str, ...]) -> None:
-    """Refuse what a provider's config has besides its ``own`` members and those that all have."""
-    # Java's classes of keys and values: JSON needs no class to read them back.
+    """Raise ConfigError for a member of a provider's config that neither it nor all providers have."""
+    # keyClass and valueClass are Java's; JSON needs no class to read a value back.
     known = ("keyClass", "valueClass", "keySerializerClass", "valueSerializerClass", *own)
     unknown = [name for name in config if name not in known]
     if unknown:
@@ -81,18 +81,18 @@ def check_members(config: Mapping[str, Any], what: str, own: tuple[str, ...]) ->
 
 
 def owner_of(conf: Mapping[str, Any]) -> tuple[str, str]:
-    """Return who claims what this topology stores: the run's own name (``storm.id``), and the topology's."""
+    """Return the run that claims this topology's stored things (``storm.id``), and the topology's name."""
     topology = str(conf.get("topology.name") or "topology")
     return str(conf.get("storm.id") or f"{topology} {os.getpid()}"), topology
 
 
 def may_return(conf: Mapping[str, Any]) -> bool:
-    """Return whether a run that was taken over from may go on when its successor has ended: where nobody else can end it."""
+    """Return whether a run that was taken over from may claim again: yes on Storm, where nobody else could end it."""
     return conf.get("multilang.parent") != "local"
 
 
 def state_home() -> str:
-    """The folder of the embedded cluster's state files."""
+    """Return the folder of the embedded cluster's state files."""
     own = os.environ.get("MULTILANG_STATE_HOME")
     if own:
         return os.path.abspath(own)
@@ -101,7 +101,12 @@ def state_home() -> str:
 
 
 def state_file(name: str, *folders: str) -> str:
-    """The SQLite file there that belongs to ``name``, and to no other."""
+    """Return the path of the SQLite file for ``name`` in that folder; different names have different files.
+
+    Args:
+        name: The topology's name, for example.
+        folders: Folders between the state folder and the file.
+    """
     plain = "".join(letter if letter.isalnum() or letter in "-_" else f"%{ord(letter):x}." for letter in name)
     return os.path.join(state_home(), *folders, f"{plain}.sqlite")
 

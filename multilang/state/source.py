@@ -1,6 +1,6 @@
-"""A source under exact alignment: a spout that runs as a bolt, since no checkpoint can come to a spout.
+"""A source under exact alignment: its spout runs as a bolt, since a spout can't receive checkpoints.
 
-The checkpoint spout sends turns to it; in a turn it emits what it has, anchored to the turn.
+The checkpoint spout sends it turns. In a turn it emits the tuples that it has, anchored to the turn.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ POSITION = "position"
 
 
 class SourceExecutor(Fresh):
-    """Stands around a ReplayableSpout."""
+    """The wrapper around a ReplayableSpout."""
 
     def prepare(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
         self.keep_declared()
@@ -76,7 +76,7 @@ class SourceExecutor(Fresh):
 
     def _turn(self, tup: Tuple) -> None:
         if tup.stream == MORE:
-            # Failed: yes. So that of several sources one is enough; nothing is anchored to it.
+            # A fail means yes, so that one of several sources is enough. Nothing is anchored to the question.
             (self._fail if self._more else self._ack)(tup)
         elif tup.stream != TURN:  # a tick
             self._ack(tup)
@@ -101,7 +101,7 @@ class SourceExecutor(Fresh):
 
 
 class SourceCollector(SpoutCollector):
-    """A spout's collector in front of a bolt's: what is emitted is anchored to the turn."""
+    """A spout's collector that emits through a bolt's collector, anchored to the current turn."""
 
     replays_by_position = keeps_position = True
 

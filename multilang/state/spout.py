@@ -1,6 +1,6 @@
-"""The checkpoint spout: starts each checkpoint, and brings all tasks to one state when something went wrong.
+"""The checkpoint spout: it starts each checkpoint, and after a failure brings all tasks back to one state.
 
-Storm's CheckpointSpout and CheckPointState.
+It is Storm's CheckpointSpout with its CheckPointState.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _RECOVERIES = {PREPARING: ROLLBACK, COMMITTING: COMMIT, COMMITTED: INITSTATE}
 
 
 class CheckpointSpout(Spout):
-    """``stateful``: the ids of the components whose state it looks after.
+    """The spout of the stream of checkpoints. ``stateful`` has the ids of the components with state.
 
-    Where it stands (transaction, and PREPARING, COMMITTING or COMMITTED) is stored before it takes effect.
+    Its progress (the transaction, and PREPARING, COMMITTING or COMMITTED) is stored before it takes effect.
     """
 
     output_streams = {STREAM: FIELDS}
@@ -86,13 +86,13 @@ class CheckpointSpout(Spout):
         self._steps.watch(self._state)
         self.txid, self.state = -1, COMMITTED
         self.recovering = True
-        self._running = False  # a step is under way
-        self._recovery_step = False  # and is one of the recovery
+        self._running = False  # a step is in flight
+        self._recovery_step = False  # the step in flight belongs to the recovery
         self._started_at = float("-inf")
         self._not_before = float("-inf")
         self._failures = 0
         self._repeats = Repeats(lambda _, text: self.log(text, "warn"), self.clock)
-        self._in_use = ""  # by whom; on Storm nobody can end this topology but its users
+        self._in_use = ""  # why the states can't be claimed yet; on Storm the topology goes on meanwhile
         try:
             self.begin()
         except InUseError as problem:
@@ -101,15 +101,15 @@ class CheckpointSpout(Spout):
             self._in_use = f"{problem}. This topology saves no state until then; its tuples time out"
             self.report_error(self._in_use)
         except BaseException:
-            self._provider.close()  # or it would stay claimed, where other topologies live on in this process
+            self._provider.close()  # or the states would stay claimed while other topologies in this process live on
             raise
 
     def begin(self) -> None:
-        """Claim what is stored, and then read it."""
+        """Claim the stored states, and then read them."""
         self.epoch = epoch_of(self._provider)
         if not self._provider.durable:
-            # What is in memory is forgotten with this task, while others live on and know of its epoch, which they tell
-            # by failing what is older: see ``fail``.
+            # A store in memory ends with this task, while other tasks live on and know its last epoch. They fail
+            # checkpoints with an older one: see ``fail``.
             self.epoch = 1
         self._steps.at("CLAIM", self.epoch)
         self._steps("claimed")
@@ -123,7 +123,7 @@ class CheckpointSpout(Spout):
         self.txid, self.state = position_of(self._provider, self._state) or (-1, COMMITTED)
 
     def is_owner(self) -> bool:
-        """Whether what is stored was claimed; it is tried again now and then while another topology has it."""
+        """Return whether the states are claimed. While another topology owns them, try again now and then."""
         if not self._in_use:
             return True
         if self.clock() < self._not_before:
@@ -138,7 +138,7 @@ class CheckpointSpout(Spout):
         return True
 
     def clock(self) -> float:
-        """Seconds on a clock that never goes back."""
+        """Return seconds on a clock that never goes back."""
         return monotonic()
 
     def next_tuple(self) -> None:
@@ -167,7 +167,7 @@ class CheckpointSpout(Spout):
         self._failures = 0
         self._not_before = float("-inf")
         if self.recovering:
-            if self._recovery_step:  # else the recovery began while it was under way, and is yet to begin
+            if self._recovery_step:  # otherwise the step began before the recovery, whose first step is still to come
                 self.recovered()
         elif self.state == PREPARING:
             self.prepared()
@@ -179,7 +179,7 @@ class CheckpointSpout(Spout):
     def fail(self, tup_id: Any) -> None:
         self.recovering = True
         self._running = False
-        # A bolt that can't do it would be asked without a pause.
+        # Without a pause, a bolt that can't do its step would be asked all the time.
         pause = min(self._interval / 10 * 2 ** min(self._failures, 10), max(self._interval, 1.0))
         self._failures += 1
         self._not_before = self.clock() + pause
@@ -189,21 +189,21 @@ class CheckpointSpout(Spout):
             self.epoch += 1 + self.epoch // 4
 
     def exhausted(self) -> bool:
-        """Between two checkpoints there is nothing that anybody waits for."""
+        """Return whether no checkpoint is in flight: then nobody need wait for this spout."""
         return self.state == COMMITTED and not self.recovering and not self._running
 
     def close(self) -> None:
         close_all(self._repeats.tell_rest, self._state.close, self._provider.close)
 
     def prepared(self) -> None:
-        """All tasks have prepared: from here on the checkpoint is committed, whatever happens."""
+        """Store that all tasks have prepared: from here on the checkpoint will be committed, whatever happens."""
         self._save(self.txid, COMMITTING)
 
     def committed(self) -> None:
-        """A checkpoint is complete."""
+        """Do what follows a complete checkpoint. Nothing unless overridden."""
 
     def recovered(self) -> None:
-        """A step of the recovery is done."""
+        """Go on after a step of the recovery."""
         if self.state == PREPARING:
             self._save(self.txid - 1, COMMITTED)
         elif self.state == COMMITTING:
@@ -230,7 +230,7 @@ class CheckpointSpout(Spout):
         check_alignment(self.alignment, conf)
 
     def _check_tasks(self, context: Context) -> dict[str, int]:
-        """Refuse state that was divided among another number of tasks; how many there are, for whoever comes next."""
+        """Refuse state that was divided among another number of tasks. Return the numbers to be stored."""
         now = {component: len(context.tasks(component)) for component in self.stateful}
         stored = tasks_of(self._provider, self._state)
         for component, tasks in now.items():
@@ -245,7 +245,7 @@ class CheckpointSpout(Spout):
 
 
 def check_alignment(built: str, conf: dict[str, Any]) -> None:
-    """The topology was made for one alignment; a conf that was laid over it later can't change that."""
+    """Raise ConfigError if the conf's alignment is not the one that the topology was built for."""
     wanted = settings.alignment(conf)
     if wanted != built:
         raise ConfigError(

@@ -1,7 +1,7 @@
-"""State in an SQLite file: durable on one machine, with no server. The embedded cluster's default.
+"""State in an SQLite file: durable on one machine, without a server. The embedded cluster's default.
 
-A checkpoint is one transaction for each phase and task. Whatever is killed at whatever instant, the file has the old state
-or the new one.
+Each task uses one transaction for each phase of a checkpoint. So whatever is killed at whatever moment, the file has
+the old state or the new one.
 """
 
 from __future__ import annotations
@@ -43,13 +43,14 @@ ALTER TABLE txids ADD COLUMN claim INTEGER NOT NULL DEFAULT 0;
 }
 
 FILE = SqliteFile("state file", 0x4D4C5354, 3, _SCHEMA, CONFIG, _UPGRADES)  # "MLST"
-LARGEST = 1_000_000_000 - 1000  # SQLite's own limit for a row, less a key and what is around it
+LARGEST = 1_000_000_000 - 1000  # SQLite's limit for a row, less a key and the row's head
 
 
 class SqliteStateProvider(StateProvider):
-    """``topology.state.provider.config``: ``{"path": "/var/lib/shop/state.sqlite"}``.
+    """A provider of states in an SQLite file.
 
-    Without a path it is the topology's own file in ``$MULTILANG_STATE_HOME``, or else in the user's folder for state.
+    ``topology.state.provider.config`` is ``{"path": "/var/lib/shop/state.sqlite"}``. Without a path it is the
+    topology's own file in ``$MULTILANG_STATE_HOME`` or, without that, in the user's folder for state.
     """
 
     local = True
@@ -99,7 +100,7 @@ class SqliteStateProvider(StateProvider):
                 for statement in (
                     "DELETE FROM data WHERE namespace = ?1",
                     "DELETE FROM prepared WHERE namespace = ?1",
-                    # The claim stays, one higher, so that nobody goes on who wrote there before.
+                    # The claim stays and is raised, so that an earlier writer is refused.
                     "INSERT OR IGNORE INTO txids (namespace) VALUES (?1)",
                     "UPDATE txids SET committed = NULL, prepared = NULL, claim = claim + 1 WHERE namespace = ?1",
                 ):
@@ -111,7 +112,7 @@ class SqliteStateProvider(StateProvider):
             connection.close()
 
     def check(self) -> None:
-        """Read the file once, if there is one."""
+        """Open the file once, if there is one."""
         if os.path.exists(self.path):
             FILE.open(self.path).close()
 
@@ -141,7 +142,7 @@ class SqliteStateProvider(StateProvider):
         return len(self.namespaces())
 
     def _check_topology(self, owner: Owner) -> None:
-        """StateError when the file has another topology's state: its names of tasks would be taken for this one's."""
+        """Raise StateError if the file has the state of another topology, whose tasks may have the same names."""
         mine = self.conf.get("topology.name")
         if mine is not None and owner.topology != mine:
             raise StateError(
@@ -154,7 +155,7 @@ class SqliteStateProvider(StateProvider):
 
 
 class SqliteStore(Store):
-    """One namespace of a file. What was claimed and the transactions are compared inside each transaction that writes."""
+    """One namespace of a file. Each transaction that writes also compares the claim and the transactions."""
 
     largest = LARGEST
 
@@ -271,7 +272,12 @@ class SqliteStore(Store):
                 self._connection.execute("INSERT OR REPLACE INTO data VALUES (?, ?, ?)", (self._namespace, key, value))
 
     def _claimed(self) -> tuple[int | None, int | None]:
-        """Begin a step, and return the transactions, if this still is the newest claim, and the file has all that it wrote."""
+        """Begin a step, and return the committed and prepared transactions.
+
+        Raises:
+            FencedError: This is no longer the newest claim.
+            StoreGoneError: The file lacks something that was written.
+        """
         row = self._one("SELECT claim, committed, prepared, step FROM txids WHERE namespace = ?")
         if self._claim is None:
             raise StateError(

@@ -1,7 +1,7 @@
-"""SQLite files of ours: durable, shared by the tasks of one topology, never taken for another's, and with an owner.
+"""SQLite files that are durable, shared by the tasks of one topology, recognized by their header, and owned.
 
-What is written carries the epoch of the file's owner, or what was claimed under it, and is compared with what the file has
-inside the same transaction (``BEGIN IMMEDIATE``). See ``multilang.state.owner``.
+Each write compares the epoch of the file's owner, or a number that was claimed under it, inside the same transaction
+(``BEGIN IMMEDIATE``). See ``multilang.state.owner``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from multilang.state.owner import Ownership
 
-WAIT_SECS = 60.0  # for another task that is writing
+WAIT_SECS = 60.0  # how long to wait for another task that is writing
 _BESIDE = ("-wal", "-shm")  # SQLite's log of changes, and the log's index with the locks
 
 _OCTAL = re.compile(rb"\\([0-7]{3})")
@@ -31,11 +31,16 @@ _OWNERS = "CREATE TABLE owners (name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, o
 
 
 class SqliteFile:
-    """A kind of file. ``what``: what to call it; ``setting``: the conf key that names another.
+    """A kind of SQLite file.
 
-    ``application`` and ``layout`` are in the file's header, so that no other SQLite file is taken for one of these.
-    ``schema``: the statements that make it, with ``;`` and a line's end between two; the table of owners is made beside them.
-    ``upgrades``: by an older layout, the statements that make the next one of it.
+    Args:
+        what: Its name in messages.
+        application: The number in the header that tells it from other SQLite files.
+        layout: The number of its layout, also in the header.
+        schema: The statements that make its tables, with ``;`` and a line's end between two. The table of owners is
+            added.
+        setting: The conf key that names another file.
+        upgrades: By an older layout, the statements that turn it into the next one.
     """
 
     def __init__(
@@ -55,7 +60,11 @@ class SqliteFile:
         self._upgrades = upgrades or {}
 
     def open(self, path: str) -> sqlite3.Connection:
-        """A connection to the file, which is made when there is none. StateError for what is no whole file of this kind."""
+        """Return a connection to the file, which is made if it is not there.
+
+        Raises:
+            StateError: It is damaged, or no file of this kind.
+        """
         self._make_folder(path)
         try:
             connection = self.connected(path)
@@ -64,10 +73,10 @@ class SqliteFile:
         try:
             self._check(connection, path)
             _to_wal(connection)
-            connection.execute("PRAGMA synchronous = FULL")  # what is committed is on the disk, not only in the system
+            connection.execute("PRAGMA synchronous = FULL")  # a commit is on the disk, not only in the system's memory
             connection.execute(
                 "SELECT 1 FROM sqlite_master"
-            ).fetchone()  # it has its log and the log's index open by now
+            ).fetchone()  # so that SQLite has opened the log and its index
             connection.note(*_BESIDE)
         except sqlite3.DatabaseError as problem:
             connection.close()
@@ -78,10 +87,10 @@ class SqliteFile:
         return connection
 
     def connected(self, path: str, wait_secs: float = WAIT_SECS) -> _Connection:
-        """A connection that knows which file it opened, for ``check_place``; nothing is asked of the file."""
+        """Return a connection that remembers which file it opened, for ``check_place``. The file is not read."""
         self._check_names(path)
-        # Nothing here is shared between threads; a topology in this process may be waited for by one or another.
-        real = os.path.realpath(path)  # SQLite's files are beside it, and not beside a link to it
+        # A connection is used by one thread at a time, but not always the same: several may wait for one topology.
+        real = os.path.realpath(path)  # SQLite puts its other files beside this one, not beside a link to it
         connection = sqlite3.connect(
             real, timeout=wait_secs, isolation_level=None, check_same_thread=False, factory=_Connection
         )
@@ -93,7 +102,7 @@ class SqliteFile:
         return connection
 
     def explained(self, problem: sqlite3.DatabaseError, path: str) -> StateError:
-        """What SQLite's error means."""
+        """Return the StateError that says what SQLite's error means."""
         code = getattr(problem, "sqlite_errorcode", None)  # from Python 3.11 on
         text = str(problem)
         if code in (11, 26) or "malformed" in text or "not a database" in text:  # SQLITE_CORRUPT, SQLITE_NOTADB
@@ -109,9 +118,13 @@ class SqliteFile:
         return StateError(f"the {self.what} {path} can't be used: {text}{fix}")
 
     def place(self, path: str, name: str = "", check: Callable[[Owner], None] = lambda _: None) -> SqlitePlace:
-        """What a topology owns: the file, or what the file has under ``name``.
+        """Return the place that a topology owns: the file, or the entry ``name`` in it.
 
-        ``check``: called with the former owner inside the step that replaces it; raises where that one has no such heir.
+        Args:
+            path: The file.
+            name: The entry in the file; empty: the file itself.
+            check: Called with the former owner inside the step that replaces it. It raises if the former owner must not
+                be replaced.
         """
         return SqlitePlace(self, path, name, check)
 
@@ -124,11 +137,11 @@ class SqliteFile:
         warn: Callable[[str], None] = lambda _: None,
         may_return: bool = True,
     ) -> Ownership:
-        """Become the owner of the file, or of ``name`` in it; see ``multilang.state.owner.claim``."""
+        """Become the owner of the file, or of the entry ``name`` in it; see ``multilang.state.owner.claim``."""
         return claim(self.place(path, name), run, topology, warn, may_return)
 
     def check_free(self, path: str, run: str, name: str = "") -> None:
-        """InUseError while another run's owner beats; nothing is claimed, and no file is made."""
+        """Raise InUseError while another run's owner beats. Nothing is claimed, and no file is made."""
         if not os.path.exists(path):
             return
         place = self.place(path, name)
@@ -138,7 +151,7 @@ class SqliteFile:
             place.close()
 
     def check_owner(self, connection: sqlite3.Connection, path: str, epoch: int, name: str = "") -> None:
-        """Called inside a transaction that writes: FencedError when the owner is another one than that of ``epoch``."""
+        """Raise FencedError if the owner's epoch is not ``epoch``. Call it inside a transaction that writes."""
         row = connection.execute("SELECT epoch, owner FROM owners WHERE name = ?", (name,)).fetchone()
         if row is None:
             raise self.gone(path)
@@ -149,10 +162,10 @@ class SqliteFile:
             )
 
     def check_place(self, connection: sqlite3.Connection, path: str) -> None:
-        """StoreGoneError when ``path`` is no longer the file that was opened; called before something is committed.
+        """Raise StoreGoneError if ``path`` is no longer the file that was opened. Call it before a commit.
 
-        SQLite itself goes on writing to a file that was deleted, renamed or emptied, without an error, and so to its log of
-        changes and the log's index, of which whoever opens the file then knows nothing.
+        When the file was deleted, renamed or emptied, SQLite goes on writing to it, or to its log and the log's index,
+        without an error. The next program that opens the file knows nothing of these writes.
         """
         if not isinstance(connection, _Connection):
             return
@@ -164,7 +177,10 @@ class SqliteFile:
                 raise self.gone(path, suffix)
 
     def gone(self, path: str, part: str = "") -> StoreGoneError:
-        """The error for a file that was deleted, renamed, emptied or replaced under its users; ``part``: SQLite's file beside it."""
+        """Return the error for a file that was deleted, renamed, emptied or replaced while it was used.
+
+        ``part`` is the suffix of SQLite's file beside it, if that one is meant.
+        """
         return StoreGoneError(
             f"the {self.what} {path}{part} was deleted, renamed, emptied or replaced while it was in use: what was written to it since is not there. "
             "Put it back, or start the topology again, which then goes on from what the file has"
@@ -179,7 +195,7 @@ class SqliteFile:
             ) from problem
 
     def _check_names(self, path: str) -> None:
-        # Each name has a log of changes (-wal) and an owner's beats of its own, which the users of another don't see.
+        # Each name has its own log of changes (-wal) and its own heartbeat, which users of another name don't see.
         names = os.stat(path).st_nlink if os.path.isfile(path) else 1
         if names > 1:
             raise StateError(
@@ -194,13 +210,13 @@ class SqliteFile:
             )
 
     def _check(self, connection: sqlite3.Connection, path: str) -> None:
-        # Both numbers of one moment: another task may be making the file meanwhile.
+        # One transaction for both numbers, since another task may be making the file.
         connection.execute("BEGIN")
         application, layout = _header(connection)
         connection.execute("COMMIT")
         if (application, layout) == (0, 0):
             connection.execute("BEGIN IMMEDIATE")
-            # Asked once more, since another task may have been faster.
+            # Look again under the lock, since another task may have been faster.
             if _header(connection) == (0, 0) and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
                 _run(connection, self._schema)
                 connection.execute(_OWNERS)
@@ -235,7 +251,7 @@ class SqliteFile:
 
 
 class SqlitePlace(OwnedPlace):
-    """A file's owner is in its table ``owners``, by name. It beats in a file beside it, where no writer makes it wait."""
+    """A place whose owner is in the file's table ``owners``. Its heartbeat is a file beside it, without locks."""
 
     def __init__(self, file: SqliteFile, path: str, name: str, check: Callable[[Owner], None]) -> None:
         self.elsewhere = f"{self.elsewhere} in {file.setting}"
@@ -243,7 +259,7 @@ class SqlitePlace(OwnedPlace):
         self._path = path
         self._name = name
         self._check = check
-        real = os.path.realpath(path)  # the same beside every symbolic link to the file
+        real = os.path.realpath(path)  # the same for every symbolic link to the file
         self._beats_path = f"{real}.{quote(name, safe='')}.owner" if name else f"{real}.owner"
         self._connection: sqlite3.Connection | None = None
 
@@ -316,7 +332,7 @@ class SqlitePlace(OwnedPlace):
 
 
 class _Connection(sqlite3.Connection):
-    """A connection that knows which files it has open: ``real``, and by what is behind that name, device and inode of each."""
+    """A connection that remembers its files: ``files`` has the device and inode of each, by suffix."""
 
     real = ""
 
@@ -362,7 +378,10 @@ def _size(path: str) -> int:
 
 
 def _to_wal(connection: sqlite3.Connection) -> None:
-    """Readers don't wait for writers then. Where several tasks turn to it at once, SQLite refuses some without waiting."""
+    """Turn on the write-ahead log, so that readers don't wait for writers.
+
+    When several tasks do so at once, SQLite refuses some of them without waiting.
+    """
     deadline = monotonic() + WAIT_SECS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The steps of a protocol, told to whom the conf names: to see what happens, or to make it fail there."""
+"""The steps of a protocol, traced by a function that the conf names: to watch them, or to make one fail."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 
 class Steps:
-    """Called with each step of one namespace; tells of it as ``PREPARE write``, with the transaction.
+    """A callable that reports the steps of one namespace, as ``PREPARE write`` with the transaction.
 
-    ``setting``: the conf key that names who is told.
+    Args:
+        conf: The conf that names the function.
+        namespace: The namespace, which is the function's first argument.
+        setting: The conf key that names the function.
     """
 
     def __init__(self, conf: Mapping[str, Any], namespace: str, setting: str = TRACE) -> None:
@@ -28,7 +31,7 @@ class Steps:
         self._txid = -1
 
     def at(self, what: str, txid: int) -> None:
-        """What the steps that follow are part of."""
+        """Set the action and the transaction that the next steps belong to."""
         self._what = what
         self._txid = txid
 
@@ -37,7 +40,7 @@ class Steps:
             self._tell(self._namespace, f"{self._what} {step}", self._txid)
 
     def watch(self, state: State) -> None:
-        """Hear of the state's own steps, and of its store's."""
+        """Report the steps of the state and of its store, too."""
         if self._tell is not None:
             state.trace = self
             if hasattr(state, "store"):
@@ -45,7 +48,11 @@ class Steps:
 
 
 def traced(conf: Mapping[str, Any], setting: str) -> Callable[[str, str, int], None] | None:
-    """The function that the conf names to be told, if any. Raises ConfigError when there is none of that name."""
+    """Return the function that the conf names; None if it names none.
+
+    Raises:
+        ConfigError: There is no function of that name.
+    """
     name = conf.get(setting)
     if name is None:
         return None

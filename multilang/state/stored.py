@@ -1,4 +1,4 @@
-"""A key-value state in front of a store: what the task uses is in memory, and what changed is written at checkpoints."""
+"""A key-value state in front of a store: values in use are in memory, and changes are written at checkpoints."""
 
 from __future__ import annotations
 
@@ -15,68 +15,109 @@ if TYPE_CHECKING:
 
     from multilang.state.serializers import Serializer
 
-CACHED_KEYS = 100_000  # that are unchanged, unless the conf says otherwise (multilang.state.cache.keys)
+CACHED_KEYS = 100_000  # unchanged keys in memory, unless the conf sets multilang.state.cache.keys
 _MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
 
 
 class Store(ABC):
-    """Where the bytes of one namespace are: committed ones, and over them prepared ones (None: deleted).
+    """The bytes of one namespace: committed values, and over them prepared ones (None: deleted).
 
-    Whoever writes has claimed the namespace under an epoch. Each method that writes compares what was claimed, and the
-    transactions that are stored, in the same atomic step as it writes, and raises FencedError when somebody else has
-    claimed it since. So a process that was stopped between two of its steps can do no harm when it wakes up.
+    A writer has claimed the namespace under an epoch. Each method that writes compares the claim and the stored
+    transactions in the same atomic step as it writes, and raises FencedError if somebody else has claimed the namespace
+    since. So a process that was stopped between two of its steps can do no harm when it wakes up.
+
+    Attributes:
+        trace: Called with the name of each step; see ``multilang.state.trace``.
+        largest: The largest size of a value, in bytes.
     """
 
     trace: Callable[[str], None] = staticmethod(unheard)
     largest: int = 2**62
-    """Bytes that a value may have."""
 
     @abstractmethod
     def claim(self, epoch: int) -> None:
-        """Take the namespace over: from here on nobody can write who claimed it before.
+        """Take the namespace over. From then on a previous owner can't write to it.
 
-        Raises FencedError when it was claimed under a newer epoch or, where this store had claimed it already, by anybody
-        else since.
+        Args:
+            epoch: The epoch of the checkpoint spout.
+
+        Raises:
+            FencedError: The namespace was claimed with a newer epoch or, if this store had claimed it already, by
+                anybody else since.
         """
 
     @abstractmethod
     def txids(self) -> tuple[int | None, int | None]:
-        """The transactions that were committed and prepared last."""
+        """Return the transactions that were committed and prepared last; None for one that there is not."""
 
     @abstractmethod
     def count(self) -> int:
-        """How many keys there are, about."""
+        """Return the number of keys, about."""
 
     @abstractmethod
     def load(self, key: bytes) -> bytes | None:
-        """The value of a key, prepared before committed."""
+        """Return the value of a key: the prepared one if there is one, else the committed one; None: no such key."""
 
     @abstractmethod
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
-        """All keys with their values, prepared before committed."""
+        """Yield all keys with their values: the prepared value if there is one, or else the committed one."""
 
     @abstractmethod
     def prepare(self, txid: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Save ``rows`` over what is prepared already. StateError when ``txid`` is committed: two topologies use the state."""
+        """Save rows over what is prepared already.
+
+        Args:
+            txid: The transaction.
+            rows: Keys with their values; None: the key is deleted.
+
+        Raises:
+            FencedError: Somebody else has claimed the namespace.
+            StateError: The transaction is committed already, so two topologies use the state; see ``check_prepare``.
+        """
 
     @abstractmethod
     def commit(self, txid: int) -> None:
-        """Make what is prepared with ``txid`` the committed state; nothing happens when that is committed already."""
+        """Make what was prepared with ``txid`` the committed state. Nothing happens if it is committed already.
+
+        Args:
+            txid: The transaction.
+
+        Raises:
+            FencedError: Somebody else has claimed the namespace.
+            StateError: Another transaction is prepared or committed; see ``check_commit``.
+        """
 
     @abstractmethod
     def write(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Save and commit ``rows`` at once, under no transaction."""
+        """Save and commit rows at once, without a transaction.
+
+        Args:
+            rows: Keys with their values; None: the key is deleted.
+
+        Raises:
+            FencedError: Somebody else has claimed the namespace.
+        """
 
     @abstractmethod
     def rollback(self) -> None:
-        """Forget what is prepared."""
+        """Forget what is prepared.
+
+        Raises:
+            FencedError: Somebody else has claimed the namespace.
+        """
 
     def close(self) -> None:  # noqa: B027  # not every store has something to close
-        """The task ends."""
+        """Close connections: the task ends."""
 
 
 def check_prepare(namespace: str, txid: int, committed: int | None) -> None:
-    """StateError for a transaction that can't be prepared where ``committed`` is the last that was committed."""
+    """Raise StateError if a transaction can't be prepared now.
+
+    Args:
+        namespace: The namespace, for the message.
+        txid: The transaction to be prepared.
+        committed: The last committed transaction; None: there is none.
+    """
     if committed is not None and txid <= committed:
         raise StateError(
             f"transaction {txid} can't be prepared in {namespace!r}, where {committed} is committed already; "
@@ -85,13 +126,24 @@ def check_prepare(namespace: str, txid: int, committed: int | None) -> None:
 
 
 def check_commit(namespace: str, txid: int, committed: int | None, prepared: int | None) -> None:
-    """StateError for a transaction that can't be committed where these two are."""
+    """Raise an error if a transaction can't be committed now.
+
+    Args:
+        namespace: The namespace, for the message.
+        txid: The transaction to be committed.
+        committed: The last committed transaction; None: there is none.
+        prepared: The last prepared transaction; None: there is none.
+
+    Raises:
+        StateError: A later transaction is committed, or another one is prepared.
+        StoreGoneError: An earlier transaction is prepared, so the prepared changes are gone.
+    """
     if committed is not None and txid < committed:
         raise StateError(
             f"transaction {txid} can't be committed in {namespace!r}, where {committed} is committed already"
         )
     if prepared is not None and prepared < txid:
-        raise StoreGoneError(  # since what is to be committed was prepared by all tasks, no repetition helps
+        raise StoreGoneError(  # all tasks had prepared this transaction, so no repetition helps
             f"transaction {txid} can't be committed in {namespace!r}, where {prepared} is prepared: what all tasks had prepared is gone "
             "here, as when a store is put back to an older copy. Put back a copy that has the state of all tasks"
         )
@@ -100,7 +152,14 @@ def check_commit(namespace: str, txid: int, committed: int | None, prepared: int
 
 
 def fenced(namespace: str, where: str, mine: object, found: object) -> FencedError:
-    """The error for a writer of ``namespace`` that claimed it as ``mine``, where it is claimed as ``found`` by now."""
+    """Return the error for a writer whose claim is no longer the newest.
+
+    Args:
+        namespace: The namespace.
+        where: The store, in the words of a message.
+        mine: The writer's claim.
+        found: The newest claim.
+    """
     return FencedError(
         f"the state of {namespace!r} ({where}) was taken over by another task or topology meanwhile (claim {found}, and this "
         f"one has {mine}): nothing more is written here"
@@ -108,7 +167,7 @@ def fenced(namespace: str, where: str, mine: object, found: object) -> FencedErr
 
 
 def went_back(namespace: str, where: str, done: int, found: int) -> StoreGoneError:
-    """The error for a store that has ``found`` as its last step where ``done`` was done, and nobody else has claimed it."""
+    """Return the error for a store at step ``found``, although this owner wrote step ``done``."""
     return StoreGoneError(
         f"the state of {namespace!r} ({where}) was put back to an older copy while it was in use: it has step {found}, and step "
         f"{done} was written. Nothing more is written to it. Start the topology again, which goes on from that copy"
@@ -116,7 +175,7 @@ def went_back(namespace: str, where: str, done: int, found: int) -> StoreGoneErr
 
 
 def count_of(store: Store) -> int:
-    """Return how many keys a store has. WrongProviderError if it gives no number."""
+    """Return the number of keys in a store, checked to be a number."""
     found: Any = store.count()
     if type(found) is not int:
         raise WrongProviderError(
@@ -126,7 +185,7 @@ def count_of(store: Store) -> int:
 
 
 def loaded(store: Store, key: bytes) -> bytes | None:
-    """Return the bytes of a key. WrongProviderError if the store gives something else."""
+    """Return the value of a key, checked to be bytes or None."""
     found: Any = store.load(key)
     if found is not None and not isinstance(found, bytes):
         raise WrongProviderError(
@@ -136,7 +195,7 @@ def loaded(store: Store, key: bytes) -> bytes | None:
 
 
 def rows_of(store: Store) -> Iterator[tuple[bytes, bytes]]:
-    """Give all keys of a store with their values. WrongProviderError if it gives something else."""
+    """Yield all keys of a store with their values, checked to be bytes."""
     rows: Any = store.scan()
     if not hasattr(rows, "__iter__"):
         raise WrongProviderError(
@@ -156,7 +215,7 @@ def rows_of(store: Store) -> Iterator[tuple[bytes, bytes]]:
 
 
 def class_of(thing: object) -> str:
-    """Return the name of a thing's class, for messages."""
+    """Return the full name of a thing's class, for messages."""
     return f"{type(thing).__module__}.{type(thing).__qualname__}"
 
 
@@ -172,16 +231,23 @@ def _check(store: object) -> None:
 
 
 class _Encoded(bytes):
-    """A value's bytes as they were when it was put: what is done to it later is not saved by that."""
+    """A value's bytes at the time of its put. A later change of the value in place is not saved."""
 
     __slots__ = ()
 
 
 class StoredState(KeyValueState["Any", "Any"]):
-    """``live``: what was read and written, None for what is not there; ``changed``: what is to be prepared.
+    """A KeyValueState in front of a Store.
 
-    At most ``cached`` unchanged keys are kept in memory. A store of no more than that is read at the start, so that a key
-    that was never seen costs no question.
+    At most ``cached`` unchanged keys are kept in memory. A store with no more keys than that is read whole at the
+    start, so that a new key costs no question.
+
+    Args:
+        namespace: The namespace, for messages.
+        store: The store of the namespace.
+        keys: The serializer of keys; None: JSON.
+        values: The serializer of values; None: JSON.
+        cached: The number of unchanged keys to keep in memory.
     """
 
     def __init__(
@@ -198,15 +264,15 @@ class StoredState(KeyValueState["Any", "Any"]):
         self.store = store
         self._keys = keys
         self._values = values
-        # What these take without a look needs none when it is put.
+        # With these, a plain text or number needs no check when it is put.
         self._json = type(values) is JsonSerializer
         self._json_keys = type(keys) is JsonKeySerializer
         self._cached = cached
-        self._live: dict[Any, Any] = {}
-        self._changed: dict[Any, Any] = {}
+        self._live: dict[Any, Any] = {}  # what was read and written; None: not there
+        self._changed: dict[Any, Any] = {}  # what is to be prepared
         self._complete = False  # every key of the store is in ``live``
-        self._is_read = False  # nothing is, before the claim
-        self._large = store.largest // 8  # no text of so many characters is too large, whatever JSON makes of it
+        self._is_read = False  # nothing may be read before the claim
+        self._large = store.largest // 8  # a text with fewer characters is never too large, however JSON writes it
 
     # ---- what a component does ----
 
@@ -249,7 +315,7 @@ class StoredState(KeyValueState["Any", "Any"]):
     def items(self) -> Iterator[tuple[Any, Any]]:
         if not self._is_read:
             self._read()
-        live = self._live.copy()  # what is read, put or deleted meanwhile changes the other
+        live = self._live.copy()  # reads, puts and deletes during the iteration change the other dict
         if not self._complete:
             yield from (item for item in self._scan() if item[0] not in live)
         for key, value in live.items():
@@ -286,7 +352,7 @@ class StoredState(KeyValueState["Any", "Any"]):
     # ---- what is processed in one place and saved in another ----
 
     def changes(self) -> list[tuple[bytes, bytes | None]]:
-        """What was put (None: deleted) since the last prepare, as the store has it."""
+        """Return the rows that were put or deleted (None) since the last prepare, encoded for the store."""
         key_of, encode = self._keys.encode, self._values.encode
         rows: list[tuple[bytes, bytes | None]] = []
         for key, value in self._changed.items():
@@ -296,7 +362,7 @@ class StoredState(KeyValueState["Any", "Any"]):
         return rows
 
     def lay(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Put what ``changes`` gave elsewhere, from the same committed state on."""
+        """Apply the rows that ``changes`` returned elsewhere, on top of the same committed state."""
         decode_key, decode = self._keys.decode, self._values.decode
         for raw, value in rows:
             key = decode_key(raw)
@@ -340,7 +406,7 @@ class StoredState(KeyValueState["Any", "Any"]):
         return value
 
     def _forget(self) -> None:
-        """A full memory is emptied but for what is not written yet: which keys will be needed again nobody knows."""
+        """Empty a full cache, except for unwritten keys. Nobody knows which keys will be needed again."""
         live = self._live
         self._live = {key: live[key] for key in self._changed}
         self._complete = False

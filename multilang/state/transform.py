@@ -1,4 +1,4 @@
-"""From a topology with stateful bolts to the plain topology that runs them: adds the checkpoint spout and stream.
+"""The transformation of a topology with stateful bolts: it adds the checkpoint spout, its stream, and wrappers.
 
 "For stateful topologies, the topology builder wraps the IStatefulBolt in a StatefulBoltExecutor which handles the state
 commits on receiving the checkpoint tuples. The non stateful bolts are wrapped in a CheckpointTupleForwarder."
@@ -30,7 +30,7 @@ MAX_SPOUT_PENDING = "topology.max.spout.pending"
 
 
 class _Kinds:
-    """What stands around the bolts, and the checkpoint spout."""
+    """The classes of the wrappers and of the checkpoint spout for one alignment."""
 
     def __init__(
         self,
@@ -48,7 +48,12 @@ _EXACT = _Kinds(ExactExecutor, ExactForwarder, ExactCheckpointSpout)
 
 
 def stateful(topology: Topology) -> Topology:
-    """See the module. Raises TopologyError for what checkpoints can't go through, ConfigError for a wrong setting."""
+    """Return the topology with checkpoints.
+
+    Raises:
+        TopologyError: Checkpoints can't pass through a component.
+        ConfigError: A setting is wrong.
+    """
     settings.check(topology.conf)
     specs = {id: spec.copy() for id, spec in topology.components.items()}
     exact = settings.alignment(topology.conf) == settings.EXACT
@@ -72,7 +77,7 @@ def stateful(topology: Topology) -> Topology:
                 streams = (STREAM, TURN, MORE)
                 _wrap(spec, SourceExecutor, [Input(SPOUT, stream, Grouping("all")) for stream in streams])
     spout = kinds.spout(with_state, settings.alignment(topology.conf))
-    own = {TASKS: 1, MAX_SPOUT_PENDING: None}  # whatever the topology's conf has for its spouts
+    own = {TASKS: 1, MAX_SPOUT_PENDING: None}  # overrides the topology's conf for spouts
     specs[SPOUT] = ComponentSpec(SPOUT, "spout", spout, streams=spout.declared_streams(), tasks=1, conf=own)
     return Topology(topology.name, topology.conf, specs, module=topology.module)
 
@@ -101,12 +106,10 @@ def _check_exact(specs: Mapping[str, ComponentSpec]) -> None:
 
 
 def _checkpoint_inputs(specs: Mapping[str, ComponentSpec], id: str, exact: bool) -> list[str]:
-    """Where a bolt's checkpoints come from: the checkpoint spout in place of its spouts, and each bolt before it.
+    """Return the components that send checkpoints to a bolt: the bolts before it, and for spouts the checkpoint spout.
 
-    With exact alignment they come through the spouts, which are bolts then.
-
-    A bolt in another language can't pass checkpoints on (on Storm's wire nothing else can speak of them): they go around
-    it, from those before it.
+    With exact alignment spouts run as bolts, and checkpoints come through them. Storm's wire has no checkpoints for a
+    bolt in another language, so they go around such a bolt, from the components before it.
     """
     found: list[str] = []
     left = [id]
@@ -122,7 +125,7 @@ def _checkpoint_inputs(specs: Mapping[str, ComponentSpec], id: str, exact: bool)
                 name = source.id
             if name not in found:
                 found.append(name)
-    return found or [SPOUT]  # a bolt that has ticks alone
+    return found or [SPOUT]  # a bolt that gets only ticks
 
 
 def _check_names(specs: Mapping[str, ComponentSpec]) -> None:
