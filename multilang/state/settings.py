@@ -72,7 +72,7 @@ def cached_keys(conf: Mapping[str, Any]) -> int:
 
 
 def check_members(config: Mapping[str, Any], what: str, own: tuple[str, ...]) -> None:
-    """Raise ConfigError for a member of a provider's config that neither it nor all providers have."""
+    """Raise ConfigError for an unknown member of a provider's config. ``own`` has those of this provider alone."""
     # keyClass and valueClass are Java's; JSON needs no class to read a value back.
     known = ("keyClass", "valueClass", "keySerializerClass", "valueSerializerClass", *own)
     unknown = [name for name in config if name not in known]

@@ -1,6 +1,6 @@
 """Transactional topologies: batches that are committed in order, each exactly once.
 
-The names below are imported when they are first used.
+The names below are imported at their first use.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The three kinds of transactional spout, and what they are made of.
+"""The three kinds of transactional spout, with their coordinators and emitters.
 
-A spout here is declared, and makes two things where they are needed: one coordinator, in one task, which says when there
-is a next transaction and what is in it; and an emitter in each of the spout's tasks, which emits the tuples. ``conf``, and
-the metadata that says what is in a batch, are JSON values. Sources: Storm's ITransactionalSpout,
-IPartitionedTransactionalSpout, IOpaquePartitionedTransactionalSpout.
+A spout here is a declaration that makes two kinds of objects. One coordinator, in one task, decides when there is a
+next transaction and what is in it. An emitter in each of the spout's tasks emits the tuples. ``conf``, and the metadata
+that describes a batch, are JSON values. Sources: Storm's ITransactionalSpout, IPartitionedTransactionalSpout and
+IOpaquePartitionedTransactionalSpout.
 """
 
 from __future__ import annotations
@@ -22,134 +22,209 @@ if TYPE_CHECKING:
 
 class _Part:
     def close(self) -> None:
-        """Called at the end, where there is time for it."""
+        """Close what is open: the task ends. Not called when the process is killed."""
 
 
 class _Ready(_Part):
     def is_ready(self) -> bool:
-        """Whether to begin a transaction that was never begun before; never block for long. True unless overridden."""
+        """Return whether to begin a new transaction. It must not block for long. True unless overridden."""
         return True
 
 
 class AnySpout(Component):
-    """``output_fields`` and ``output_streams`` have the attempt as the first field, ``["tx", "word"]``."""
+    """A transactional spout of any kind: it makes a coordinator and emitters.
+
+    The first field of ``output_fields`` and of each of ``output_streams`` is the attempt: ``["tx", "word"]``.
+    """
 
     def get_coordinator(self, conf: dict[str, Any], context: Context) -> Any:
-        """What decides about transactions; made in the coordinator's only task."""
+        """Return the coordinator. Called in the coordinator's only task.
+
+        Args:
+            conf: The conf of the component.
+            context: The context of the task.
+        """
         raise TypeError(
             f"{type(self).__name__} has no get_coordinator method: define get_coordinator(self, conf, context)"
         )
 
     def get_emitter(self, conf: dict[str, Any], context: Context) -> Any:
-        """What emits the tuples; made in each task of the spout."""
+        """Return an emitter. Called in each task of the spout.
+
+        Args:
+            conf: The conf of the component.
+            context: The context of the task.
+        """
         raise TypeError(f"{type(self).__name__} has no get_emitter method: define get_emitter(self, conf, context)")
 
 
 class TransactionalSpout(AnySpout):
-    """Emits the same batch for the same transaction, always. Makes a Coordinator and Emitters."""
+    """A spout that always emits the same batch for the same transaction. It makes a Coordinator and Emitters."""
 
 
 class Coordinator(_Ready):
-    """Of a TransactionalSpout."""
+    """The coordinator of a TransactionalSpout."""
 
     def initialize_transaction(self, txid: int, previous: Any) -> Any:
-        """The metadata of a new transaction, that of the one before being ``previous`` (None: there was none).
+        """Return the metadata of a new transaction.
 
-        It is stored before the transaction begins, and all attempts at it get the same. FailedException: not now.
+        It is stored before the transaction begins, and all attempts at the transaction get the same metadata.
+
+        Args:
+            txid: The transaction, from 1 on.
+            previous: The metadata of the transaction before; None: there was none.
+
+        Returns:
+            A JSON value that describes the batch.
+
+        Raises:
+            FailedException: The transaction can't begin now; it is tried again.
         """
         raise TypeError(
             f"{type(self).__name__} has no initialize_transaction method: define initialize_transaction(self, txid, previous)"
         )
 
     def exhausted(self, metadata: Any) -> bool | None:
-        """Whether no transaction will come after the one with this metadata (None: the first); None: it can't tell.
+        """Return whether no transaction will follow. Never called on Storm.
 
-        Asked before each new transaction in the embedded cluster, whose topologies can come to their end, and never on Storm.
+        The embedded cluster, whose topologies can end, asks before each new transaction.
+
+        Args:
+            metadata: The metadata of the last transaction; None: there was none.
+
+        Returns:
+            None if the coordinator can't tell.
         """
         return None
 
 
 class Emitter(_Part):
-    """Of a TransactionalSpout."""
+    """An emitter of a TransactionalSpout."""
 
     def emit_batch(self, attempt: TransactionAttempt, metadata: Any, collector: BatchCollector) -> None:
-        """Emit this task's part of the transaction's tuples, ``collector.emit([attempt, ...])``."""
+        """Emit this task's part of the transaction's tuples, ``collector.emit([attempt, ...])``.
+
+        Args:
+            attempt: The attempt, which is the first value of each tuple.
+            metadata: The value that the coordinator returned for this transaction.
+            collector: The collector, which emits and reports.
+        """
         raise TypeError(
             f"{type(self).__name__} has no emit_batch method: define emit_batch(self, attempt, metadata, collector)"
         )
 
     def cleanup_before(self, txid: int) -> None:
-        """All transactions before ``txid`` are committed: what was kept for them can go."""
+        """Forget what was kept for transactions before ``txid``: they are committed. Nothing unless overridden.
+
+        Args:
+            txid: The first transaction that is still needed.
+        """
 
 
 class PartitionedTransactionalSpout(AnySpout):
-    """Reads partitions, each from where it left off. Makes a PartitionedCoordinator and PartitionedEmitters.
+    """A spout that reads partitions, each from where it left off.
 
-    Which partitions a task has, and what was read from each in which transaction, is kept for it.
+    It makes a PartitionedCoordinator and PartitionedEmitters. The library divides the partitions among the tasks, and
+    stores what was read from each one in each transaction.
     """
 
 
 class PartitionedCoordinator(_Ready):
-    """Of a PartitionedTransactionalSpout."""
+    """The coordinator of a PartitionedTransactionalSpout."""
 
     def num_partitions(self) -> int:
-        """How many partitions there are now; they are numbered from 0 on."""
+        """Return the current number of partitions. They are numbered from 0 on."""
         raise TypeError(f"{type(self).__name__} has no num_partitions method: define num_partitions(self)")
 
     def exhausted(self, metadata: Mapping[int, Any]) -> bool | None:
-        """Whether nothing will come after these batches, the last one of each partition that had one; None: it can't tell.
+        """Return whether no transaction will follow. Never called on Storm.
 
-        Asked before each new transaction in the embedded cluster, whose topologies can come to their end, and never on Storm.
+        The embedded cluster, whose topologies can end, asks before each new transaction.
+
+        Args:
+            metadata: The metadata of the last batch of each partition that had one.
+
+        Returns:
+            None if the coordinator can't tell.
         """
         return None
 
 
 class PartitionedEmitter(_Part):
-    """Of a PartitionedTransactionalSpout."""
+    """An emitter of a PartitionedTransactionalSpout."""
 
     def emit_partition_batch_new(
         self, attempt: TransactionAttempt, collector: BatchCollector, partition: int, last_metadata: Any
     ) -> Any:
-        """Emit a batch that was never emitted before, beginning where the one of ``last_metadata`` ended (None: the first).
+        """Emit a new batch that begins where the last one ended.
 
-        Returns its metadata: whatever emits the same batch again.
+        Args:
+            attempt: The attempt, which is the first value of each tuple.
+            collector: The collector, which emits and reports.
+            partition: The number of the partition.
+            last_metadata: The metadata of the last batch; None: this is the first one.
+
+        Returns:
+            The metadata of the new batch: a JSON value from which the same batch can be emitted again.
         """
         raise TypeError(f"{type(self).__name__} has no emit_partition_batch_new method")
 
     def emit_partition_batch(
         self, attempt: TransactionAttempt, collector: BatchCollector, partition: int, metadata: Any
     ) -> None:
-        """Emit exactly the batch that has this metadata once more."""
+        """Emit the batch that has this metadata again, without a difference.
+
+        Args:
+            attempt: The attempt, which is the first value of each tuple.
+            collector: The collector, which emits and reports.
+            partition: The number of the partition.
+            metadata: The value that ``emit_partition_batch_new`` returned.
+        """
         raise TypeError(f"{type(self).__name__} has no emit_partition_batch method")
 
 
 class OpaquePartitionedTransactionalSpout(AnySpout):
-    """As PartitionedTransactionalSpout, but a replay may be a different batch. Makes an OpaqueCoordinator and OpaqueEmitters.
+    """A partitioned spout whose replays may be other batches. It makes an OpaqueCoordinator and OpaqueEmitters.
 
-    So a partition that can't be read holds up nothing. What it feeds must be updated as OpaqueMap does.
+    So a partition that can't be read holds up nothing. Bolts behind it must update their results as OpaqueMap does.
     """
 
 
 class OpaqueCoordinator(_Ready):
-    """Of an OpaquePartitionedTransactionalSpout."""
+    """The coordinator of an OpaquePartitionedTransactionalSpout."""
 
     def exhausted(self, metadata: Mapping[int, Any]) -> bool | None:
-        """As PartitionedCoordinator.exhausted."""
+        """Return whether no transaction will follow; see PartitionedCoordinator.exhausted.
+
+        Args:
+            metadata: The metadata of the last batch of each partition that had one.
+
+        Returns:
+            None if the coordinator can't tell.
+        """
         return None
 
 
 class OpaqueEmitter(_Part):
-    """Of an OpaquePartitionedTransactionalSpout."""
+    """An emitter of an OpaquePartitionedTransactionalSpout."""
 
     def emit_partition_batch(
         self, attempt: TransactionAttempt, collector: BatchCollector, partition: int, last_metadata: Any
     ) -> Any:
-        """Emit a batch that begins where the one of ``last_metadata`` ended (None: the first); returns its metadata.
+        """Emit a batch that begins where the batch before ended.
 
-        A partition that can't be read emits nothing and returns ``last_metadata``.
+        Args:
+            attempt: The attempt, which is the first value of each tuple.
+            collector: The collector, which emits and reports.
+            partition: The number of the partition.
+            last_metadata: The metadata of the batch before; None: this is the first one.
+
+        Returns:
+            The metadata of the batch, a JSON value. For a partition that can't be read now: ``last_metadata``, with
+            nothing emitted.
         """
         raise TypeError(f"{type(self).__name__} has no emit_partition_batch method")
 
     def num_partitions(self) -> int:
-        """How many partitions there are now; they are numbered from 0 on."""
+        """Return the current number of partitions. They are numbered from 0 on."""
         raise TypeError(f"{type(self).__name__} has no num_partitions method: define num_partitions(self)")

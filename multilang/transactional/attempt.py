@@ -1,18 +1,22 @@
-"""Which transaction a tuple belongs to, and which attempt at it (Storm's TransactionAttempt)."""
+"""The attempt at a transaction, to which each tuple belongs (Storm's TransactionAttempt)."""
 
 from __future__ import annotations
 
 from multilang.protocol.codec import send_as_text
 
-_EACH = 1 << 32  # attempts of one epoch, so that those of the next are greater
+_EACH = 1 << 32  # attempts in one epoch; those of the next epoch are greater
 
 
 @send_as_text
 class TransactionAttempt(str):
-    """The first value of every tuple: ``txid``, from 1 on, and ``attempt``, a number that grows with each replay.
+    """The first value of every tuple in a transactional topology.
 
-    On the wire it is the string ``"txid:attempt"``, and that string it is in Python too: it can be emitted, grouped by
-    and compared as such. Two attempts are equal when both numbers are.
+    On the wire it is the string ``"txid:attempt"``, and in Python it is that string, too. It can be emitted, grouped by
+    and compared as a string. Two attempts are equal when both numbers are.
+
+    Attributes:
+        txid: The transaction, from 1 on.
+        attempt: The number of the attempt, which grows with each replay.
     """
 
     __slots__ = ("attempt", "txid")
@@ -28,17 +32,24 @@ class TransactionAttempt(str):
 
     @property
     def epoch(self) -> int:
-        """The epoch of the coordinator that made it: it grows each time that a coordinator takes the transactions over."""
+        """The epoch of the coordinator that made it. A coordinator that takes the transactions over raises it."""
         return self.attempt // _EACH
 
     @staticmethod
     def first_of(epoch: int) -> int:
-        """Return where the attempts of an epoch are counted from: each is greater than all of the epochs before."""
+        """Return the number from which an epoch's attempts are counted, greater than all of earlier epochs."""
         return epoch * _EACH
 
     @classmethod
     def parse(cls, text: str) -> TransactionAttempt:
-        """From its form on the wire; ValueError for what is none."""
+        """Return the attempt that has this form on the wire.
+
+        Args:
+            text: ``"txid:attempt"``.
+
+        Raises:
+            ValueError: The text has another form.
+        """
         txid, _, attempt = text.partition(":")
         return cls(int(txid), int(attempt))
 

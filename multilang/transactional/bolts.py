@@ -1,4 +1,4 @@
-"""What coordination is in a transactional topology: ids are attempts, and the commit stream is what committers wait for."""
+"""Coordination in a transactional topology: ids are attempts, and committers wait for the commit stream."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from multilang.coordination.tracking import Tracking
     from multilang.protocol.messages import Tuple
 
-_REMEMBERED = 1000  # transactions of which the newest attempt is known
+_REMEMBERED = 1000  # transactions whose newest attempt is remembered
 
 
 def _attempt(value: Any) -> TransactionAttempt:
-    if type(value) is TransactionAttempt:  # not from another process: one object for all tasks is found the fastest
+    if type(value) is TransactionAttempt:  # it comes from a task of this process, so it need not be parsed
         return value
     try:
         return TransactionAttempt.parse(value)
@@ -42,7 +42,7 @@ def _attempt(value: Any) -> TransactionAttempt:
 
 
 def refuse_foreign(values: Sequence[Any]) -> None:
-    """What has not the id of the batch that is worked on would be missed by nobody, and yet not be counted."""
+    """Raise ValueError for a tuple of a batch that is not being processed here: no task would wait for it."""
     if isinstance(values, list | tuple) and values:
         attempt = _attempt(values[0])
         raise ValueError(
@@ -52,7 +52,7 @@ def refuse_foreign(values: Sequence[Any]) -> None:
 
 
 class _Attempts(CoordinatedBolt):
-    """Its ids are attempts. When a newer one of a transaction comes, the older ones have failed, wherever that was."""
+    """A coordinated bolt whose ids are attempts. A newer attempt at a transaction means that older ones failed."""
 
     as_id = staticmethod(_attempt)
     untracked = staticmethod(refuse_foreign)
@@ -78,14 +78,16 @@ class _Attempts(CoordinatedBolt):
 
 
 class TransactionalBolt(_Attempts):
-    """A bolt of the user's. ``early``: where it commits or stands behind a committer, its sources that do neither.
+    """The wrapper around a user's bolt.
 
-    They report in the processing phase, which must be able to end while others are waited for. (Storm's holds all reports, so
-    that no transaction gets through where a bolt stands behind a committer and beside it, as one does on its own page.)
+    ``early`` is set if it commits or is behind a committer. It has the sources that do neither. They report in the
+    processing phase, which must be able to end while the other sources are waited for. Storm's bolt holds all reports
+    back. So in Storm no transaction succeeds if a bolt is behind a committer and also beside it, as on Storm's own
+    page.
     """
 
     def check_start(self, conf: dict[str, Any]) -> None:
-        """Whether the maps can be used that the user's bolt has, as an attribute of its own or of its class."""
+        """Check the bolt, and that each map can be used that is an attribute of the bolt or its class."""
         from multilang.transactional.maps.base import maps_of
 
         bolt = innermost(self)
@@ -117,10 +119,10 @@ class TransactionalBolt(_Attempts):
         self._finished_id = finished
 
     def _identified(self, tup: Tuple) -> None:
-        """The time has come to commit.
+        """Commit: the tuple of the commit stream has come.
 
-        All of the transaction has come before, as its processing phase is over; else this task lost it when it was started
-        again. Then it fails now, while Storm's would wait for its timeout.
+        The processing phase is over, so the whole transaction has come before. If it has not, this task lost it when it
+        was started again. Then the transaction fails now; Storm's would wait for its timeout.
         """
         info = self.tracked.get(tup.values[0])
         with self._lock:
@@ -132,7 +134,7 @@ class TransactionalBolt(_Attempts):
 
 
 class EmitterBolt(_Attempts):
-    """Around the emitters. It takes the commit stream itself: "a commit is no tuple of the batch"."""
+    """The wrapper around the emitters, which handles the commit stream itself: "a commit is no tuple of the batch"."""
 
     wrapped: TransactionalSpoutBatchExecutor
 
@@ -146,14 +148,14 @@ class EmitterBolt(_Attempts):
 
 
 class TransactionalSpoutBatchExecutor(Wrapper):
-    """Makes a bolt of the spout: emits its part of each batch that the coordinator begins (Storm's class of this name)."""
+    """The bolt that runs a spout's emitter for each batch that the coordinator begins (Storm's class of this name)."""
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         self._attach(collector, conf, context)
         self.wrapped._attach(collector, conf, context)
         self._active: dict[int, TransactionAttempt] = {}
         self._cleaned = 0
-        self._epoch = -1  # none
+        self._epoch = -1  # no epoch yet
         self._state = open_state(conf)
         steps = self._steps = self._state.trace = steps_of(conf, f"emitter-{context.task_index}")
         self._emitter: Any = emitter_of(self.wrapped, self._state, conf, context)
@@ -170,10 +172,10 @@ class TransactionalSpoutBatchExecutor(Wrapper):
                 self._emitter.emit_batch(attempt, loads(metadata), batch_collector)
                 steps("emitted")
             except OutdatedError:
-                collector.fail(tup)  # its coordinator hears of it, and finds out by itself
+                collector.fail(tup)  # its coordinator hears of the failure, and finds out that it was replaced
             except UnrecoverableError:
                 raise
-            except Exception as error:  # noqa: BLE001 - user code: its failure is the transaction's
+            except Exception as error:  # noqa: BLE001 - user code: if it fails, the transaction fails
                 self._report(error, f"in emit_batch of {attempt!r}")
                 collector.fail(tup)
             else:
@@ -186,7 +188,10 @@ class TransactionalSpoutBatchExecutor(Wrapper):
         return execute
 
     def commit(self, attempt: TransactionAttempt) -> bool:
-        """False for what was not emitted here, as when this task was started again since: then it is to be emitted again."""
+        """Commit an attempt.
+
+        Return False if this task did not emit it, as after a restart: it must be emitted again.
+        """
         if self._active.get(attempt.txid) != attempt:
             return False
         self._steps.at("COMMIT", attempt.txid)
@@ -196,18 +201,18 @@ class TransactionalSpoutBatchExecutor(Wrapper):
             return False
         except UnrecoverableError:
             raise
-        except Exception as error:  # noqa: BLE001 - user code: its failure is the transaction's
+        except Exception as error:  # noqa: BLE001 - user code: if it fails, the transaction fails
             self._report(error, f"in commit of {attempt!r}")
             return False
         del self._active[attempt.txid]
         return True
 
     def _enter(self, attempt: TransactionAttempt) -> None:
-        """What was emitted for another coordinator is not committed any more, and what was read may be old."""
+        """Begin another coordinator's epoch: forget earlier batches, and let the emitter read its state again."""
         if attempt.epoch < self._epoch:
             raise OutdatedError(f"{attempt!r} is of epoch {attempt.epoch}, and that of {self._epoch} has begun")
         self._active.clear()
-        self._epoch = -1  # until it is done
+        self._epoch = -1  # until the new epoch has begun
         self._steps.at("CLAIM", -1)
         if hasattr(self._emitter, "enter"):
             self._emitter.enter(attempt.epoch)

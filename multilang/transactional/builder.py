@@ -1,4 +1,4 @@
-"""Declaring a transactional topology (Storm's TransactionalTopologyBuilder)."""
+"""The builder of transactional topologies (Storm's TransactionalTopologyBuilder)."""
 
 from __future__ import annotations
 
@@ -27,16 +27,23 @@ if TYPE_CHECKING:
 
 
 class TransactionalTopologyBuilder:
-    """Declares a topology of batches that are committed in order.
+    """A builder of topologies whose batches are committed in order.
 
-    >>> builder = TransactionalTopologyBuilder("global-count", "spout", Words, parallelism=3)
-    >>> builder.set_bolt("partial-count", BatchCount, parallelism=5).shuffle_grouping("spout")
-    >>> builder.set_committer_bolt("sum", UpdateGlobalCount).global_grouping("partial-count")
-    >>> topology = builder.build()
+        >>> builder = TransactionalTopologyBuilder("global-count", "spout", Words, parallelism=3)
+        >>> builder.set_bolt("partial-count", BatchCount, parallelism=5).shuffle_grouping("spout")
+        >>> builder.set_committer_bolt("sum", UpdateGlobalCount).global_grouping("partial-count")
+        >>> topology = builder.build()
 
-    ``id``: the name under which the state of its transactions is stored, of one running topology at a time. ``spout_id`` is
-    what bolts subscribe to; the spout's coordinator is added as ``<spout_id>/coordinator``. ``conf`` is the spout's own.
-    The first field of every stream is the TransactionAttempt. All methods raise TopologyError, with what to write instead.
+    Args:
+        id: The name under which the state of the transactions is stored. Only one running topology may use it.
+        spout_id: The id that bolts subscribe to. The spout's coordinator is added as ``<spout_id>/coordinator``.
+        spout: A transactional spout, or its class.
+        parallelism: The number of the spout's executors.
+        tasks: The number of the spout's tasks; None: as many as executors.
+        conf: The spout's own conf.
+
+    The first field of every stream is the TransactionAttempt. All methods raise TopologyError, which says what to write
+    instead.
     """
 
     def __init__(
@@ -73,7 +80,18 @@ class TransactionalTopologyBuilder:
         tasks: int | None = None,
         conf: dict[str, Any] | None = None,
     ) -> BoltDeclarer:
-        """Add a BasicBolt or a BatchBolt (one that is marked Committer commits); say on what is returned where its tuples come from."""
+        """Add a BasicBolt or a BatchBolt. A BatchBolt that is marked Committer commits.
+
+        Args:
+            id: The bolt's id.
+            bolt: The bolt, or its class.
+            parallelism: The number of executors.
+            tasks: The number of tasks; None: as many as executors.
+            conf: The bolt's own conf.
+
+        Returns:
+            The declarer, on which you say where the bolt's tuples come from.
+        """
         kind = bolt if isinstance(bolt, type) else type(bolt)
         if not issubclass(kind, BasicBolt | BatchBolt):
             raise TopologyError(
@@ -97,13 +115,29 @@ class TransactionalTopologyBuilder:
         tasks: int | None = None,
         conf: dict[str, Any] | None = None,
     ) -> BoltDeclarer:
-        """Add a BatchBolt whose ``finish_batch`` is part of the commit phase."""
+        """Add a BatchBolt whose ``finish_batch`` is part of the commit phase.
+
+        Args:
+            id: The bolt's id.
+            bolt: The bolt, or its class.
+            parallelism: The number of executors.
+            tasks: The number of tasks; None: as many as executors.
+            conf: The bolt's own conf.
+
+        Returns:
+            The declarer, on which you say where the bolt's tuples come from.
+        """
         if not issubclass(bolt if isinstance(bolt, type) else type(bolt), BatchBolt):
             raise TopologyError(f"bolt {id!r}: what commits is a BatchBolt, in its finish_batch, not {bolt!r}")
         return self._add(id, bolt, True, parallelism, tasks, conf)
 
     def build(self, name: str | None = None, conf: dict[str, Any] | None = None) -> Topology:
-        """The topology, checked as a whole. ``name``: the transactional id unless given."""
+        """Return the topology, checked as a whole.
+
+        Args:
+            name: The topology's name; None: the transactional id.
+            conf: The topology's conf.
+        """
         specs = self._builder._specs
         whole = TopologyBuilder()
         whole._specs = {id: spec.copy() for id, spec in specs.items()}
@@ -143,7 +177,7 @@ class TransactionalTopologyBuilder:
         bolt.sources = sources
         declarer = BoltDeclarer(spec)
         for source in sources:
-            if source in specs:  # else the check of the whole says what is wrong
+            if source in specs:  # otherwise build() reports the unknown source
                 declarer.direct_grouping(source, stream=COORD_STREAM)
         if bolt.id_stream is not None:
             declarer.all_grouping(coordinator(self.spout_id), stream=COMMIT_STREAM)
@@ -166,7 +200,7 @@ def _commits(spec: ComponentSpec | None) -> bool:
 
 
 def _upstream(id: str, specs: dict[str, ComponentSpec]) -> set[str]:
-    """All components that tuples of this one come from, directly or not. A bolt among its own would wait for itself."""
+    """Return all components before this one, directly or not. Raise TopologyError if the bolt is among them."""
     found: set[str] = set()
     left = [id]
     while left:

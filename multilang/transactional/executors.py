@@ -1,9 +1,9 @@
-"""From a spout of any kind to what the coordinator and the emitters call.
+"""The coordinators and emitters that run a spout of any kind.
 
 Partitioned spouts are asked partition by partition. Task i of n has the partitions i, i + n, i + 2n ..., and what is
-known of each is stored in ``user/<partition>/<txid>``. A task reads that when the first batch of an epoch comes, and
-whenever it has read it, no earlier instance of the task can write there any more (TransactionalState.enter). Sources:
-Storm's PartitionedTransactionalSpoutExecutor and OpaquePartitionedTransactionalSpoutExecutor.
+known of each is stored in ``user/<partition>/<txid>``. A task reads that when the first batch of an epoch comes. From
+then on no earlier instance of the task can write there (TransactionalState.enter). Sources: Storm's
+PartitionedTransactionalSpoutExecutor and OpaquePartitionedTransactionalSpoutExecutor.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
 
 
 def last_metadata(state: TransactionalState, last_txid: float = float("inf")) -> dict[int, Any]:
-    """What is stored of the last batch of each partition that had one, by transactions up to ``last_txid``."""
+    """Return the stored metadata of each partition's last batch, by transactions up to ``last_txid``."""
     return {int(partition): metadata for partition, metadata in state.last_of_each(USER, last_txid).items()}
 
 
 def is_committer(spout: AnySpout) -> bool:
-    """Whether the spout's emitters take part in the commit phase: their ``commit(attempt)`` is called."""
+    """Return whether the spout's emitters take part in the commit phase: then their ``commit(attempt)`` is called."""
     return isinstance(spout, OpaquePartitionedTransactionalSpout | Committer)
 
 
 def coordinator_of(spout: AnySpout, state: TransactionalState, conf: dict[str, Any], context: Context) -> Coordinator:
-    """What the coordinator's task asks."""
+    """Return the object that the coordinator's task asks."""
     own = spout.get_coordinator(conf, context)
     if isinstance(spout, PartitionedTransactionalSpout):
         return _CountingCoordinator(_whole(own, spout, PartitionedCoordinator), state)  # type: ignore[return-value]
@@ -60,7 +60,7 @@ def coordinator_of(spout: AnySpout, state: TransactionalState, conf: dict[str, A
 
 
 def emitter_of(spout: AnySpout, state: TransactionalState, conf: dict[str, Any], context: Context) -> Emitter:
-    """What a task of the spout calls."""
+    """Return the object that a task of the spout calls."""
     own = spout.get_emitter(conf, context)
     if isinstance(spout, PartitionedTransactionalSpout):
         return _PartitionedEmitter(_whole(own, spout, PartitionedEmitter), _Partitions(state, context))  # type: ignore[return-value]
@@ -76,7 +76,7 @@ def emitter_of(spout: AnySpout, state: TransactionalState, conf: dict[str, Any],
 
 
 def _whole(own: Any, spout: AnySpout, kind: type) -> Any:
-    """What the spout made, if it has all that is called of its ``kind``."""
+    """Return what the spout made, checked to have all methods of its ``kind``."""
     missing = [name for name in dir(kind) if not name.startswith("_") and not callable(getattr(own, name, None))]
     if missing:
         raise ConfigError(
@@ -87,12 +87,12 @@ def _whole(own: Any, spout: AnySpout, kind: type) -> Any:
 
 
 class _PartitionedCoordinator:
-    """Of an opaque spout: there is nothing to be said of a transaction beforehand."""
+    """The coordinator of an opaque spout, whose transactions have no metadata."""
 
     def __init__(self, own: PartitionedCoordinator | OpaqueCoordinator, state: TransactionalState) -> None:
         self._own: Any = own
         self._state = state
-        self._begun: Callable[[int], object] | None = getattr(own, "begun", None)  # a source's wants to know
+        self._begun: Callable[[int], object] | None = getattr(own, "begun", None)  # SourceSpout's has it
         self.is_ready = own.is_ready
         self.close = own.close
 
@@ -109,7 +109,7 @@ class _PartitionedCoordinator:
 
 
 class _CountingCoordinator(_PartitionedCoordinator):
-    """The metadata of a transaction is the number of partitions."""
+    """The coordinator of a partitioned spout. The metadata of a transaction is the number of partitions."""
 
     def initialize_transaction(self, txid: int, previous: Any) -> Any:
         partitions = self._own.num_partitions()
@@ -122,7 +122,7 @@ class _CountingCoordinator(_PartitionedCoordinator):
 
 
 class _Partitions(dict[int, RotatingTransactionalState]):
-    """What is known of a task's partitions, read when an epoch begins or else when it is first asked for."""
+    """The stored state of a task's partitions. It is read when an epoch begins, or at the first use of a partition."""
 
     def __init__(self, state: TransactionalState, context: Context) -> None:
         self._state = state
@@ -132,7 +132,7 @@ class _Partitions(dict[int, RotatingTransactionalState]):
         self._step = len(context.tasks(context.component))
 
     def enter(self, epoch: int) -> None:
-        """Take the task's partitions over, and forget what was read in another epoch."""
+        """Take the task's partitions over, and forget what was read in an earlier epoch."""
         self.clear()
         self._changes.forget()
         self._state.enter(epoch, str(self._first))
@@ -146,11 +146,11 @@ class _Partitions(dict[int, RotatingTransactionalState]):
         return found
 
     def mine(self, partitions: int) -> range:
-        """Those of the task, of so many."""
+        """Return the task's partitions among so many."""
         return range(self._first, partitions, self._step)
 
     def close(self) -> None:
-        """Remove what is not needed any more, unless another one has the partitions and does it."""
+        """Write the pending changes, unless another instance has the partitions by now and does it."""
         with suppress(FencedError):
             self.write()
 
@@ -160,7 +160,7 @@ class _Partitions(dict[int, RotatingTransactionalState]):
 
 
 class _PartitionedEmitter:
-    """Stores what is in a batch once it was emitted, and emits exactly that again."""
+    """An emitter that stores what is in a batch after its first emit, and emits exactly that again."""
 
     def __init__(self, own: PartitionedEmitter, partitions: _Partitions) -> None:
         self._own = own
@@ -179,12 +179,12 @@ class _PartitionedEmitter:
                 self._own.emit_partition_batch(attempt, collector, partition, known[txid])
             elif not known.has_after(txid):
                 known[txid] = self._own.emit_partition_batch_new(attempt, collector, partition, known.before(txid))
-            # Otherwise this one failed before anything was emitted, and a later one began there: it stays empty.
+            # Otherwise this batch failed before it was emitted, and a later one began at its place: it stays empty.
         self._partitions.write()
 
 
 class _OpaqueEmitter:
-    """Each batch begins where the one before it ended, which is stored when it is committed."""
+    """An emitter whose batches begin where the batch before ended. That end is stored when the batch is committed."""
 
     def __init__(self, own: OpaqueEmitter, partitions: _Partitions) -> None:
         self._own = own
@@ -193,7 +193,7 @@ class _OpaqueEmitter:
         self.cleanup_before = partitions.cleanup_before
 
     def enter(self, epoch: int) -> None:
-        """Forget what was emitted in another epoch, and not committed."""
+        """Forget the batches of an earlier epoch that were not committed."""
         self._uncommitted.clear()
         self._partitions.enter(epoch)
 
@@ -207,7 +207,7 @@ class _OpaqueEmitter:
         for partition in self._partitions.mine(self._own.num_partitions()):
             last = before[partition] if partition in before else self._partitions[partition].before(txid)
             end = self._own.emit_partition_batch(attempt, collector, partition, last)
-            # Where nothing could be read it goes on from the same place, and not from the beginning.
+            # A batch that could not be read goes on from the same place, not from the beginning.
             ends[partition] = last if end is None else as_stored(end)
 
     def commit(self, attempt: TransactionAttempt) -> None:

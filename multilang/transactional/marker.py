@@ -1,11 +1,12 @@
-"""What marks a committer."""
+"""The marker of committers."""
 
 from __future__ import annotations
 
 
 class Committer:
-    """Mark a BatchBolt with it, ``class Update(BatchBolt, Committer)``, and its ``finish_batch`` is part of the commit phase.
+    """A mark on a class whose work is part of the commit phase.
 
-    It is called transaction by transaction, in their order (Storm's ICommitter). A TransactionalSpout that is marked has
-    emitters with a method ``commit(attempt)``, called in the same phase (Storm's ICommitterTransactionalSpout).
+    Mark a BatchBolt, ``class Update(BatchBolt, Committer)``, and its ``finish_batch`` is called in the commit phase, in
+    the order of transactions (Storm's ICommitter). The emitters of a TransactionalSpout that is marked need a method
+    ``commit(attempt)``, which is called in the same phase (Storm's ICommitterTransactionalSpout).
     """

@@ -1,4 +1,4 @@
-"""What transactional topologies call things, as Storm's do."""
+"""The names in transactional topologies, which are Storm's."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ COMMIT_STREAM = "org.apache.storm.transactional.TransactionalSpoutCoordinator/co
 STREAMS = {BATCH_STREAM: Stream(["tx", "tx-meta", "committed-txid"]), COMMIT_STREAM: Stream(["tx"])}
 
 ID = "topology.transactional.id"
-"""Conf: under which name the topology's state is stored; the builder sets it."""
+"""Conf: the name under which the topology's transactions are stored. The builder sets it."""
 
 STORE = "multilang.transactional.store"
-"""Conf: where that state is: sqlite, zookeeper, or a subclass of TransactionalState by its dotted name."""
+"""Conf: the store of the transactions: sqlite, zookeeper, or a subclass of TransactionalState by its dotted name."""
 
 
 TRACE = "multilang.transactional.trace"
-"""Conf: a function by its dotted name that is told each step; see ``multilang.transactional.steps``."""
+"""Conf: the dotted name of a function that is called with each step; see ``multilang.transactional.steps``."""
 
 
 def coordinator(spout: str) -> str:
-    """The id of the coordinator of the spout ``spout``, whose own id is that of its emitters."""
+    """Return the id of the coordinator of the spout ``spout``. The spout's own id is that of its emitters."""
     return f"{spout}/coordinator"
 
 
@@ -28,9 +28,9 @@ def coordinator(spout: str) -> str:
 CURRENT = "coordinator/currtx"
 METADATA = "coordinator/meta"
 EPOCH = "coordinator/starts"
-"""Raised by each claim, and what attempts are counted from; Storm's has no such node."""
+"""The epoch, raised by each claim; attempts are counted from it. Storm has no such node."""
 USER = "user"
 WRITERS = "writers"
-"""Below it, by the index of a spout's task, the epoch and the number of the instance that may write for it."""
+"""Below it, by the index of a spout's task: the epoch, and the number of the instance that may write for the task."""
 RUNS = "spark"
-"""Below it, by name, what runs on Spark have begun: the number of the batch, and its txid."""
+"""Below it, by the name of a run on Spark: the number of the last batch it began, and that batch's txid."""

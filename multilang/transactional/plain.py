@@ -1,4 +1,4 @@
-"""What a transactional topology is without its coordination: for a runner that knows by itself when a batch is complete."""
+"""The transactional topology as it was declared, for an engine that knows by itself when a batch is complete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def coordinator_in(topology: Topology) -> ComponentSpec | None:
-    """The coordinator, which every transactional topology has, and no other."""
+    """Return the coordinator of a transactional topology; None for any other topology."""
     for spec in topology.components.values():
         if isinstance(spec.component, TransactionalSpoutCoordinator):
             return spec
@@ -22,10 +22,11 @@ def coordinator_in(topology: Topology) -> ComponentSpec | None:
 
 
 def plain(topology: Topology) -> Topology:
-    """The topology as it was declared: the inverse of TransactionalTopologyBuilder.build. Others come back as they are.
+    """Return the topology as it was declared: the inverse of TransactionalTopologyBuilder.build.
 
-    Its spout is the transactional one, a bolt what stands inside its coordination: a BasicBolt, or a BatchBoltExecutor,
-    whose ``finished_id`` is to be called when all of a batch has come; the first value of every tuple is the attempt.
+    Its spout is the transactional spout. Its bolts are those inside the coordination: a BasicBolt, or a
+    BatchBoltExecutor whose ``finished_id`` is to be called when all of a batch has come. The first value of every tuple
+    is the attempt. A topology that is not transactional is returned as it is.
     """
     found = coordinator_in(topology)
     if found is None:
@@ -35,7 +36,7 @@ def plain(topology: Topology) -> Topology:
 
 
 def late(topology: Topology) -> frozenset[str]:
-    """The bolts that finish in the commit phase: committers, and what stands behind them."""
+    """Return the bolts that finish in the commit phase: committers, and the bolts behind them."""
     bolts = {
         id: spec.component for id, spec in topology.components.items() if isinstance(spec.component, TransactionalBolt)
     }

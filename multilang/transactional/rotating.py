@@ -1,6 +1,6 @@
-"""What is remembered of each transaction that is not done: one value for each, by txid (Storm's RotatingTransactionalState).
+"""A value for each transaction that is not done, by txid (Storm's RotatingTransactionalState).
 
-It is written at chosen moments: what one step changes goes to the store at once, and to the disk once.
+Changes are written at chosen moments: those of one step go to the store together, and to the disk once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 def as_stored(metadata: Any) -> Any:
-    """As it is when it is read again: a tuple is a list then, and no part is anybody else's. TypeError for what JSON lacks."""
+    """Return a copy of the metadata as it will be when it is read again, with lists in place of tuples.
+
+    Raises:
+        TypeError: JSON can't express it.
+    """
     reason = reason_against(metadata)
     if reason is not None:
         raise TypeError(f"the metadata of a transaction can't be stored: {reason}")
@@ -24,7 +28,7 @@ def as_stored(metadata: Any) -> Any:
 
 
 class Changes:
-    """Changes of a task's, made to ``state`` by ``write``: where something is about to be done that relies on them."""
+    """Pending changes of a task. ``write`` stores them, before something is done that relies on them."""
 
     def __init__(self, state: TransactionalState) -> None:
         self.state = state
@@ -40,26 +44,29 @@ class Changes:
         self._deleted[path] = None
 
     def write(self, verify: bool = False) -> None:
-        """Store them. What can't be stored stays, for the next time.
+        """Store the pending changes. If that fails they stay pending.
 
         Args:
-            verify: Whether to ask the store also when nothing changed: may this task still write?
+            verify: Whether to ask the store even if nothing changed, to learn whether this task may still write.
 
         Raises:
-            FencedError: It may not; see TransactionalState.update.
+            FencedError: This task may not write any more; see TransactionalState.update.
         """
         if self._set or self._deleted or verify:
             self.state.update(self._set, self._deleted)
             self.forget()
 
     def forget(self) -> None:
-        """Make none of them."""
+        """Drop the pending changes."""
         self._set.clear()
         self._deleted.clear()
 
 
 class RotatingTransactionalState:
-    """The values below ``path``, read once; what is changed is stored by ``changes``. Only one task may change them."""
+    """The values below ``path``, which are read once.
+
+    ``changes`` stores what changes; only one task may change them.
+    """
 
     def __init__(self, changes: Changes, path: str) -> None:
         self._changes = changes
@@ -82,12 +89,12 @@ class RotatingTransactionalState:
         self._values[txid] = value
 
     def before(self, txid: int) -> Any:
-        """The value of the last transaction before ``txid``; None when there is none."""
+        """Return the value of the last transaction before ``txid``; None if there is none."""
         earlier = [each for each in self._values if each < txid]
         return self._values[max(earlier)] if earlier else None
 
     def has_after(self, txid: int) -> bool:
-        """Whether a later transaction has a value."""
+        """Return whether a later transaction has a value."""
         return any(each > txid for each in self._values)
 
     def cleanup_before(self, txid: int) -> None:

@@ -1,4 +1,7 @@
-"""Runs on Spark share their transactions with the topology wherever else it runs: what one began, nobody else may commit."""
+"""The check that a transaction which a run on Spark began is committed by that run alone.
+
+Runs on Spark share their transactions with the same topology on other engines.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def check_runs(state: TransactionalState, current: int, mine: str | None = None) -> None:
-    """StateError when transaction ``current`` was begun on Spark, but by ``mine``: some of it may be in the maps."""
+    """Raise StateError if a run on Spark other than ``mine`` began transaction ``current``.
+
+    Some of its results may be in the maps already.
+    """
     for run in state.list(RUNS):
         if run != mine and (state.get_data(f"{RUNS}/{run}") or (0, 0))[1] >= current:
             raise StateError(
