@@ -1,16 +1,16 @@
-"""The coordinator: begins transactions, and has them committed in order (Storm's TransactionalSpoutCoordinator).
+"""The coordinator, which begins transactions and commits them in order (Storm's TransactionalSpoutCoordinator).
 
-Up to ``topology.max.spout.pending`` transactions (1 unless given) are in process at once, and of those that were processed
-the first is committed. When one fails, so do all after it; they begin again as other attempts with the same metadata.
+Up to ``topology.max.spout.pending`` transactions (1 unless set) are processed at once, and the first of the processed
+ones is committed. When one fails, it and all after it begin again, as other attempts with the same metadata.
 
-Different from Storm's, where that loses an attempt or stops:
+It differs from Storm's, which in these cases loses an attempt or stops:
 
-- the failure of an attempt that has been replaced already is no news;
-- the numbers of attempts grow, so that a bolt lets go of what has been replaced;
-- transactions begin in order: where the first is not ready, those after it are not asked;
-- a transaction that fails again and again is tried again after a pause;
-- a coordinator that another one has replaced stores nothing, and begins and commits nothing more. On Storm, where its
-  worker would start it again and again, it stays and asks now and then whether the transactions are free.
+- The failure of an attempt that was replaced already is ignored.
+- The numbers of attempts grow, so that a bolt forgets replaced attempts.
+- Transactions begin in order: if the first is not ready, those after it are not asked.
+- A transaction that fails again and again is tried again after a pause.
+- A coordinator that was replaced stores nothing, and begins and commits nothing more. On Storm its worker would start
+  it again and again, so there it stays, and asks now and then whether the transactions are free.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ MAX_PENDING = "topology.max.spout.pending"
 ACKERS = "topology.acker.executors"
 
 PROCESSING, PROCESSED, COMMITTING = range(3)
-_ASK_SECS = 5.0  # until one that is passive asks again
-_TELL_SECS = 30.0  # that another run may take to end, before it is told that it has the transactions
+_ASK_SECS = 5.0  # until a passive coordinator asks again
+_TELL_SECS = 30.0  # how long another run may take to end before an error says that it owns the transactions
 _LONGEST_PAUSE_SECS = 1.0
 _SHORTEST_PAUSE_SECS = 0.01
 
 
 class _Active:
-    """A transaction under way."""
+    """A transaction in flight."""
 
     __slots__ = ("attempt", "status")
 
@@ -61,7 +61,7 @@ class _Active:
 
 
 class TransactionalSpoutCoordinator(Spout):
-    """See the module. ``spout``: the user's, which makes the coordinator that it asks."""
+    """The spout that begins and commits transactions; see the module. ``spout`` is the user's transactional spout."""
 
     output_streams = STREAMS
 
@@ -70,7 +70,7 @@ class TransactionalSpoutCoordinator(Spout):
 
     def check_start(self, conf: dict[str, Any]) -> None:
         steps_of(conf, COORDINATOR)
-        check_state(conf)  # first: what another run has there is none of ours
+        check_state(conf)  # first, since another run's transactions need no further check
         state = open_state(conf)
         try:
             check_runs(state, state.get_data(CURRENT) or 1)
@@ -82,17 +82,17 @@ class TransactionalSpoutCoordinator(Spout):
         self._window = pending(conf)
         self._can_end = conf.get("multilang.parent") == "local"  # Storm never waits for the end of a topology
         self._active: dict[int, _Active] = {}
-        self._tell_at: float | None = None  # when to tell why it is passive
+        self._tell_at: float | None = None  # when to report why it is passive
         self._state = open_state(conf)
         self._steps = self._state.trace = steps_of(conf, COORDINATOR)
         try:
             self._claim()
         except BaseException:
-            self._state.close()  # and give up what was claimed
+            self._state.close()  # which releases the claim
             raise
 
     def _claim(self, again: bool = False) -> None:
-        """Take the transactions over, and read where they are; on Storm this task is passive while it may not."""
+        """Claim the transactions, and read their state. On Storm this task is passive while it can't claim them."""
         self._is_owner = False
         self._steps.at("CLAIM", -1)
         try:
@@ -107,18 +107,18 @@ class TransactionalSpoutCoordinator(Spout):
         self._tell_at = None
 
     def _wait(self, why: str, patience: float) -> None:
-        """Be passive: whoever has the transactions goes on with them."""
+        """Be passive while another coordinator owns the transactions."""
         now = self.clock()
         if self._tell_at is None:
             self._tell_at = now + patience
         if now >= self._tell_at:
             self.report_error(f"{why}. This coordinator waits until the transactions are free")
-            self._tell_at = float("inf")  # once is enough
+            self._tell_at = float("inf")  # report it once
         self._ask_at = now + _ASK_SECS
 
     def _step_down(self, problem: FencedError) -> None:
-        """Another coordinator has the transactions now."""
-        self._is_owner = False  # what is left to be stored never will be
+        """Stop: another coordinator owns the transactions now."""
+        self._is_owner = False  # so that pending changes are never stored
         if self._can_end:
             raise problem
         self._coordinator.close()
@@ -139,11 +139,11 @@ class TransactionalSpoutCoordinator(Spout):
         self._coordinator = coordinator_of(self.spout, self._state, conf, context)
 
     def clock(self) -> float:
-        """Seconds on a clock that never goes back."""
+        """Return seconds on a clock that never goes back."""
         return monotonic()
 
     def next_tuple(self) -> None:
-        """Begin what may begin, and commit what may be committed."""
+        """Begin the transactions that may begin, and commit the one that may be committed."""
         if not self._is_owner:
             if self.clock() >= self._ask_at:
                 self._claim(again=True)
@@ -162,8 +162,8 @@ class TransactionalSpoutCoordinator(Spout):
                 if txid not in self._metadata and not self._initialize(txid):
                     break
                 begins.append(txid)
-        # A transaction has to be known before it begins, and the last commit before the next one: else, after a crash, a
-        # batch might be another, or one be committed again after its successor.
+        # Store a transaction before it begins, and the last commit before the next one. Otherwise, after a crash, a
+        # transaction could get another batch, or be committed again after its successor.
         self._steps.at("BEGIN", self._current)
         self._changes.write(verify=self._in_doubt)
         self._in_doubt = False
@@ -212,10 +212,10 @@ class TransactionalSpoutCoordinator(Spout):
     def exhausted(self) -> bool | None:
         self._steps.at("BEGIN", self._current)
         try:
-            self._changes.write()  # a source may be told what is committed
+            self._changes.write()  # a source may ask the store what is committed
         except FencedError as problem:
             self._step_down(problem)
-        begun = self._current in self._metadata  # whatever has become of it: it will be committed
+        begun = self._current in self._metadata  # it will be committed, whatever has become of its attempts
         return False if begun else self._has_ended()
 
     def close(self) -> None:
@@ -229,7 +229,7 @@ class TransactionalSpoutCoordinator(Spout):
         close_all(*closes)
 
     def _active_of(self, tup_id: str) -> _Active | None:
-        """What is under way by this very attempt."""
+        """Return the transaction in flight whose current attempt this is; None if the attempt was replaced."""
         active = self._active.get(TransactionAttempt.parse(tup_id).txid)
         return active if active is not None and active.attempt == tup_id else None
 
@@ -245,7 +245,7 @@ class TransactionalSpoutCoordinator(Spout):
         self._steps("emitted")
 
     def _initialize(self, txid: int) -> bool:
-        """Have a transaction described that was never begun, if there is one."""
+        """Get the metadata of a new transaction. Return False if there is none to begin now."""
         try:
             if not self._coordinator.is_ready() or (self._can_end and self._has_ended()):
                 return False
@@ -257,14 +257,18 @@ class TransactionalSpoutCoordinator(Spout):
         return True
 
     def _has_ended(self) -> bool | None:
-        """Whether no new transaction will come; None where the spout can't tell."""
+        """Return whether no new transaction will come; None if the spout can't tell."""
         last = max(self._metadata, default=0)
         ended: bool | None = self._coordinator.exhausted(self._metadata[last] if last else None)
         return ended
 
 
 def pending(conf: dict[str, Any]) -> int:
-    """How many transactions may be under way at once. ConfigError for settings with which none could be committed."""
+    """Return the number of transactions that may be in flight at once.
+
+    Raises:
+        ConfigError: With these settings no transaction could be committed.
+    """
     if conf.get(ACKERS) == 0:
         raise ConfigError(
             f"{ACKERS} is 0: without ackers nobody knows when a transaction is done; leave it out, or give a number from 1"

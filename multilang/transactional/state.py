@@ -1,13 +1,14 @@
-"""The store of a topology's transactions, by which a coordinator or emitter that is started again goes on (Storm's TransactionalState).
+"""The stored state of a topology's transactions, from which a restarted coordinator or emitter goes on.
 
-One law for all stores, that of ``multilang.state.owner``: **an owner has an epoch; claiming raises it; nothing is read before
-the claim; every write carries its epoch and is refused, in the same atomic step, by a store that knows a newer one.**
+It is Storm's TransactionalState. The rules of ``multilang.state.owner`` hold for all stores: **an owner has an epoch;
+each claim raises it; nothing is read before the claim; every write carries its epoch, and a store that knows a newer
+one refuses it in the same atomic step.**
 
-- The coordinator claims the transactional id (``claim``), which raises the epoch. The attempts that it makes are counted
-  from the epoch on (``TransactionAttempt.epoch``), so that each tuple carries it.
-- A task of the spout takes its partitions over (``enter``) when the first batch of an epoch comes, reads them then, and
-  writes under the epoch and a number that grows with each instance of the task that does so. An older instance is refused.
-- Where an attempt of an older epoch is still under way, it fails: what it would have stored is refused.
+- The coordinator claims the transactional id (``claim``), which raises the epoch. Its attempts are counted from the
+  epoch on (``TransactionAttempt.epoch``), so each tuple carries it.
+- A task of the spout takes its partitions over (``enter``) when the first batch of an epoch comes, and reads them then.
+  It writes under the epoch and a number that grows with each instance of the task. An older instance is refused.
+- An attempt of an older epoch that is still in flight fails, since its writes are refused.
 """
 
 from __future__ import annotations
@@ -25,23 +26,28 @@ if TYPE_CHECKING:
 
 
 class OutdatedError(FencedError):
-    """Another coordinator has claimed the transactions since: what was begun before is not to be gone on with."""
+    """Another coordinator has claimed the transactions since, so earlier attempts must not go on."""
 
 
 class TransactionalState(ABC):
     """A tree of JSON values by path, that of one topology: ``coordinator/currtx``, ``user/3/17``.
 
-    Paths are relative to what is that topology's own. What was set is there when the call returns, whatever is killed then.
-    Each task has one of its own. A subclass defines ``get_data``, ``list``, ``compare_and_write`` and ``close``.
+    Paths are relative to the topology's own root. A value is durable when the call that sets it returns. Each task has
+    an object of its own. A subclass defines ``get_data``, ``list``, ``compare_and_write`` and ``close``.
+
+    Args:
+        conf: The component's conf.
+        id: The topology's transactional id.
 
     Attributes:
-        conf: The component's.
+        conf: The component's conf.
         id: The topology's transactional id.
-        trace: Called with each step: "look" and "claim" and "claimed" of a claim, "write" and "written" of a write.
+        requires: The packages that workers need: import names, and what to install for each; see
+            ``Component.requires``.
+        trace: Called with each step: "look", "claim" and "claimed" of a claim, "write" and "written" of a write.
     """
 
     requires: Mapping[str, str] = {}
-    """Packages that it needs on workers; see Component's."""
 
     trace: Callable[[str], None] = staticmethod(unheard)
 
@@ -52,28 +58,36 @@ class TransactionalState(ABC):
 
     @classmethod
     def check(cls, conf: Mapping[str, Any], id: str) -> None:
-        """Called once where the embedded cluster is about to start a topology; claims nothing.
+        """Check that the store can be used.
+
+        Called once before the embedded cluster starts a topology; it claims nothing.
+
+        Args:
+            conf: The component's conf.
+            id: The topology's transactional id.
 
         Raises:
-            InUseError: Another run uses it.
-            StateError: It can't be opened now.
+            InUseError: Another run owns the transactions.
+            StateError: The store can't be opened now.
         """
         cls(conf, id).close()
 
     def claim(self, waits: bool = True, again: bool = False) -> int:
-        """Take the transactions over, as the coordinator does before it reads anything.
+        """Become the owner of the transactions. The coordinator calls it before it reads anything.
 
         Args:
-            waits: Whether to wait for another run that is about to end, and to end where this run was taken over from
-                before. Else, as on Storm, where nobody else could end it, it may go on when its successor has ended.
-            again: Whether this task was the owner before and lost it: then another owner of the same run is respected.
+            waits: Whether to wait for another run that is about to end, and to give up if this run was taken over from
+                before. If False, as on Storm, where nobody else could end this run, it may claim again when its
+                successor has ended.
+            again: Whether this task was the owner before and lost the transactions. Then another owner of the same run
+                is respected.
 
         Returns:
-            The epoch, greater than all before; what is written from here on carries it.
+            The epoch, greater than all before. Every write from here on carries it.
 
         Raises:
-            InUseError: Another run uses them; the message says who, and since when.
-            FencedError: Another run has taken them over from this one.
+            InUseError: Another run owns the transactions. The message says which, and since when.
+            FencedError: Another run has taken the transactions over from this one.
         """
         while True:
             self.trace("look")
@@ -84,14 +98,14 @@ class TransactionalState(ABC):
                 return self._write_as((last or 0) + 1)
 
     def enter(self, epoch: int, writer: str) -> None:
-        """Write from here on for a task of the spout, of which there may be an older instance: that writes no more.
+        """Become the only writer for a task of the spout. An older instance of the task can't write from here on.
 
         Args:
-            epoch: That of the batch which came.
-            writer: The task, "0" of tasks 0 to 3.
+            epoch: The epoch of the batch that came.
+            writer: The index of the task, such as "0".
 
         Raises:
-            OutdatedError: The epoch is over.
+            OutdatedError: Another coordinator has raised the epoch.
         """
         path = f"{WRITERS}/{writer}"
         while True:
@@ -108,58 +122,86 @@ class TransactionalState(ABC):
 
     @property
     def epoch(self) -> int | None:
-        """The epoch under which this task writes; None when it has claimed nothing."""
+        """The epoch under which this task writes; None if it has claimed nothing."""
         return None if self._fence is None else self._fence[EPOCH]
 
     @abstractmethod
     def get_data(self, path: str) -> Any:
-        """Return the value, or None."""
+        """Return the value at a path; None if there is none.
+
+        Args:
+            path: The path, such as ``coordinator/currtx``.
+        """
 
     @abstractmethod
     def compare_and_write(
         self, expected: Mapping[str, Any], values: Mapping[str, Any], deleted: Iterable[str] = ()
     ) -> bool:
-        """Set values by their paths, parents included, and remove others, if what is expected is there, in one atomic step.
+        """Set and remove values if the expected values are there, in one atomic step. Parents are made as needed.
 
         Args:
-            expected: Values by path, as they were read; None: there is none.
-            values: What is set or overwritten.
-            deleted: What is removed; nothing happens where there is none.
+            expected: Values by path, as they were read; None: there is no value.
+            values: The values to set, by path.
+            deleted: The paths to remove; one that is not there is ignored.
 
         Returns:
-            False when any value is not the expected one; then nothing was written.
+            False if a value is not the expected one; then nothing was written.
         """
 
     @abstractmethod
     def list(self, path: str) -> Sequence[str]:
-        """Return the names of what is directly below ``path``, in no order; none when there is no such path."""
+        """Return the names directly below ``path``, in no particular order; an empty sequence if there is no such path.
+
+        Args:
+            path: The path, such as ``user``.
+        """
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of everything: the task ends."""
+        """Close connections and release the claim: the task ends."""
 
     def describe(self) -> str:
-        """Return where it is, in the words of a message."""
+        """Return the place of the state in the words of a message."""
         return f"{type(self).__name__} {self.id!r}"
 
     def owner(self) -> object:
-        """Return who claimed it last, in the words of a message; None: that is not known."""
+        """Return the last owner in the words of a message; None if it is not known."""
         return None
 
     def set_data(self, path: str, value: Any) -> None:
-        """Set or overwrite one value. Raises FencedError as ``update`` does."""
+        """Set one value.
+
+        Args:
+            path: The path.
+            value: A JSON value.
+
+        Raises:
+            FencedError: This task may not write any more; see ``update``.
+        """
         self.update({path: value})
 
     def delete(self, path: str) -> None:
-        """Remove one value; nothing happens when there is none. Raises FencedError as ``update`` does."""
+        """Remove one value. Nothing happens if there is none.
+
+        Args:
+            path: The path.
+
+        Raises:
+            FencedError: This task may not write any more; see ``update``.
+        """
         self.update({}, [path])
 
     def update(self, values: Mapping[str, Any], deleted: Iterable[str] = ()) -> None:
-        """Set values by their paths and remove others, as the one who may.
+        """Set and remove values in one atomic step, under this task's claim.
+
+        Args:
+            values: The values to set, by path.
+            deleted: The paths to remove; one that is not there is ignored.
 
         Raises:
             FencedError: Somebody else has claimed what this task writes to; nothing was written.
-            StoreGoneError: What was stored is not there any more.
+            StateError: This task has claimed nothing.
+            StoreGoneError: The stored state is gone.
         """
         if self._fence is None:
             raise StateError(
@@ -171,11 +213,19 @@ class TransactionalState(ABC):
         self.trace("written")
 
     def verify(self) -> None:
-        """Raise FencedError when somebody else has claimed what this task writes to."""
+        """Raise FencedError if somebody else has claimed what this task writes to."""
         self.update({})
 
     def newest_of_each(self, path: str, last_txid: float = float("inf")) -> dict[str, tuple[int, Any]]:
-        """Return the last transaction to ``last_txid`` and its value, by the name of what is directly below ``path``."""
+        """Return the last transaction and its value for each name below ``path``.
+
+        Args:
+            path: A path whose names have values by transaction, such as ``user``.
+            last_txid: Later transactions are ignored.
+
+        Returns:
+            By name, the transaction and the value.
+        """
         last = {}
         for name in self.list(path):
             txids = [txid for txid in map(int, self.list(f"{path}/{name}")) if txid <= last_txid]
@@ -184,7 +234,12 @@ class TransactionalState(ABC):
         return last
 
     def last_of_each(self, path: str, last_txid: float = float("inf")) -> dict[str, Any]:
-        """Return the values alone of ``newest_of_each``."""
+        """Return the values of ``newest_of_each`` without their transactions.
+
+        Args:
+            path: A path whose names have values by transaction, such as ``user``.
+            last_txid: Later transactions are ignored.
+        """
         return {name: value for name, (_, value) in self.newest_of_each(path, last_txid).items()}
 
     def _write_as(self, epoch: int) -> int:

@@ -1,4 +1,4 @@
-"""Values that each transaction changes once, whatever is replayed: TransactionalMap and OpaqueMap, and where they are kept."""
+"""Maps whose values each transaction changes once, whatever is replayed, and the backings that store them."""
 
 from __future__ import annotations
 

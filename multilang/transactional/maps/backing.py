@@ -1,4 +1,4 @@
-"""Where the values of a map are kept: a seam of two calls, each of them one round trip for a whole batch."""
+"""The interface to where a map's values are stored: two calls, each of them one round trip for a whole batch."""
 
 from __future__ import annotations
 
@@ -13,41 +13,66 @@ if TYPE_CHECKING:
 
 
 class Backing(ABC):
-    """Keys and values are texts (Storm's IBackingMap). What can't be read or written is a StateError that names the place.
+    """Storage of keys and values, which are texts (Storm's IBackingMap).
 
-    A backing opens what it needs at its first use, so that it can be declared with the topology and used in its tasks.
+    It opens what it needs at its first use, so that it can be declared with the topology and used in its tasks. If
+    something can't be read or written, it raises a StateError that names the place.
+
+    Attributes:
+        requires: The packages that workers need: import names, and what to install for each; see
+            ``Component.requires``.
     """
 
     requires: Mapping[str, str] = {}
-    """Packages that it needs on workers; see Component's."""
 
     _opened: Any = None
 
     @abstractmethod
     def multi_get(self, keys: Sequence[str]) -> list[str | None]:
-        """The value of each key, None where there is none."""
+        """Return the value of each key, None if there is none.
+
+        Args:
+            keys: The keys.
+
+        Raises:
+            StateError: The values can't be read.
+        """
 
     @abstractmethod
     def multi_put(self, rows: Sequence[Row]) -> bool:
-        """Put all rows at once if each key still has the value that was read; else none of them, and False."""
+        """Put all rows at once, if each key still has the value that was read.
+
+        Args:
+            rows: Each a key, the value that was read (None: there was none), and the new value.
+
+        Returns:
+            False if a key has another value by now; then nothing was put.
+
+        Raises:
+            StateError: The values can't be written.
+        """
 
     def check(self) -> None:  # noqa: B027 - not every backing can be out of reach
-        """Called where the embedded cluster is about to start a topology: StateError when it can't be used now."""
+        """Check that the backing can be used. Called before the embedded cluster starts a topology.
+
+        Raises:
+            StateError: It can't be used now.
+        """
 
     @abstractmethod
     def describe(self) -> str:
-        """Where it is, for people."""
+        """Return the place in the words of a message."""
 
     def close(self) -> None:
-        """Let go of what is open; the next use opens it again."""
+        """Close what is open. The next use opens it again."""
         if self._opened is not None:
             self._opened.close()
             self._opened = None
 
     def __deepcopy__(self, memo: object) -> Backing:
-        """Itself: a batch bolt is copied for each batch, and what it writes to is the same."""
+        """Return the backing itself: a batch bolt is copied for each batch, and all copies write to the same place."""
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """What goes to another process is closed there."""
+        """Return the backing without its connection, which can't go to another process."""
         return {**self.__dict__, "_opened": None}

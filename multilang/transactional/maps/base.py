@@ -1,4 +1,4 @@
-"""What the two maps have in common: a batch of keys is read, changed by the map's rule, and put if nobody else changed it."""
+"""The common part of both maps: read a batch's keys, change them by the map's rule, put them if nobody changed them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Change: TypeAlias = int | float | Callable[[Any], Any]
     Stored: TypeAlias = dict[str, Any]  # {"value": 3, "txid": 7, "attempt": 123}
 
-TRIES = 50  # at a batch whose keys others change between its read and its write
+TRIES = 50  # of a batch whose keys others change between its read and its write
 
 _encode_key = JsonKeySerializer().encode
 
@@ -30,15 +30,20 @@ _encode_key = JsonKeySerializer().encode
 class UpdateMap(ABC):
     """Values by key, to which each transaction is applied once. See TransactionalMap and OpaqueMap.
 
-    Keys are strings, integers or tuples of these; values are what JSON has, None being the same as no value. Each is stored
-    as a JSON object, with the transaction and the attempt that wrote it.
+    Keys are strings, integers or tuples of these. Values are anything that JSON can express; None means no value. Each
+    value is stored as a JSON object, with the transaction and the attempt that wrote it.
+
+    Args:
+        backing: The storage of the values.
+
+    Attributes:
+        trace: Called with each step of an update: "read", "put" and "done"; see ``multilang.transactional.steps``.
     """
 
     trace: Callable[[str], None] = staticmethod(unheard)
-    """Called with each step of an update: "read", "put" and "done"; see ``multilang.transactional.steps``."""
 
     _record: str | None = None
-    """What the map stores about itself has this name, which is no key's."""
+    """The name under which the map stores data about itself. It is no key's name."""
 
     def __init__(self, backing: Backing) -> None:
         given: object = backing
@@ -49,11 +54,20 @@ class UpdateMap(ABC):
         self.backing = backing
 
     def get(self, key: Hashable, default: Any = None) -> Any:
-        """The value of ``key``, or ``default``."""
+        """Return the value of ``key``.
+
+        Args:
+            key: A string, an integer, or a tuple of these.
+            default: Returned when the key has no value.
+        """
         return self.multi_get([key]).get(key, default)
 
     def multi_get(self, keys: Iterable[Hashable]) -> dict[Any, Any]:
-        """The values of those keys that have one, in one round trip."""
+        """Return the values of those keys that have one, in one round trip.
+
+        Args:
+            keys: Strings, integers, or tuples of these.
+        """
         record, texts = self._read(_names(keys))
         found = {
             key: self._current(self._decoded(key, text), record) for key, text in texts.items() if text is not None
@@ -61,18 +75,28 @@ class UpdateMap(ABC):
         return {key: value for key, value in found.items() if value is not None}
 
     def update(self, attempt: TransactionAttempt, changes: Mapping[Any, Change]) -> dict[Any, Any]:
-        """Apply what a batch changes, once whatever is replayed, and return the new values by key.
+        """Apply what a batch changes, once, whatever is replayed. It takes two round trips.
 
-        ``attempt`` is the batch's id, ``self.id`` in a batch bolt. A change is a number to be added (no value counts as 0), or
-        a function from the value so far (None: there is none) to the new one, which may be called more than once.
+        Call it in ``finish_batch`` of a committer, with all that the batch changes. Only one task may update a key,
+        once for each batch.
 
-        Call it in ``finish_batch`` of a committer, with all that the batch changes; one task updates a key, once for each
-        batch. StateError where a key turns out to be updated twice, or after a later transaction. Two round trips.
+        Args:
+            attempt: The batch's id, ``self.id`` in a BatchBolt.
+            changes: By key, a number to be added (a missing value counts as 0), or a function that gets the current
+                value (None: there is none) and returns the new one. The function may be called more than once.
+
+        Returns:
+            The new values by key.
+
+        Raises:
+            StateError: A key was updated twice in the batch, or a later transaction has updated it already.
+            TypeError: A change is neither a number nor a function.
+            ValueError: JSON can't express a new value.
         """
         txid, number = _numbers(attempt)
         functions = {key: _function(key, change) for key, change in changes.items()}
         names = _names(changes)
-        tried: dict[Any, str] = {}  # it may be there although the answer was lost
+        tried: dict[Any, str] = {}  # texts that may be stored although the answer was lost
         for _ in range(TRIES):
             self.trace("read")
             record, texts = self._read(names)
@@ -101,43 +125,48 @@ class UpdateMap(ABC):
         )
 
     def put(self, attempt: TransactionAttempt, values: Mapping[Any, Any]) -> None:
-        """Set values: an update that doesn't ask what was there."""
+        """Set values, whatever they were before; see ``update``.
+
+        Args:
+            attempt: The batch's id, ``self.id`` in a BatchBolt.
+            values: The new values by key.
+        """
         self.update(attempt, {key: partial(_replaced, value) for key, value in values.items()})
 
     def close(self) -> None:
-        """Let go of the backing's connection."""
+        """Close the backing's connection."""
         self.backing.close()
 
     def __deepcopy__(self, memo: object) -> UpdateMap:
-        """Itself: a batch bolt is copied for each batch, and writes to the same map."""
+        """Return the map itself: a batch bolt is copied for each batch, and all copies write to the same map."""
         return self
 
     @abstractmethod
     def _current(self, stored: Stored, record: Any) -> Any:
-        """The value that counts."""
+        """Return the value that counts."""
 
     @abstractmethod
     def _is_done(self, stored: Stored, txid: int) -> bool:
-        """Whether it has the changes of ``txid`` already."""
+        """Return whether the changes of ``txid`` were applied already."""
 
     @abstractmethod
     def _before(self, stored: Stored, txid: int, record: Any) -> Any:
-        """The value that the changes of ``txid`` are applied to."""
+        """Return the value to which the changes of ``txid`` are applied."""
 
     @abstractmethod
     def _new(self, value: Any, txid: int, attempt: int, before: Any) -> Stored:
-        """What is to be stored."""
+        """Return the object to be stored."""
 
     @abstractmethod
     def _is_own(self, stored: Stored) -> bool:
-        """Whether it was stored by a map of this kind."""
+        """Return whether a map of this kind stored the object."""
 
     def _next_record(self, record: Any, txid: int, attempt: int) -> list[Row]:
-        """What the map has to remember of this attempt."""
+        """Return the rows that the map must remember about this attempt."""
         return []
 
     def _read(self, names: Mapping[Any, str]) -> tuple[Any, dict[Any, str | None]]:
-        """The record, and the texts of the keys."""
+        """Return the map's record, and the texts of the keys."""
         if self._record is None:
             return None, dict(zip(names, self.backing.multi_get(list(names.values())), strict=True))
         record, *texts = self.backing.multi_get([self._record, *names.values()])
@@ -206,6 +235,6 @@ def _encoded(key: Any, stored: Stored) -> str:
 
 
 def maps_of(component: Any) -> Iterator[UpdateMap]:
-    """The maps that a component has among its attributes and those of its classes."""
+    """Yield the maps among the attributes of a component and of its classes."""
     for owner in (component, *type(component).__mro__):
         yield from (value for value in getattr(owner, "__dict__", {}).values() if isinstance(value, UpdateMap))

@@ -1,4 +1,4 @@
-"""A map's values in this process: for tests, and for what need not survive it."""
+"""A map's values in this process: for tests, and for values that need not survive it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class MemoryBacking(Backing):
-    """One dict, which tasks of this process alone can share."""
+    """A dict, which only tasks of this process can share."""
 
     def __init__(self) -> None:
         self._values: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The map for spouts that may replay a different batch."""
+"""The map for spouts whose replays may be other batches."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 
 
 class OpaqueMap(UpdateMap):
-    """A transaction that comes again starts from the value before it: the page's rule for opaque spouts.
+    """A map in which a replay starts from the value before its transaction: the rule of Storm's page for opaque spouts.
 
-    It is right for all spouts. Beyond the page it also undoes what a replaced attempt did to keys that its replay does not
-    have. For that it must know of every transaction: call ``update`` in each ``finish_batch``, with ``{}`` where there
-    is nothing to change. A bolt that leaves one out gets a StateError.
+    It is right for all spouts. Unlike the page's rule, it also undoes what a replaced attempt did to keys that its
+    replay does not have. For that it must know of every transaction: call ``update`` in each ``finish_batch``, with
+    ``{}`` if there is nothing to change. If a bolt leaves one out, the next update raises StateError.
 
-    The record that this takes has the last transaction, its attempt, and the attempts that were replaced after they had
-    written (some 20 bytes for each crash in the midst of a commit).
+    The map stores a record with the last transaction, its attempt, and the attempts that were replaced after they had
+    written (some 20 bytes for each crash during a commit).
+
+    Args:
+        backing: The storage of the values.
     """
 
     _record = "$transaction"
@@ -72,9 +75,9 @@ def _record(txid: int, attempt: int, replaced: list[Any]) -> str:
 
 
 class _Record:
-    """The last transaction, its attempt, and all attempts that were replaced by another after they had written.
+    """The last transaction, its attempt, and the attempts that were replaced after they had written.
 
-    ``rising``: whether the numbers of attempts grew when it was written; those of earlier versions tell no order.
+    ``rising`` is whether the numbers of attempts grew when it was written; in earlier versions they had no order.
     """
 
     def __init__(self, text: str | None) -> None:

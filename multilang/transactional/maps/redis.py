@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from multilang.transactional.maps.backing import Row
 
-START_SECS = 1.0  # of patience, before anything is started
+START_SECS = 1.0  # of patience, before a topology starts
 
-# A script runs by itself: nobody writes between what it compares and what it sets. No value is the empty text.
+# A script runs alone: nobody writes between its comparison and its writes. The empty text stands for no value.
 _PUT = """
 for i = 1, #ARGV, 3 do
     if (redis.call('HGET', KEYS[1], ARGV[i]) or '') ~= ARGV[i + 1] then
@@ -29,9 +29,18 @@ return 1
 
 
 class RedisBacking(Backing):
-    """The map ``name``, a hash of that key. A Redis that is being started again is waited for, 20 seconds.
+    """A map in Redis: a hash with the key ``name``.
 
-    ``timeout``: milliseconds for an answer. A password is taken from the environment, ``MULTILANG_REDIS_PASSWORD``.
+    A password is taken from the environment, ``MULTILANG_REDIS_PASSWORD``.
+
+    A Redis that is being started again is waited for, up to 20 seconds.
+
+    Args:
+        name: The map's name.
+        host: The server's host.
+        port: The server's port.
+        database: The number of the database.
+        timeout: Milliseconds that an answer may take.
     """
 
     requires: Mapping[str, str] = REQUIRES
@@ -56,7 +65,7 @@ class RedisBacking(Backing):
             return bool(client.register_script(_PUT)(keys=[self.name], args=arguments))
 
     def check(self) -> None:
-        """Ask it once, with the patience of somebody who waits for the answer."""
+        """Ask Redis once, with a short patience since somebody waits for the answer."""
         client = connect(self._settings, "a map in Redis", START_SECS)
         with explained(self.describe()):
             client.ping()

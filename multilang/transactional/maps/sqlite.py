@@ -1,4 +1,4 @@
-"""A map's values in an SQLite file: durable on one machine, with no server."""
+"""A map's values in an SQLite file: durable on one machine, without a server."""
 
 from __future__ import annotations
 
@@ -24,9 +24,13 @@ _FILE = SqliteFile("file of maps", 0x4D4C544D, 2, _SCHEMA, "the SqliteBacking", 
 
 
 class SqliteBacking(Backing):
-    """The map ``name`` of the file ``path``, which may have others. A batch is one transaction, on the disk when it is done.
+    """A map in an SQLite file. A batch is one transaction, which is on the disk when the call returns.
 
     To look into it: ``sqlite3 PATH "SELECT key, value ->> 'value' FROM maps WHERE map = 'NAME'"``.
+
+    Args:
+        path: The file, which may have several maps.
+        name: The map's name in the file.
     """
 
     def __init__(self, path: str | os.PathLike[str], name: str = "map") -> None:
@@ -46,7 +50,7 @@ class SqliteBacking(Backing):
         if self._opened is not None:
             try:
                 _FILE.check_place(self._opened, self.path)
-            except StoreGoneError:  # known to an earlier run in this process, and told
+            except StoreGoneError:  # an earlier run in this process used the file that is gone, and has reported it
                 self._opened.close()
                 self._opened = None
 

@@ -1,4 +1,4 @@
-"""The map for spouts that replay the same batch."""
+"""The map for spouts that always replay the same batch."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
 
 class TransactionalMap(UpdateMap):
-    """A transaction that a key has already is skipped: the rule of Storm's page on transactional topologies.
+    """A map that skips a transaction which a key already has: the rule of Storm's page on transactional topologies.
 
-    It is right for spouts that emit the very same batch for a transaction each time, and wrong for opaque ones: their second
-    batch would be skipped, however it differs from the first.
+    It is right for spouts that emit the very same batch for a transaction each time, and wrong for opaque ones: it
+    would skip their second batch, even if that differs from the first.
+
+    Args:
+        backing: The storage of the values.
     """
 
     def _current(self, stored: Stored, record: Any) -> Any:

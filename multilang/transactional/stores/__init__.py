@@ -1,4 +1,4 @@
-"""Where the state of transactions is: a SQLite file on one machine, ZooKeeper on a cluster."""
+"""The stores of transactions: an SQLite file on one machine, ZooKeeper on a cluster."""
 
 from __future__ import annotations
 
@@ -22,29 +22,36 @@ _OURS = {
 
 
 def open_state(conf: Mapping[str, Any]) -> TransactionalState:
-    """The state of the topology of ``conf``; unless it says where, in SQLite here or on Spark, and in ZooKeeper on Storm."""
+    """Return the state of the transactions of the topology of ``conf``.
+
+    Unless the conf names a store, it is SQLite on the embedded cluster and on Spark, and ZooKeeper on Storm.
+    """
     return store_class(conf)(conf, _id(conf))
 
 
 def check_state(conf: Mapping[str, Any]) -> None:
-    """Raise ConfigError or StateError when it can't be opened now."""
+    """Raise ConfigError or StateError if the state can't be opened now."""
     store_class(conf).check(conf, _id(conf))
 
 
 def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the conf names beside the library's own, as (setting, dotted name): for whoever ships it."""
+    """Return the setting and dotted name of each thing in the conf that is not this library's, to be shipped."""
     given = [(STORE, conf.get(STORE)), (TRACE, conf.get(TRACE))]
     return texts(given, _OURS)
 
 
 def check_named(conf: Mapping[str, Any]) -> None:
-    """Raise ConfigError for what the conf names and is not there, or is something else; opens nothing."""
+    """Raise ConfigError if something that the conf names can't be imported or has the wrong type. Nothing is opened."""
     store_class(conf)
     traced(conf, TRACE)
 
 
 def store_class(conf: Mapping[str, Any]) -> type[TransactionalState]:
-    """The class of the store. Raises ConfigError for what is none."""
+    """Return the class of the store that the conf names.
+
+    Raises:
+        ConfigError: The name is not that of a TransactionalState.
+    """
     name = conf.get(STORE)
     if name is None:
         name = "sqlite" if conf.get("multilang.parent") in ("local", "spark") else "zookeeper"

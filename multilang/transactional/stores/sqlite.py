@@ -1,4 +1,7 @@
-"""The state of transactions in a SQLite file: durable on one machine, with no server. The embedded cluster's default."""
+"""The state of transactions in an SQLite file: durable on one machine, without a server.
+
+The embedded cluster's default.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 PATH = "multilang.transactional.sqlite.path"
 
 _SCHEMA = "CREATE TABLE nodes (path TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-# Since layout 2 the epoch of an id is that of its owner; before, it was a node, which nothing compared.
+# Since layout 2 the epoch of an id is its owner's; before, it was a node, which no write compared.
 _UPGRADES = {
     1: """\
 CREATE TABLE owners (name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, owner TEXT NOT NULL) WITHOUT ROWID;
@@ -42,16 +45,18 @@ log = logging.getLogger(__name__)
 
 
 class SqliteTransactionalState(TransactionalState):
-    """``multilang.transactional.sqlite.path``: the file; unless given, the topology's own beside the files of state.
+    """The state of transactions in an SQLite file.
 
-    One file may have the transactions of several topologies, each under its id. The epoch is that of the id's owner.
+    ``multilang.transactional.sqlite.path`` names the file; without it, it is the topology's own file in the state
+    folder. One file may have the transactions of several topologies, each under its id. The epoch is that of the id's
+    owner.
     """
 
     def __init__(self, conf: Mapping[str, Any], id: str) -> None:
         super().__init__(conf, id)
         self.path = _path(conf, id)
         self._owned: Ownership | None = None
-        self._written: dict[str, Any] = {}  # by the last step; nobody else writes that while the epoch is the same
+        self._written: dict[str, Any] = {}  # by the last write; nobody else changes these values in the same epoch
         self._connection = FILE.open(self.path)
 
     @classmethod
@@ -141,7 +146,7 @@ class SqliteTransactionalState(TransactionalState):
             owned.release()
 
     def _full(self, path: str) -> str:
-        return f"{self.id}/{path}"  # a file that was named may serve several topologies
+        return f"{self.id}/{path}"  # several topologies may use one file
 
     def _below(self, path: str) -> Any:
         full = self._full(path)

@@ -1,20 +1,22 @@
-"""The state of transactions in ZooKeeper, in the places where Storm's had them; its values are JSON. Needs the extra ``zookeeper``.
+"""The state of transactions in ZooKeeper, in the same places as Storm's.
+
+Its values are JSON. Needs the extra ``zookeeper``.
 
 =========================================  ========================================
-conf                                       unless given
+conf                                       default
 =========================================  ========================================
 ``transactional.zookeeper.servers``        ``storm.zookeeper.servers``, the cluster's
 ``transactional.zookeeper.port``           ``storm.zookeeper.port``
 ``transactional.zookeeper.root``           ``/transactional``
 ``storm.zookeeper.topology.auth.scheme``   nodes are open to everybody
 ``storm.zookeeper.topology.auth.payload``  needed with a scheme; ``user:password`` with ``digest``
-``storm.zookeeper.superACL``               nobody else than the creator
+``storm.zookeeper.superACL``               nobody but the creator
 =========================================  ========================================
 
-How the law of ``multilang.transactional.state`` is kept: the epoch is a persistent node, which a claim raises by a write that
-checks the node's version. Every later write is a ``multi`` that begins with a check of that version, so that ZooKeeper
-itself refuses the writes of who was replaced, however late they come. The node ``owner``, which goes with its session, is for
-people alone: by it a second topology is refused before it has taken anything over.
+The rules of ``multilang.transactional.state`` are kept as follows. The epoch is a persistent node. A claim raises it by
+a write that checks the node's version. Every later write is a ``multi`` that begins with a check of that version, so
+ZooKeeper itself refuses the writes of a replaced owner, however late they come. The node ``owner`` goes when its
+session ends. It is for people only: with it, a second topology is refused before it has taken anything over.
 """
 
 from __future__ import annotations
@@ -44,25 +46,31 @@ SESSION_TIMEOUT = "storm.zookeeper.session.timeout"
 AUTH_SCHEME = "storm.zookeeper.topology.auth.scheme"
 AUTH_PAYLOAD = "storm.zookeeper.topology.auth.payload"
 SUPER_ACL = "storm.zookeeper.superACL"
-PATIENCE_SECS = 20.0  # for a ZooKeeper that is being started again, or can't be reached for a while
-START_SECS = 3.0  # the same, before anything is started
+PATIENCE_SECS = 20.0  # with a ZooKeeper that is being started again, or can't be reached for a while
+START_SECS = 3.0  # the same, before a topology starts
 _MOST_BYTES = 1_000_000  # of a request: ZooKeeper takes a little more (jute.maxbuffer)
 _MOST_OPERATIONS = 1000  # of a request
-_TRIES = 100  # at a write whose nodes come and go
+_TRIES = 100  # of a write whose nodes come and go
 _RETRY_SECS = 0.1
-_OWNER = "owner"  # as long as its session
-_LAST_OWNER = "coordinator/owner"  # the same, and stays
+_OWNER = "owner"  # ends with its session
+_LAST_OWNER = "coordinator/owner"  # the last owner, which stays
 
 log = logging.getLogger(__name__)
-_of_kazoo = log.getChild("kazoo")  # which tells of every attempt to connect
+_of_kazoo = log.getChild("kazoo")  # below ERROR it logs every attempt to connect
 _of_kazoo.setLevel(logging.ERROR)
 
 
 class ZooKeeperTransactionalState(TransactionalState):
-    """``<root>/<id>/<path>``, a node for each value. One connection, which is made anew when it is lost.
+    """The state of transactions in ZooKeeper: a node for each value, at ``<root>/<id>/<path>``.
 
-    Each call waits up to 20 seconds for a ZooKeeper that doesn't answer, and then raises StateError. The task that ends by
-    that is started again and goes on with what is stored.
+    It has one connection, which is made anew when it is lost. Each call waits up to 20 seconds for a ZooKeeper that
+    does not answer, and then raises StateError. That ends the task; when it is started again, it goes on from what is
+    stored.
+
+    Args:
+        conf: The component's conf.
+        id: The topology's transactional id.
+        patience: Seconds to wait for an answer; None: 20.
     """
 
     requires: Mapping[str, str] = {"kazoo.client": "kazoo>=2.10"}
@@ -75,19 +83,19 @@ class ZooKeeperTransactionalState(TransactionalState):
         self._root = f"{self._top}/{quote(id, safe='')}"
         self._session_secs = (conf.get(SESSION_TIMEOUT) or 20_000) / 1000
         self._auth = _auth(conf)
-        self._known: dict[str, tuple[Any, int]] = {}  # the values and versions of nodes that writes compare
-        self._there: set[str] = set()  # nodes that were there when they were last heard of
-        self._mark: tuple[bytes, int] | None = None  # the owner's node, and the version of the epoch that it goes with
+        self._known: dict[str, tuple[Any, int]] = {}  # path -> value and version, for nodes that writes compare
+        self._there: set[str] = set()  # nodes that were there when they were last seen
+        self._mark: tuple[bytes, int] | None = None  # the owner's node, and the version of its epoch
         self._client = self._connect()
         try:
-            self._call("sync", self._root)  # so that a server that lags behind does not answer with what was
+            self._call("sync", self._root)  # so that a server that lags behind does not answer with old values
         except BaseException:
-            self.close()  # or its threads would go on trying
+            self.close()  # or the client's threads would go on trying
             raise
 
     @classmethod
     def check(cls, conf: Mapping[str, Any], id: str) -> None:
-        """Ask it once, with the patience of somebody who waits for the answer; see TransactionalState.check."""
+        """Ask ZooKeeper once, with a short patience since somebody waits; see TransactionalState.check."""
         state = cls(conf, id, START_SECS)
         try:
             state._wait_until_free(waits=True, again=False)
@@ -111,7 +119,7 @@ class ZooKeeperTransactionalState(TransactionalState):
             mark = me.text().encode()
             self.trace("claim")
             if not self._write({EPOCH: last}, [(EPOCH, dumps(epoch).encode()), (_LAST_OWNER, mark)], (mark, before)):
-                continue  # somebody else was faster; or this was done, and its answer was lost
+                continue  # somebody else was faster, or the write was done and its answer was lost
             self.trace("claimed")
             versions = self._versions({EPOCH: epoch})
             if versions is None:
@@ -126,7 +134,10 @@ class ZooKeeperTransactionalState(TransactionalState):
     def compare_and_write(
         self, expected: Mapping[str, Any], values: Mapping[str, Any], deleted: Iterable[str] = ()
     ) -> bool:
-        """See TransactionalState. More than ZooKeeper takes in one request is written in several, in the order given."""
+        """Set and remove values if the expected values are there; see TransactionalState.
+
+        More than ZooKeeper takes in one request is written in several, in the order given.
+        """
         changes: list[tuple[str, bytes | None]] = [(path, self._encoded(path, each)) for path, each in values.items()]
         changes += [(path, None) for path in deleted]
         return all(self._write(expected, part) for part in _parts(changes))
@@ -155,7 +166,10 @@ class ZooKeeperTransactionalState(TransactionalState):
     # ---- who may write ----
 
     def _wait_until_free(self, waits: bool, again: bool) -> tuple[int | None, int | None]:
-        """The epoch, and the version of the owner's node, where there is one that may be taken away."""
+        """Wait until no other run owns the transactions.
+
+        Return the epoch, and the version of an owner's node to be replaced.
+        """
         # A server notices the end of a session a little later, by its own clock's ticks.
         deadline = monotonic() + (self._session_secs + min(self._session_secs, 5)) * waits
         run, _ = owner_of(self.conf)
@@ -163,7 +177,7 @@ class ZooKeeperTransactionalState(TransactionalState):
         while True:
             self.trace("look")
             self._known.pop(EPOCH, None)
-            epoch = self.get_data(EPOCH)  # first: who claims after this look changes its version
+            epoch = self.get_data(EPOCH)  # read first: a claim after this look changes its version
             found = self._owner_node()
             if found is None:
                 return epoch, None
@@ -181,7 +195,7 @@ class ZooKeeperTransactionalState(TransactionalState):
             sleep(_RETRY_SECS)
 
     def _owner_node(self) -> tuple[Owner, int, int] | None:
-        """The owner, its node's version, and the session with which that goes."""
+        """Return the owner, its node's version, and the session that the node belongs to; None without such a node."""
         from kazoo.exceptions import NoNodeError
 
         try:
@@ -195,17 +209,20 @@ class ZooKeeperTransactionalState(TransactionalState):
         return owner, stat.version, stat.ephemeralOwner
 
     def _mark_again(self, state: str) -> None:
-        """Called when the connection changes, in its thread: the owner's node went with a session that ended."""
+        """Make the owner's node again after its session ended.
+
+        Called in the connection's thread when its state changes.
+        """
         mark = self._mark
         if state != "CONNECTED" or mark is None:
             return
         request = self._client.transaction()
-        request.check(self._at(EPOCH), mark[1])  # nobody else has claimed it meanwhile
+        request.check(self._at(EPOCH), mark[1])  # only if nobody else has claimed it meanwhile
         request.create(self._at(_OWNER), mark[0], ephemeral=True)
-        request.commit_async()  # when that fails, the node is there, or somebody else's; what is written next tells
+        request.commit_async()  # if it fails, the node is there, or the next write will find another owner
 
     def _session(self) -> int | None:
-        """The session of the connection; None while there is none."""
+        """Return the session of the connection; None while there is none."""
         known = self._client.client_id
         return None if known is None else known[0]
 
@@ -217,14 +234,15 @@ class ZooKeeperTransactionalState(TransactionalState):
         changes: Sequence[tuple[str, bytes | None]],
         mark: tuple[bytes, int | None] | None = None,
     ) -> bool:
-        """One request that checks the versions of what is expected, changes nodes (None: removes them), and leaves the mark.
+        """Change nodes (None: remove them) in one request that checks the expected versions.
 
-        What it finds otherwise than it thought is looked up, and the request made again. So a request whose answer was lost
-        may have been done before: each of its changes is one that may be made twice.
+        With a ``mark`` it also makes the owner's node. If a node is not as this object remembers it, it is read and the
+        request is made again. A request whose answer was lost may have been done before, so each change is one that may
+        be made twice.
         """
         from kazoo.exceptions import NodeExistsError, NoNodeError
 
-        gone: set[str] = set()  # what was to be removed, and is not there
+        gone: set[str] = set()  # nodes to be removed that are not there
         for _ in range(_TRIES):
             versions = self._versions(expected)
             if versions is None:
@@ -238,12 +256,12 @@ class ZooKeeperTransactionalState(TransactionalState):
                 return True
             path, problem = failed
             if path == _OWNER and mark is not None:
-                return False  # it was looked at before, and has changed
+                return False  # it has changed since it was read
             if path in expected:
                 self._known.pop(path, None)
                 self._call("sync", self._root)  # a server that lags behind would give the old version for ever
             elif isinstance(problem, NodeExistsError | NoNodeError):
-                # All are looked up: when the answer to a request was lost, none of them is as it was thought to be.
+                # Look at all of them: after a lost answer, none may be as it was before the request.
                 self._there.difference_update(_parents(path))
                 self._look_up(each for each, _ in changes)
                 gone = {each for each, data in changes if data is None and each not in self._there}
@@ -257,7 +275,7 @@ class ZooKeeperTransactionalState(TransactionalState):
         changes: Sequence[tuple[str, bytes | None]],
         mark: tuple[bytes, int | None] | None,
     ) -> tuple[Any, Sequence[str]]:
-        """A request, and the path of each of its operations."""
+        """Return a request, and the path of each of its operations."""
         request, paths = self._client.transaction(), []
         made: set[str] = set()
         for path, version in versions.items():
@@ -290,7 +308,7 @@ class ZooKeeperTransactionalState(TransactionalState):
             (self._there.add if is_there else self._there.discard)(path)
 
     def _versions(self, expected: Mapping[str, Any]) -> dict[str, int | None] | None:
-        """The versions of nodes that have the expected values; None where one has not."""
+        """Return the versions of nodes that have the expected values; None if one has another value."""
         versions: dict[str, int | None] = {}
         for path, value in expected.items():
             found = self._known.get(path)
@@ -328,7 +346,7 @@ class ZooKeeperTransactionalState(TransactionalState):
                     self._there.add(parent)
 
     def _make_top(self) -> None:
-        """The folder of all ids, which belongs to nobody."""
+        """Make the folder of all ids, which is open to everybody."""
         from kazoo.security import OPEN_ACL_UNSAFE
 
         if self._top:
@@ -347,7 +365,7 @@ class ZooKeeperTransactionalState(TransactionalState):
         return data
 
     def _decoded(self, path: str, data: bytes | None) -> Any:
-        if not data:  # a node that has others below it
+        if not data:  # a node without a value, which has others below it
             return None
         try:
             return loads(data)
@@ -395,7 +413,10 @@ class ZooKeeperTransactionalState(TransactionalState):
         return self._answered(lambda: getattr(self._client, f"{name}_async")(*arguments, **options), arguments[0])
 
     def _answered(self, ask: Callable[[], Any], path: str) -> Any:
-        """The answer to a request, which is made again when its connection was lost: all of ours may be."""
+        """Return the answer to a request.
+
+        After a lost connection the request is made again: each of ours may be done twice.
+        """
         from kazoo.exceptions import ConnectionLoss, KazooException, OperationTimeoutError, SessionExpiredError
 
         lost = (ConnectionLoss, OperationTimeoutError, SessionExpiredError, self._client.handler.timeout_exception)
@@ -434,7 +455,10 @@ class ZooKeeperTransactionalState(TransactionalState):
 
 
 def _first_failure(paths: Iterable[str], results: Iterable[Any]) -> tuple[str, Exception] | None:
-    """Which operation of a request failed, and how; the others of that request say no more than that one did."""
+    """Return the operation of a request that failed, and its error.
+
+    The errors of the other operations only follow from it.
+    """
     from kazoo.exceptions import RolledBackError, RuntimeInconsistency
 
     for path, result in zip(paths, results, strict=False):
@@ -444,11 +468,11 @@ def _first_failure(paths: Iterable[str], results: Iterable[Any]) -> tuple[str, E
 
 
 def _parts(changes: Sequence[tuple[str, bytes | None]]) -> Iterator[Sequence[tuple[str, bytes | None]]]:
-    """The changes, in portions that one request can take; one portion at the least."""
+    """Yield the changes in portions that one request can take; at least one portion."""
     part: list[tuple[str, bytes | None]] = []
     size = 0
     for path, data in changes:
-        more = len(path) + len(data or b"") + 200  # and what is around them
+        more = len(path) + len(data or b"") + 200  # an allowance for the operation's other bytes
         if part and (size + more > _MOST_BYTES or len(part) >= _MOST_OPERATIONS):
             yield part
             part, size = [], 0
@@ -458,7 +482,7 @@ def _parts(changes: Sequence[tuple[str, bytes | None]]) -> Iterator[Sequence[tup
 
 
 def _parents(path: str) -> Iterator[str]:
-    """What is above a path, the topmost (the topology's own node, "") first."""
+    """Yield the paths above a path, the topmost first (the topology's own node, "")."""
     yield ""
     names = path.split("/")
     for depth in range(1, len(names)):
@@ -466,14 +490,14 @@ def _parents(path: str) -> Iterator[str]:
 
 
 def _earlier_owner(found: Any) -> Owner:
-    """The owner that an earlier version of this library noted."""
+    """Return the owner that an earlier version of this library stored."""
     known = found if isinstance(found, dict) else {}
     run = str(known.get("storm.id"))
     return Owner(0, run, run, str(known.get("host")), [known.get("pid")], "?", [])
 
 
 def _auth(conf: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The scheme and the credentials, which no message may show."""
+    """Return the scheme and the credentials, which no message may show."""
     scheme, payload = conf.get(AUTH_SCHEME), conf.get(AUTH_PAYLOAD)
     if scheme is None or scheme == "":
         return None
@@ -487,7 +511,10 @@ def _auth(conf: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _acls(conf: Mapping[str, Any]) -> list[Any]:
-    """Everything for the creator, and for the user of Storm's daemons where the conf names one (Utils.getWorkerACL)."""
+    """Return full rights for the creator and, if the conf names it, for the user of Storm's daemons.
+
+    Storm does this in Utils.getWorkerACL.
+    """
     from kazoo.security import ACL, CREATOR_ALL_ACL, Id, Permissions
 
     found = list(CREATOR_ALL_ACL)
