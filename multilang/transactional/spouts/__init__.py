@@ -1,1 +1,1 @@
-"""Transactional spouts that are ready to use, a module for each source."""
+"""Transactional spouts that are ready to use, with a module for each kind of source."""

@@ -1,12 +1,10 @@
-"""Folders of line files as sources: a partition is a file, a position the byte that is read next.
+"""Folders of text files as sources: a partition is a file, a position the byte that is read next.
 
-``folder``: all tasks must see it, and the coordinator write in it: in which order files were found is noted there, in
-``.partitions``, so that a file keeps its number whatever comes later. ``pattern``: of the files' names, among which those with
-a dot in front are never meant. ``take``: lines of a file in one batch. ``encoding``, ``errors``: as of ``bytes.decode``; one in
-which a line ends with the byte 10. The field, named ``field``, is the line without its end.
+The coordinator notes the order in which files were found in ``.partitions`` in the folder, so that a file keeps its
+number whatever comes later.
 
-Files may grow, and new ones may come; the last line is read when its end is there. One that shrinks, vanishes or can't be
-decoded is told.
+Files may grow, and new ones may come. The last line is read when its end is there. A file that shrinks, vanishes or
+can't be decoded is reported.
 """
 
 from __future__ import annotations
@@ -55,15 +53,27 @@ class _Files(SourceSpout):
 
 
 class TransactionalFileSpout(_Files, TransactionalSourceSpout):
-    """Lines of files, the same in each replay. Its arguments are those of the module."""
+    """Lines of files, the same in each replay.
+
+    Args:
+        folder: The folder. All tasks must see it, and the coordinator must be able to write in it.
+        take: The most lines of a file in one batch.
+        pattern: A pattern for the files' names. Files whose names begin with a dot are never read.
+        field: The name of the field, which is the line without its end.
+        encoding: The encoding, one in which a line ends with the byte 10.
+        errors: The treatment of bytes that can't be decoded, as for ``bytes.decode``.
+    """
 
 
 class OpaqueTransactionalFileSpout(_Files, OpaqueTransactionalSourceSpout):
-    """Lines of files; one that can't be read holds up none of the others. Its arguments are those of the module."""
+    """Lines of files; a file that can't be read holds up none of the others.
+
+    Its arguments are those of TransactionalFileSpout.
+    """
 
 
 class FileSource(Source):
-    """See the spouts."""
+    """The source of both spouts of files."""
 
     def __init__(self, folder: str, pattern: str, encoding: str, errors: str) -> None:
         if not os.path.isdir(folder):
@@ -145,7 +155,7 @@ class FileSource(Source):
             )
         path = os.path.join(self._folder, self._names[partition])
         try:
-            file = open(path, "rb")  # noqa: SIM115 - closed by who asked
+            file = open(path, "rb")  # noqa: SIM115 - the caller closes it
         except OSError as problem:
             raise SourceError(
                 f"{path}, of which {position} bytes were read, can't be read any more: {problem}; put it back, and leave files "
@@ -172,7 +182,7 @@ class FileSource(Source):
 
 
 def _names(index: BinaryIO) -> list[str]:
-    """What is written down, less a line that a crash cut short."""
+    """Return the names that the index has, without a line that a crash cut short."""
     index.seek(0)
     text = index.read()
     whole = text[: text.rfind(b"\n") + 1]

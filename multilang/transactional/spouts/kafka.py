@@ -1,11 +1,8 @@
-"""Topics of Kafka as sources: partitions are the topic's, a position the offset that is read next.
+"""Topics of Kafka as sources: partitions are the topic's, a position is the offset that is read next.
 
-``servers``: brokers to ask first, ``"host:port,host:port"``. ``fields``: what of a message is a field: ``value``, ``key``,
-``timestamp`` (milliseconds), ``partition``, ``offset``. Key and value are text in UTF-8. ``options``: further settings of librdkafka, such
-as ``{"security.protocol": "SSL"}``. Needs the extra ``kafka``.
-
-Offsets are kept with the transactions, not in Kafka. Of transactional producers only what is committed is read. A topic may
-get further partitions. What Kafka has removed before it was read (``retention.ms``) is told.
+Offsets are kept with the transactions, not in Kafka. Of transactional producers, only committed messages are read. A
+topic may get further partitions. Messages that Kafka has removed before they were read (``retention.ms``) are reported.
+Needs the extra ``kafka``.
 """
 
 from __future__ import annotations
@@ -27,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-PATIENCE_SECS = 5.0  # for brokers that don't answer
+PATIENCE_SECS = 5.0  # with brokers that don't answer
 REFRESH_SECS = 10.0  # until the topic is asked for further partitions
-_ALONE = {"group.id": "storm-multilang"}  # asked for, and not used: no group is joined, nothing is committed there
+_ALONE = {"group.id": "storm-multilang"}  # librdkafka demands it; no group is joined, nothing is committed there
 
 
 class _Kafka(SourceSpout):
@@ -54,15 +51,27 @@ class _Kafka(SourceSpout):
 
 
 class TransactionalKafkaSpout(_Kafka, TransactionalSourceSpout):
-    """Messages of a topic, the same in each replay. Its arguments are those of the module."""
+    """Messages of a topic, the same in each replay.
+
+    Args:
+        servers: Brokers to ask first, ``"host:port,host:port"``.
+        topic: The topic's name.
+        fields: The parts of a message that are fields: ``value``, ``key``, ``timestamp`` (milliseconds), ``partition``,
+            ``offset``. Key and value are text in UTF-8.
+        take: The most messages of a partition in one batch.
+        options: Further settings of librdkafka, such as ``{"security.protocol": "SSL"}``.
+    """
 
 
 class OpaqueTransactionalKafkaSpout(_Kafka, OpaqueTransactionalSourceSpout):
-    """Messages of a topic; a broker that is lost holds up its own partitions alone. Its arguments are those of the module."""
+    """Messages of a topic; a broker that is lost holds up only its own partitions.
+
+    Its arguments are those of TransactionalKafkaSpout.
+    """
 
 
 class KafkaSource(Source):
-    """See the spouts. A consumer for each partition that is read, as each is read on from where it was left."""
+    """The source of both spouts of Kafka. It has a consumer for each partition, which goes on from its last message."""
 
     def __init__(self, servers: str, topic: str, fields: Sequence[str], options: Mapping[str, Any]) -> None:
         self._topic = Topic(servers, topic, options, SourceError)
@@ -102,11 +111,11 @@ class KafkaSource(Source):
             consumer.close()
 
     def _ends(self, partition: int) -> tuple[int, int]:
-        """The first offset that is there, and the one behind the last."""
+        """Return the first offset that is there, and the one after the last."""
         return self._topic.ends(self._control, partition, PATIENCE_SECS)
 
     def _end(self, partition: int, start: int) -> int:
-        """The offset behind the last; SourceError when ``start`` is no longer there."""
+        """Return the offset after the last. Raise SourceError if ``start`` is no longer there."""
         low, high = self._ends(partition)
         if not low <= start <= high:
             raise SourceError(
@@ -117,9 +126,9 @@ class KafkaSource(Source):
         return high
 
     def _messages(self, partition: int, start: int, end: int, most: int) -> tuple[list[list[Any]], int]:
-        """Up to ``most`` messages before ``end``, and the offset behind them.
+        """Return up to ``most`` messages before ``end``, and the offset after them.
 
-        Some offsets have no message: what was compacted, and the marks of Kafka's own transactions.
+        Some offsets have no message: compacted ones, and the marks of Kafka's own transactions.
         """
         position = start
         rows: list[list[Any]] = []
@@ -131,12 +140,12 @@ class KafkaSource(Source):
                 if error is None and message.offset() < end:
                     rows.append(self._topic.row(message, self._fields))
                     self._next[partition] = position = message.offset() + 1
-                elif error is None:  # it belongs to the next batch, for which it is read once more
+                elif error is None:  # it belongs to the next batch, which will read it again
                     self._next[partition] = message.offset() + 1
                     position = end
                 elif error.code() != self._topic.kafka.KafkaError._PARTITION_EOF:
                     raise SourceError(f"partition {partition} of {self._topic.where} can't be read: {error.str()}")
-                elif message.offset() >= end:  # otherwise it was the end before there were more
+                elif message.offset() >= end:  # otherwise more messages have come after that end
                     self._next[partition] = position = end
                 deadline = monotonic() + PATIENCE_SECS
             if monotonic() > deadline:
@@ -146,7 +155,7 @@ class KafkaSource(Source):
         return rows, position
 
     def _at(self, partition: int, offset: int) -> Any:
-        """The partition's consumer, which gives the message of ``offset`` next."""
+        """Return the partition's consumer, placed so that it gives the message of ``offset`` next."""
         consumer = self._consumers.get(partition)
         if consumer is None:
             consumer = self._consumers[partition] = self._topic.consumer(_ALONE)

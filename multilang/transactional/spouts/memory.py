@@ -37,28 +37,28 @@ class _Memory:
         self._fields = fields
 
     def declared_streams(self) -> dict[str, Stream]:
-        """The stream of the rows."""
+        """Return the stream of the rows."""
         return declared_streams(["tx", *self._fields], None)
 
     def get_coordinator(self, conf: dict[str, Any], context: Context) -> Any:
-        """Always ready."""
+        """Return a coordinator that is always ready."""
         return self._coordinator(self)
 
     def get_emitter(self, conf: dict[str, Any], context: Context) -> Any:
-        """Emits rows by their index."""
+        """Return an emitter of rows by their index."""
         return self._emitter(self)
 
     _coordinator: Any
     _emitter: Any
 
     def ended(self, metadata: Mapping[int, Any]) -> bool:
-        """Whether all rows were in these batches or ones before."""
+        """Return whether all rows were in these batches or earlier ones."""
         return all(_end(metadata.get(partition)) >= len(rows) for partition, rows in self.partitions.items())
 
     def emit_from(
         self, attempt: TransactionAttempt, collector: BatchCollector, partition: int, start: int
     ) -> dict[str, int]:
-        """Emit the batch that begins there; its metadata."""
+        """Emit the batch that begins at ``start``, and return its metadata."""
         rows = self.partitions[partition][start : start + self.take]
         collector.emit_many([attempt, *row] for row in rows)
         return {"index": start, "amount": len(rows)}
@@ -111,9 +111,12 @@ class _OpaqueMemoryEmitter(OpaqueEmitter):
 
 
 class MemoryTransactionalSpout(_Memory, PartitionedTransactionalSpout):
-    """``partitions``: the rows of each, numbered from 0; ``fields``: of a row; ``take``: rows of a partition in one batch.
+    """Rows in memory. In the embedded cluster the topology ends with the last row; on Storm empty batches follow.
 
-    The stream's fields are ``tx`` and those. In the embedded cluster it ends with the last row; on Storm empty batches follow.
+    Args:
+        partitions: The rows of each partition, by its number from 0 on.
+        fields: The names of a row's values. The stream's fields are ``tx`` and these.
+        take: The most rows of a partition in one batch.
     """
 
     _coordinator = _MemoryCoordinator
@@ -121,7 +124,14 @@ class MemoryTransactionalSpout(_Memory, PartitionedTransactionalSpout):
 
 
 class OpaqueMemoryTransactionalSpout(_Memory, OpaquePartitionedTransactionalSpout):
-    """As MemoryTransactionalSpout, but opaque. ``disabled``: partitions that can't be read at the moment."""
+    """Rows in memory, from an opaque spout.
+
+    Args:
+        partitions: The rows of each partition, by its number from 0 on.
+        fields: The names of a row's values. The stream's fields are ``tx`` and these.
+        take: The most rows of a partition in one batch.
+        disabled: The partitions that can't be read at the moment.
+    """
 
     _coordinator = _MemoryCoordinator
     _emitter = _OpaqueMemoryEmitter

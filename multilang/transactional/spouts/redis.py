@@ -1,11 +1,8 @@
-"""Redis Streams as sources: a partition is a stream, a position the id of the last entry that was read.
+"""Redis Streams as sources: a partition is a stream, a position is the id of the last entry that was read.
 
-``streams``: their names; one that is added at the end is a partition more. ``fields``: of the entries; an entry that lacks one
-has None there. ``host``, ``port``, ``database``, ``timeout`` (milliseconds): where Redis is; a password is taken from the
-environment, ``MULTILANG_REDIS_PASSWORD``. Needs the extra ``redis``, and Redis 6.2 or later.
-
-Redis does not tell what was trimmed: trim a stream (XTRIM, MAXLEN) only where it was read and committed. That entries of a batch
-are gone when it is replayed is told, and so is a stream that was deleted.
+Redis does not tell which entries were trimmed: trim a stream (XTRIM, MAXLEN) only up to entries that were read and
+committed. If a replayed batch has lost entries, that is reported, and so is a stream that was deleted. Needs the extra
+``redis``, and Redis 6.2 or later.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-START_SECS = 3.0  # for a Redis that does not answer, before anything is started
+START_SECS = 3.0  # of patience with a Redis that does not answer, before a topology starts
 
 
 class _RedisStreams(SourceSpout):
@@ -49,7 +46,7 @@ class _RedisStreams(SourceSpout):
         self.settings = {"host": host, "port": port, "database": database, "timeout": timeout}
 
     def check_start(self, conf: dict[str, Any]) -> None:
-        """Open it once, with the patience of somebody who waits for the answer."""
+        """Open the source once, with a short patience since somebody waits for the answer."""
         RedisSource(self.streams, self.fields, self.settings, START_SECS).close()
 
     def open(self, conf: Mapping[str, Any]) -> RedisSource:
@@ -57,15 +54,28 @@ class _RedisStreams(SourceSpout):
 
 
 class TransactionalRedisSpout(_RedisStreams, TransactionalSourceSpout):
-    """Entries of streams, the same in each replay. Its arguments are those of the module."""
+    """Entries of streams, the same in each replay.
+
+    Args:
+        streams: The names of the streams. One that is added at the end is a further partition.
+        fields: The fields of the entries. An entry that lacks one has None there.
+        take: The most entries of a stream in one batch.
+        host: The server's host. A password is taken from the environment, ``MULTILANG_REDIS_PASSWORD``.
+        port: The server's port.
+        database: The number of the database.
+        timeout: Milliseconds that an answer may take.
+    """
 
 
 class OpaqueTransactionalRedisSpout(_RedisStreams, OpaqueTransactionalSourceSpout):
-    """Entries of streams; one that can't be read holds up none of the others. Its arguments are those of the module."""
+    """Entries of streams; a stream that can't be read holds up none of the others.
+
+    Its arguments are those of TransactionalRedisSpout.
+    """
 
 
 class RedisSource(Source):
-    """See the spouts."""
+    """The source of both spouts of Redis Streams."""
 
     def __init__(
         self, streams: Sequence[str], fields: Sequence[str], settings: dict[str, Any], patience: float | None = None

@@ -1,7 +1,7 @@
-"""From a source that can be read again to a transactional spout and an opaque one.
+"""Transactional and opaque spouts that read any source whose rows can be read again.
 
-A source has partitions, and each row of a partition a position. What is known of a batch is where it begins and ends, and
-how many rows it has: ``{"from": 1200, "to": 2400, "rows": 31}``.
+A source has partitions, and each row of a partition has a position. The metadata of a batch says where it begins and
+ends, and how many rows it has: ``{"from": 1200, "to": 2400, "rows": 31}``.
 """
 
 from __future__ import annotations
@@ -41,58 +41,109 @@ if TYPE_CHECKING:
     Rows: TypeAlias = Sequence[Sequence[Any]]
 
 IDLE_SECS = 0.05  # until a source that had nothing new is asked again
-UNKNOWN_SECS = 0.005  # and one of which nobody knows yet what is in the batches under way
-REST = 2.0  # times as long as a try took that failed, until the partition is tried again
+UNKNOWN_SECS = 0.005  # the same, while it is not known yet how much the batches in flight take
+REST = 2.0  # a partition rests for so many times as long as its failed try took
 
 log = logging.getLogger(__name__)
 
 
 class SourceError(Exception):
-    """A partition, or the source, can't be read, now or ever; the message names it and the fix."""
+    """The source or a partition of it can't be read, now or ever. The message names it and the fix."""
 
 
 class Source(ABC):
-    """Rows that can be read again. Each task of a spout opens one; ConfigError in its ``__init__`` where there is none."""
+    """A source of rows that can be read again. Each task of a spout opens one.
+
+    Its ``__init__`` raises ConfigError if there is no such source.
+    """
 
     def discover(self) -> None:  # noqa: B027  # not every source can grow
-        """Look for new partitions. Called by the coordinator alone."""
+        """Look for new partitions. Only the coordinator calls it."""
 
     @abstractmethod
     def num_partitions(self) -> int:
-        """How many there are; one keeps its number for ever."""
+        """Return the number of partitions. A partition keeps its number for ever."""
 
     @abstractmethod
     def first(self, partition: int) -> Position:
-        """Where a partition begins."""
+        """Return the position at which a partition begins.
+
+        Args:
+            partition: The partition's number.
+        """
 
     def resume(self, positions: Mapping[int, Position]) -> None:  # noqa: B027  # not every source can tell
-        """See that the source is the one that was, before anything else is read of it. Called by the coordinator, once.
+        """Check that this is the source that was read before. The coordinator calls it once, before it reads anything.
 
-        ``positions``: behind what was read of each partition, those included that are not there any more. SourceError where that
-        can't be told now; any other exception ends the task.
+        Args:
+            positions: The position after the last row that was read of each partition, including partitions that are
+                gone.
+
+        Raises:
+            SourceError: That can't be checked now. Any other exception ends the task.
         """
 
     @abstractmethod
     def read(self, partition: int, position: Position, most: int) -> tuple[Rows, Position]:
-        """Up to ``most`` rows that are there now, from ``position`` on, and the position behind them."""
+        """Return rows from ``position`` on that are there now.
+
+        Args:
+            partition: The partition's number.
+            position: The position to begin at.
+            most: The most rows to return.
+
+        Returns:
+            The rows, and the position after them.
+
+        Raises:
+            SourceError: They can't be read now.
+        """
 
     @abstractmethod
     def read_again(self, partition: int, start: Position, end: Position) -> Rows:
-        """The rows between two positions that were read once."""
+        """Return the rows between two positions, which were read before.
+
+        Args:
+            partition: The partition's number.
+            start: The position before the first row.
+            end: The position after the last row.
+
+        Raises:
+            SourceError: They can't be read now.
+        """
 
     @abstractmethod
     def has_more(self, partition: int, position: Position) -> bool:
-        """Whether ``read`` would give any row."""
+        """Return whether ``read`` would return any row.
+
+        Args:
+            partition: The partition's number.
+            position: The position to begin at.
+
+        Raises:
+            SourceError: That can't be told now.
+        """
 
     def committed(self, positions: Mapping[int, Position]) -> None:  # noqa: B027  # few want to know
-        """All before these positions is committed, by partition. Called by the coordinator, now and then and at the end."""
+        """Note that all rows before these positions are committed.
+
+        The coordinator calls it now and then, and at the end.
+
+        Args:
+            positions: The positions by partition.
+        """
 
     def close(self) -> None:  # noqa: B027  # not every source has something to close
-        """The task ends."""
+        """Close what is open: the task ends."""
 
 
 class SourceSpout(ABC):
-    """A spout that reads a source: at most ``take`` rows of each partition are one batch. Its fields: ``tx``, and ``fields``."""
+    """A transactional spout that reads a source. Its fields are ``tx`` and ``fields``.
+
+    Args:
+        fields: The names of a row's values.
+        take: The most rows of a partition in one batch.
+    """
 
     def __init__(self, fields: Sequence[str], take: int) -> None:
         if type(take) is not int or take < 1:
@@ -101,20 +152,24 @@ class SourceSpout(ABC):
         self.take = take
 
     def declared_streams(self) -> dict[str, Stream]:
-        """The stream of the rows."""
+        """Return the stream of the rows."""
         return declared_streams(["tx", *self.fields], None)
 
     def check_start(self, conf: dict[str, Any]) -> None:
-        """Open the source once."""
+        """Open the source once, to check that it is there."""
         self.open(conf).close()
 
     @abstractmethod
     def open(self, conf: Mapping[str, Any]) -> Source:
-        """The source, in a task's process."""
+        """Return the source. Called in each task's process.
+
+        Args:
+            conf: The conf of the component.
+        """
 
 
 class TransactionalSourceSpout(SourceSpout, PartitionedTransactionalSpout):
-    """Replays the very same batch. A partition that can't be read holds up everything until it can."""
+    """A spout that replays the very same batch. A partition that can't be read holds up everything until it can."""
 
     def get_coordinator(self, conf: dict[str, Any], context: Context) -> PartitionedCoordinator:
         return _Coordinator(self.open(conf), conf, self.take, waits=True)
@@ -124,7 +179,10 @@ class TransactionalSourceSpout(SourceSpout, PartitionedTransactionalSpout):
 
 
 class OpaqueTransactionalSourceSpout(SourceSpout, OpaquePartitionedTransactionalSpout):
-    """Replays what there is then. A partition that can't be read is left out until it can; the error is reported."""
+    """A spout that replays the rows that are there then.
+
+    A partition that can't be read is left out until it can be read; the error is reported.
+    """
 
     def get_coordinator(self, conf: dict[str, Any], context: Context) -> OpaqueCoordinator:
         return _Coordinator(self.open(conf), conf, self.take, waits=False)
@@ -134,9 +192,10 @@ class OpaqueTransactionalSourceSpout(SourceSpout, OpaquePartitionedTransactional
 
 
 class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
-    """Begins transactions where there is something to be read. ``waits``: for partitions that can't be.
+    """A coordinator that begins a transaction when there is something to read.
 
-    Of batches under way it is known how much they take at the most. A transaction begins when there is more than that.
+    It knows how many rows the batches in flight take at the most, and begins a transaction if there are more than that.
+    ``waits`` is whether it waits for partitions that can't be read.
     """
 
     def __init__(self, source: Source, conf: dict[str, Any], take: int, waits: bool) -> None:
@@ -145,7 +204,7 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
         self._waits = waits
         self._tells = type(source).committed is not Source.committed
         self._state = open_state(conf)
-        self._newest = max(map(int, self._state.list(METADATA)), default=0)  # transaction that was begun
+        self._newest = max(map(int, self._state.list(METADATA)), default=0)  # the last transaction that was begun
         self._ask_at = float("-inf")
         self._resumed = False
         self._told: set[str] = set()
@@ -157,14 +216,14 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
         done = self._committed()
         unknown = {int(each): self._newest - max(txid, done) for each, (txid, _) in newest.items()}
         metadata = {int(each): value for each, (_, value) in newest.items()}
-        # Asked each time: a transaction with nothing in it is written, too.
+        # Ask before each transaction, since an empty one is also written to the store.
         if self._more(metadata, defaultdict(lambda: self._newest - done, unknown) if self._newest > done else None):
             return True
         self._ask_at = monotonic() + (UNKNOWN_SECS if self._newest > done else IDLE_SECS)
         return False
 
     def begun(self, txid: int) -> None:
-        """A transaction begins that never did before."""
+        """Note that a new transaction begins."""
         self._newest = txid
 
     def num_partitions(self) -> int:
@@ -177,13 +236,13 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
         close_all(self._state.close, self._source.close)
 
     def _committed(self) -> int:
-        """The last transaction that is."""
+        """Return the last committed transaction."""
         return (self._state.get_data(CURRENT) or 1) - 1
 
     def _more(self, metadata: Mapping[int, Any], unknown: Mapping[int, int] | None = None) -> bool | None:
-        """Whether there is anything to be read behind these batches; None: that can't be told now.
+        """Return whether there are rows after these batches; None if that can't be told now.
 
-        ``unknown``: by partition, how many batches are under way behind those.
+        ``unknown`` has, by partition, the number of batches in flight after these.
         """
         more = self._look(metadata, unknown)
         if self._tells:
@@ -198,7 +257,7 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
     def _look(self, metadata: Mapping[int, Any], unknown: Mapping[int, int] | None) -> bool | None:
         try:
             if not self._resumed:
-                # What is not committed may be other rows the second time, where that is allowed.
+                # With an opaque spout, the rows of a batch that is not committed may differ when it is read again.
                 fixed = metadata if self._waits else last_metadata(self._state, self._committed())
                 self._source.resume({each: known["to"] for each, known in fixed.items() if known is not None})
                 self._resumed = True
@@ -215,7 +274,7 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
                 ):
                     return True
             except SourceError as problem:
-                if self._waits:  # the emitter will meet it, and report it
+                if self._waits:  # the emitter will get the same error, and report it
                     return True
                 self._tell(problem)
                 more = None
@@ -224,7 +283,7 @@ class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
         return more
 
     def _tell(self, problem: SourceError) -> None:
-        """Once: it is met again and again, until it is over."""
+        """Log a problem once: the same one comes again and again until it is solved."""
         if str(problem) not in self._told:
             self._told.add(str(problem))
             log.warning("%s", problem)
@@ -286,26 +345,24 @@ class _OpaqueEmitter(OpaqueEmitter):
 
 
 class _Reader:
-    """Reads by what is known of batches. ``rest``: see REST; 0 where everything waits for the partition anyway."""
+    """A reader of batches. ``rest`` is REST, or 0 if everything waits for a partition that can't be read anyway."""
 
     def __init__(self, source: Source, take: int, rest: float) -> None:
         self._source = source
         self._take = take
         self._rest = rest
         self._resting: dict[int, tuple[float, SourceError]] = {}
-        self._ends: dict[
-            int, list[Position]
-        ] = {}  # of each partition, one after the other, where full batches would end
+        self._ends: dict[int, list[Position]] = {}  # by partition, the positions at which full batches would end
 
     def read(self, partition: int, last: Any) -> tuple[Rows, dict[str, Any]]:
-        """The rows behind the last batch (None: there was none), and what is known of them."""
+        """Return the rows after the last batch (None: there was none), and the new batch's metadata."""
         with self._tried(partition):
             start = self._start(partition, last)
             rows, end = self._source.read(partition, start, self._take)
         return rows, {"from": start, "to": end, "rows": len(rows)}
 
     def read_again(self, partition: int, metadata: Mapping[str, Any]) -> Rows:
-        """The rows of a batch."""
+        """Return the rows of a batch."""
         if not metadata["rows"]:
             return []
         with self._tried(partition):
@@ -319,7 +376,7 @@ class _Reader:
         return rows
 
     def has_more(self, partition: int, last: Any, batches: int = 0) -> bool:
-        """Whether there is anything behind the last batch and so many full ones."""
+        """Return whether there are rows after the last batch and so many further full ones."""
         has_more = self._source.has_more
         with self._tried(partition):
             start = self._start(partition, last)

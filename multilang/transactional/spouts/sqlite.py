@@ -1,12 +1,12 @@
-"""A query of an SQLite database as a source, by ranges of an integer key: a position is the last key that was read.
+"""A query of an SQLite database as a source: a position is the last key that was read.
 
-``path``: the database. ``query``: gives the rows whose key, its first column, is above ``:after`` and not above ``:to``, in the
-key's order::
+The query returns the rows whose integer key, its first column, is above ``:after`` and not above ``:to``, in the order
+of keys::
 
     SELECT id, source, target, amount FROM transfers WHERE id > :after AND id <= :to ORDER BY id
 
-``fields``: names for its columns. With ``partitions`` above 1 each of them has its own keys; the query then has
-``AND id % :partitions = :partition``, too. Keys only grow: a row that comes later than one with a greater key is not read.
+With ``partitions`` above 1, each partition has its own keys: the query must then also have ``AND id % :partitions =
+:partition``. Keys only grow: a row that is added later than one with a greater key is not read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-WAIT_SECS = 5.0  # for another program that is writing
+WAIT_SECS = 5.0  # how long to wait for another program that is writing
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
@@ -52,15 +52,26 @@ class _Sqlite(SourceSpout):
 
 
 class TransactionalSqliteSpout(_Sqlite, TransactionalSourceSpout):
-    """Rows of an SQLite query, the same in each replay. Its arguments are those of the module."""
+    """Rows of an SQLite query, the same in each replay.
+
+    Args:
+        path: The database file.
+        query: The query, with ``:after`` and ``:to``; see the module.
+        fields: The names of the query's columns.
+        take: The most rows of a partition in one batch.
+        partitions: The number of partitions.
+    """
 
 
 class OpaqueTransactionalSqliteSpout(_Sqlite, OpaqueTransactionalSourceSpout):
-    """Rows of an SQLite query, whatever it gives at the time. Its arguments are those of the module."""
+    """Rows of an SQLite query, which may differ in a replay.
+
+    Its arguments are those of TransactionalSqliteSpout.
+    """
 
 
 class SqliteSource(Source):
-    """See the spouts. ``columns``: how many."""
+    """The source of both spouts of SQLite. ``columns`` is the number of columns that the query must have."""
 
     def __init__(self, path: str, query: str, columns: int, partitions: int) -> None:
         if not os.path.isfile(path):
@@ -107,7 +118,7 @@ class SqliteSource(Source):
         try:
             cursor = self._connection.execute(self._query, self._range(partition, key, to))
             rows = [list(row) for row in (cursor.fetchall() if most is None else cursor.fetchmany(most))]
-            cursor.close()  # it holds up writers, and what it has left is not wanted
+            cursor.close()  # an open cursor holds up writers
         except sqlite3.Error as problem:
             raise SourceError(f"the spout's query can't be run in {self._path}: {problem}") from problem
         for row in rows:
