@@ -1,7 +1,8 @@
-"""Distributed RPC: a topology answers calls, each request worked on by many tasks at once (Storm's linear DRPC).
+"""Distributed RPC: a topology answers calls, and many tasks work on each request at once (Storm's linear DRPC).
 
-``LinearDRPCTopologyBuilder`` declares such a topology, ``LocalDRPC`` runs and asks it in a test, ``DRPCServer`` stands between
-clients and topologies, ``DRPCClient`` and ``AsyncDRPCClient`` ask it, or Storm's own; ``DRPCInvocationsClient`` answers.
+``LinearDRPCTopologyBuilder`` declares such a topology, and ``LocalDRPC`` runs it and asks it in a test. ``DRPCServer``
+stands between clients and topologies. ``DRPCClient`` and ``AsyncDRPCClient`` ask that server, or Storm's own.
+``DRPCInvocationsClient`` answers requests outside a topology.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when it is asked for: a task's process needs the bolts, not the server."""
+    """Import a name at its first use: a task's process needs the bolts, not the server."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -1,4 +1,4 @@
-"""Asking a DRPC server from asyncio: many calls at once."""
+"""A client of a DRPC server for asyncio, with many calls at once."""
 
 from __future__ import annotations
 
@@ -18,12 +18,18 @@ if TYPE_CHECKING:
 
 
 class AsyncDRPCClient:
-    """Each call under way has a connection, at most ``connections``; more calls wait for one. Used in one event loop.
+    """A client for asyncio. Use it in one event loop.
 
-    ``timeout``: seconds that an answer may take; None: as long as the server lets it.
+    Each call in flight has a connection of its own.
 
         async with AsyncDRPCClient("localhost") as client:
             print(await asyncio.gather(*(client.execute("reach", url) for url in urls)))
+
+    Args:
+        host: The server's host.
+        port: The server's port for clients.
+        timeout: Seconds that an answer may take; None: as long as the server allows.
+        connections: The most connections; more calls wait for a free one.
     """
 
     def __init__(
@@ -41,7 +47,17 @@ class AsyncDRPCClient:
         self._serials = count(1)
 
     async def execute(self, function: str, arguments: str) -> str:
-        """The result. Raises DRPCExecutionException when there is none, DRPCConnectionError when the server is not there."""
+        """Call a function, and return its result.
+
+        Args:
+            function: The function's name.
+            arguments: Its arguments, as text.
+
+        Raises:
+            DRPCExecutionException: The request failed.
+            DRPCConnectionError: The server can't be reached, or broke off.
+            DRPCTimeoutError: There was no answer within the client's timeout.
+        """
         async with self._places:
             pipe = await self._pipe()
             try:
@@ -69,14 +85,14 @@ class AsyncDRPCClient:
             try:
                 await writer.wait_closed()
             except OSError:
-                pass  # broken before
+                pass  # the connection was broken before
 
     async def _pipe(self) -> Pipe:
         while self._free:
             reader, writer = self._free.pop()
             if not reader.at_eof() and not writer.is_closing():
                 return reader, writer
-            writer.close()  # the server was started anew since
+            writer.close()  # the server was started again since
         return await self._open()
 
     async def _open(self) -> Pipe:

@@ -1,4 +1,4 @@
-"""Declaring a topology that answers calls in a line of steps (Storm's LinearDRPCTopologyBuilder)."""
+"""The builder of topologies that answer calls in a line of steps (Storm's LinearDRPCTopologyBuilder)."""
 
 from __future__ import annotations
 
@@ -32,45 +32,87 @@ _TO_ONE = ("shuffle", "none", "local_or_shuffle", "fields", "partial_key", "glob
 
 
 class StepDeclarer:
-    """What ``add_bolt`` returns: says how tuples come from the step before, chained. ``stream``: of that step."""
+    """The object on which you say how tuples come to a step from the step before; ``add_bolt`` returns it.
+
+    Each method takes the stream of the step before, and returns the declarer, so that calls can be chained.
+    """
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, tuple[Any, ...], str]] = []
 
     def shuffle_grouping(self, stream: str = _DEFAULT) -> StepDeclarer:
-        """Tuples are spread evenly and at random over the tasks."""
+        """Spread tuples evenly and at random over the tasks.
+
+        Args:
+            stream: The stream of the step before.
+        """
         return self._add("shuffle", (), stream)
 
     def fields_grouping(self, *fields: str | Sequence[str], stream: str = _DEFAULT) -> StepDeclarer:
-        """Tuples with equal values of these fields go to the same task: ``fields_grouping("id", "follower")``."""
+        """Send tuples with equal values of these fields to the same task: ``fields_grouping("id", "follower")``.
+
+        Args:
+            fields: The names of the fields.
+            stream: The stream of the step before.
+        """
         return self._add("fields", fields, stream)
 
     def partial_key_grouping(self, *fields: str | Sequence[str], stream: str = _DEFAULT) -> StepDeclarer:
-        """As fields grouping, but each key has two tasks."""
+        """Group by fields, with two tasks for each key.
+
+        Args:
+            fields: The names of the fields.
+            stream: The stream of the step before.
+        """
         return self._add("partial_key", fields, stream)
 
     def all_grouping(self, stream: str = _DEFAULT) -> StepDeclarer:
-        """Every task gets every tuple."""
+        """Send every tuple to every task.
+
+        Args:
+            stream: The stream of the step before.
+        """
         return self._add("all", (), stream)
 
     def global_grouping(self, stream: str = _DEFAULT) -> StepDeclarer:
-        """All tuples go to one task."""
+        """Send all tuples to one task.
+
+        Args:
+            stream: The stream of the step before.
+        """
         return self._add("global", (), stream)
 
     def none_grouping(self, stream: str = _DEFAULT) -> StepDeclarer:
-        """Says that how does not matter; the same as shuffle."""
+        """Say that the grouping does not matter. It is the same as shuffle.
+
+        Args:
+            stream: The stream of the step before.
+        """
         return self._add("none", (), stream)
 
     def local_or_shuffle_grouping(self, stream: str = _DEFAULT) -> StepDeclarer:
-        """Shuffled over the tasks in the emitter's own worker; over all when there is none."""
+        """Spread tuples over the tasks in the emitter's own worker or, if there are none, over all tasks.
+
+        Args:
+            stream: The stream of the step before.
+        """
         return self._add("local_or_shuffle", (), stream)
 
     def direct_grouping(self, stream: str = _DEFAULT) -> StepDeclarer:
-        """The step before names the task."""
+        """Let the step before name the task of each tuple.
+
+        Args:
+            stream: The stream of the step before.
+        """
         return self._add("direct", (), stream)
 
     def custom_grouping(self, grouping: CustomGrouping | type[CustomGrouping], stream: str = _DEFAULT) -> StepDeclarer:
-        """Your own."""
+        """Use a grouping of your own.
+
+        Args:
+            grouping: The grouping, or its class.
+            stream: The stream of the step before.
+        """
         return self._add("custom", (grouping,), stream)
 
     def _add(self, kind: str, arguments: tuple[Any, ...], stream: str) -> StepDeclarer:
@@ -90,15 +132,19 @@ class _Step:
 
 
 class LinearDRPCTopologyBuilder:
-    """Declares the topology that answers ``function``, step by step.
+    """A builder of the topology that answers a function, step by step.
 
-    >>> builder = LinearDRPCTopologyBuilder("exclamation")
-    >>> builder.add_bolt(Exclaim, parallelism=3)
-    >>> topology = builder.build()
+        >>> builder = LinearDRPCTopologyBuilder("exclamation")
+        >>> builder.add_bolt(Exclaim, parallelism=3)
+        >>> topology = builder.build()
 
-    The first step gets (request id, arguments). Every step emits tuples whose first value is the request id; the last one
-    emits (request id, result), once for each request. Steps are Bolts, BasicBolts, and BatchBolts, which also learn when they
-    have seen all of a request. All methods raise TopologyError, with what to write instead.
+    The first step gets (request id, arguments). The first value of each tuple that a step emits is the request id. The
+    last step emits (request id, result), once for each request. Steps are Bolts, BasicBolts, or BatchBolts; a BatchBolt
+    also learns when it has seen all tuples of a request. All methods raise TopologyError, which says what to write
+    instead.
+
+    Args:
+        function: The function's name.
     """
 
     def __init__(self, function: str) -> None:
@@ -115,7 +161,17 @@ class LinearDRPCTopologyBuilder:
         tasks: int | None = None,
         conf: dict[str, Any] | None = None,
     ) -> StepDeclarer:
-        """Add the next step; say on what is returned how tuples come to it. The first may leave that out."""
+        """Add the next step.
+
+        Args:
+            bolt: The step's bolt, or its class.
+            parallelism: The number of executors.
+            tasks: The number of tasks; None: as many as executors.
+            conf: The bolt's own conf.
+
+        Returns:
+            The declarer, on which you say how tuples come to the step. The first step needs no grouping.
+        """
         where = f"step {len(self._steps)} of {self.function!r}"
         is_class = isinstance(bolt, type)
         if not (issubclass(bolt, Bolt | BatchBolt) if is_class else isinstance(bolt, Bolt | BatchBolt | ShellBolt)):  # type: ignore[arg-type]
@@ -132,7 +188,13 @@ class LinearDRPCTopologyBuilder:
         return declarer
 
     def build(self, name: str | None = None, conf: dict[str, Any] | None = None, spout: Any = None) -> Topology:
-        """The topology, checked as a whole. ``name``: the function's, unless given; ``spout``: in the place of DRPCSpout."""
+        """Return the topology, checked as a whole.
+
+        Args:
+            name: The topology's name; None: the function's.
+            conf: The topology's conf.
+            spout: A spout to use instead of DRPCSpout.
+        """
         if not self._steps:
             raise TopologyError(f"the DRPC topology {self.function!r} has no step; add one with add_bolt")
         builder = TopologyBuilder()
@@ -195,13 +257,16 @@ class LinearDRPCTopologyBuilder:
             declarer.fields_grouping(PREPARE, "request", stream=ID_STREAM)
 
     def _works_alone(self, builder: TopologyBuilder) -> bool:
-        """Whether of the last step one task alone works on a request, and so knows by itself of its results."""
+        """Return whether only one task of the last step works on a request, and so knows all its results."""
         spec = builder._specs[f"bolt{len(self._steps) - 1}"]
         step: Any = spec.component
         return step.alone or max(spec.parallelism, spec.tasks) == 1
 
     def _check_last(self, builder: TopologyBuilder, number: int, before: str) -> None:
-        """The tuple that says that a request exists goes to one task by its id, and so must all else of the request."""
+        """Raise TopologyError if tuples of one request could come to different tasks of the last step.
+
+        The tuple that announces a request goes to one task, chosen by its id, so everything else must go there, too.
+        """
         spec = builder._specs[f"bolt{number}"]
         if max(spec.parallelism, spec.tasks) == 1:
             return
@@ -240,6 +305,6 @@ def _to_all(step: _Step) -> bool:
 
 
 def _own_stream(delegate: Bolt) -> str | None:
-    """The stream of the results; None where there is not one alone, which the check of the last step tells."""
+    """Return the stream of the results; None if there is not exactly one, which the check of the last step reports."""
     own = list(delegate.declared_streams())
     return own[0] if len(own) == 1 else None

@@ -1,4 +1,4 @@
-"""Asking a DRPC server, ours or Storm's (Storm's DRPCClient)."""
+"""A client of a DRPC server, ours or Storm's (Storm's DRPCClient)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ if TYPE_CHECKING:
 
 
 class DRPCClient:
-    """Calls functions that topologies answer, one call at a time; threads have one each, or take turns.
-
-    ``timeout``: seconds that an answer may take; None: as long as the server lets it.
+    """A client that calls functions, one at a time. Threads may share it and take turns.
 
         with DRPCClient("localhost") as client:
             print(client.execute("reach", "foo.com/blog/1"))
+
+    Args:
+        host: The server's host.
+        port: The server's port for clients.
+        timeout: Seconds that an answer may take; None: as long as the server allows.
     """
 
     def __init__(self, host: str = "127.0.0.1", port: int = CLIENT_PORT, timeout: float | None = None) -> None:
@@ -26,7 +29,17 @@ class DRPCClient:
         self._lock = Lock()
 
     def execute(self, function: str, arguments: str) -> str:
-        """The result. Raises DRPCExecutionException when there is none, DRPCConnectionError when the server is not there."""
+        """Call a function, and return its result.
+
+        Args:
+            function: The function's name.
+            arguments: Its arguments, as text.
+
+        Raises:
+            DRPCExecutionException: The request failed.
+            DRPCConnectionError: The server can't be reached, or broke off.
+            DRPCTimeoutError: There was no answer within the client's timeout.
+        """
         with self._lock:
             return str(self._connection.call("execute", thrift.request(function, arguments)))
 

@@ -1,4 +1,4 @@
-"""One blocking connection to a DRPC server, and what topologies say over it."""
+"""A blocking connection to a DRPC server."""
 
 from __future__ import annotations
 
@@ -19,9 +19,14 @@ CONNECT_SECS = 10.0
 
 
 class Connection:
-    """Connects at the first call, and again at the next one after it broke. One call at a time.
+    """A connection for one call at a time. It connects at the first call, and again after it broke.
 
-    ``timeout``: seconds that an answer may take; None: for ever. All methods raise DRPCConnectionError.
+    All methods raise DRPCConnectionError.
+
+    Args:
+        host: The server's host.
+        port: The server's port.
+        timeout: Seconds that an answer may take; None: for ever.
     """
 
     def __init__(self, host: str, port: int, timeout: float | None = None) -> None:
@@ -32,7 +37,7 @@ class Connection:
         self._serials = count(1)
 
     def call(self, name: str, fields: dict[int, Any]) -> Any:
-        """Call a method; its answer."""
+        """Call a method, and return its answer."""
         serial = next(self._serials) & 0x7FFFFFFF
         frame = thrift.encode(thrift.CALL, name, serial, fields)
         try:
@@ -47,7 +52,7 @@ class Connection:
             raise
         except TimeoutError as error:
             self.close()
-            if self.timeout is None:  # the system's own, for a host that is gone
+            if self.timeout is None:  # the system's own timeout, for a host that is gone
                 raise DRPCConnectionError(f"{self}: {error}") from error
             raise DRPCTimeoutError(f"no answer of {self} within {self.timeout:g} seconds") from None
         except OSError as error:
@@ -55,18 +60,18 @@ class Connection:
             raise DRPCConnectionError(f"{self}: {error.strerror or error}; does a DRPC server run there?") from error
         except BaseException as error:
             if not isinstance(error, Exception):
-                self.close()  # broken off: what comes next is the answer to this call
+                self.close()  # the call was broken off, and its answer would be taken for that of the next call
             raise
 
     def close(self) -> None:
-        """Close it; another call opens it again."""
+        """Close the connection; another call opens it again."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     def _open(self) -> socket.socket:
         if self._socket is not None and _ended(self._socket):
-            self.close()  # the server was started anew since the last call
+            self.close()  # the server was started again since the last call
         if self._socket is None:
             try:
                 wire = socket.create_connection((self.host, self.port), CONNECT_SECS)
@@ -81,7 +86,7 @@ class Connection:
 
 
 def _ended(wire: socket.socket) -> bool:
-    """Whether something comes from a server that was asked nothing: the end of the connection."""
+    """Return whether the connection has ended: there is something to read, although the server was asked nothing."""
     poll = select.poll()
     poll.register(wire, select.POLLIN)
     return bool(poll.poll(0))

@@ -1,4 +1,4 @@
-"""What goes wrong with a call."""
+"""The errors of calls."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ KINDS = ("INTERNAL_ERROR", "SERVER_SHUTDOWN", "SERVER_TIMEOUT", "FAILED_REQUEST"
 
 
 class DRPCError(Exception):
-    """A call that gave no result."""
+    """A call gave no result."""
 
 
 class DRPCExecutionException(DRPCError):
     """The server says that there will be no result (Storm's exception of this name).
 
-    ``kind``: INTERNAL_ERROR, SERVER_SHUTDOWN, SERVER_TIMEOUT or FAILED_REQUEST; None when it does not say.
+    Args:
+        message: The reason.
+        kind: The number of Storm's DRPCExceptionType; None: the server gave none.
+
+    Attributes:
+        message: The reason.
+        code: The number of Storm's DRPCExceptionType; None: the server gave none.
+        kind: INTERNAL_ERROR, SERVER_SHUTDOWN, SERVER_TIMEOUT or FAILED_REQUEST; None: the server gave none.
     """
 
     def __init__(self, message: str, kind: int | None = FAILED_REQUEST) -> None:
@@ -23,13 +30,13 @@ class DRPCExecutionException(DRPCError):
 
     @property
     def kind(self) -> str | None:
-        """The name of Storm's DRPCExceptionType."""
+        """The name of Storm's DRPCExceptionType; None if the server gave none."""
         return None if self.code is None or not 0 <= self.code < len(KINDS) else KINDS[self.code]
 
 
 class DRPCConnectionError(DRPCError, OSError):
-    """The server can't be reached, breaks off, or says what is no answer."""
+    """The server can't be reached, breaks off, or sends something that is no answer."""
 
 
 class DRPCTimeoutError(DRPCConnectionError, TimeoutError):
-    """No answer within the time that the client gives it; the server is told, by the end of the connection."""
+    """There was no answer within the client's timeout. The client has closed the connection, so the server knows."""

@@ -1,4 +1,4 @@
-"""``GET /drpc/<function>/<args>``, as Storm's DRPC server answers it; ``POST /drpc/<function>`` takes args of any length."""
+"""The HTTP interface: ``GET /drpc/<function>/<args>`` as in Storm, and ``POST /drpc/<function>`` for long arguments."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from multilang.drpc.errors import DRPCExecutionException
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-_READ_SECS = 30.0  # that a request may take to come in
+_READ_SECS = 30.0  # how long a request may take to arrive
 _MAX_BODY = 16384000  # bytes, Thrift's bound
-_MAX_DIGITS = 20  # of a length; int() refuses very many
+_MAX_DIGITS = 20  # of a length, since int() refuses very long numbers
 
 
 class _Refused(Exception):
@@ -28,7 +28,7 @@ async def answer_http(
     writer: asyncio.StreamWriter,
     execute: Callable[[str, str], Awaitable[str]],
 ) -> None:
-    """One request and its answer; then the connection is closed."""
+    """Read one request and write its answer. The caller closes the connection then."""
     try:
         function, arguments = await asyncio.wait_for(_read(reader), _READ_SECS)
         status, text = HTTPStatus.OK, await execute(function, arguments)
@@ -50,7 +50,7 @@ async def answer_http(
 
 
 async def until_end(reader: asyncio.StreamReader) -> None:
-    """Until the client hangs up; what else it says is thrown away."""
+    """Wait until the client closes the connection; ignore what else it sends."""
     try:
         while await reader.read(1 << 16):
             pass
@@ -81,5 +81,5 @@ async def _read(reader: asyncio.StreamReader) -> tuple[str, str]:
 
 
 def _text(part: str) -> str:
-    """Part of a path, read as latin-1: percent-encoded, or UTF-8 as it is (as curl sends what is typed)."""
+    """Return part of a path, which was read as latin-1, as text: percent-encoded, or plain UTF-8 (as curl sends it)."""
     return unquote_to_bytes(part.encode("latin-1")).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""The topology's side of the DRPC protocol: fetches requests, gives back results and failures."""
+"""The topology's side of the DRPC protocol: it fetches requests, and gives back results and failures."""
 
 from __future__ import annotations
 
@@ -10,15 +10,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
-_ANSWER_SECS = 10.0  # a spout that waits for longer, for a connection and an answer, is taken for dead by Storm
+_ANSWER_SECS = 10.0  # Storm takes a spout for dead that waits longer for a connection and an answer
 
 
 class DRPCInvocationsClient:
-    """Stands where a topology stands: answers requests of a function in a program of your own (Storm's class of this name).
-
-    ``port``: the server's for topologies. ``timeout``: seconds that an answer of the server may take. It connects at the
-    first call, and again at the next one after the connection broke; one thread uses it at a time. The server fails what was
-    fetched over a connection that ended, unless the result comes soon after. All methods raise DRPCConnectionError.
+    """A client that answers requests in a program of your own, in place of a topology (Storm's class of this name).
 
         with DRPCInvocationsClient("localhost") as server:
             while True:
@@ -28,6 +24,15 @@ class DRPCInvocationsClient:
                     continue
                 id, arguments = request
                 server.result(id, arguments * 2)
+
+    It connects at the first call, and again after the connection broke. One thread may use it at a time. When a
+    connection ends, the server fails the requests that were fetched over it, unless their results come soon after. All
+    methods raise DRPCConnectionError.
+
+    Args:
+        host: The server's host.
+        port: The server's port for topologies.
+        timeout: Seconds that an answer of the server may take; None: for ever.
     """
 
     def __init__(
@@ -39,16 +44,33 @@ class DRPCInvocationsClient:
         self._takes_causes = True
 
     def fetch(self, function: str) -> tuple[str, str] | None:
-        """Take the next request of a function, as (id, arguments); None when none waits."""
+        """Take the next request of a function.
+
+        Args:
+            function: The function's name.
+
+        Returns:
+            The request's id and its arguments; None if no request waits.
+        """
         found = self._connection.call("fetchRequest", {1: function}) or {}
         return (found[2], found.get(1, "")) if found.get(2) else None
 
     def result(self, id: str, result: str) -> None:
-        """Give back the result of a request; of one that is over nothing happens."""
+        """Give back the result of a request. Nothing happens if the request is over.
+
+        Args:
+            id: The request's id.
+            result: The result, as text.
+        """
         self._connection.call("result", {1: id, 2: result})
 
     def fail(self, id: str, cause: str | DRPCExecutionException | None = None) -> None:
-        """Fail a request. The client gets a DRPCExecutionException: ``cause``, or one of kind FAILED_REQUEST that says it."""
+        """Fail a request. Its client gets a DRPCExecutionException.
+
+        Args:
+            id: The request's id.
+            cause: The exception that the client gets, or the message of one of kind FAILED_REQUEST.
+        """
         if cause is not None and self._takes_causes:
             problem = DRPCExecutionException(cause) if isinstance(cause, str) else cause
             try:

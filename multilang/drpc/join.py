@@ -1,4 +1,4 @@
-"""Puts results and the places where they are awaited together (Storm's JoinResult)."""
+"""The bolt that joins each result with the place where it is awaited (Storm's JoinResult)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
 
 class _Request:
-    """What came of one: ``place`` and ``result`` wait for each other; ``reports`` of tasks that sent ``sent`` results."""
+    """The parts of a request that have come.
+
+    ``place`` and ``result`` wait for each other. ``reports`` counts the tasks that have reported, ``sent`` the results
+    that they sent.
+    """
 
     __slots__ = ("answered", "came", "place", "reports", "result", "sent")
 
     def __init__(self, came: int) -> None:
-        self.came = came  # at which tick
+        self.came = came  # the tick at which it came
         self.place: Tuple | None = None
         self.result: Tuple | None = None
         self.answered = False
@@ -30,11 +34,15 @@ class _Request:
 
 
 class JoinResult(Bolt):
-    """``source``: the component whose tuples are (request, return-info); those of others are (request, result).
+    """A bolt that joins results with the places where they are awaited.
 
-    Where several tasks of the last step work on a request they report on the coordination stream how many results they
-    sent: none at all fails the request, and a second one is reported as an error. Unlike Storm's, a half that waits for
-    longer than the message timeout is failed and let go (see ``Age``).
+    Several tasks of the last step may work on a request. Then they report on the coordination stream how many results
+    they sent. No result at all fails the request, and a second one is reported as an error. Unlike Storm's, this bolt
+    fails and forgets a half that waits for longer than the message timeout (see ``Age``).
+
+    Args:
+        source: The component whose tuples are (request, return-info). The tuples of others are (request, result).
+        function: The function's name, for messages.
     """
 
     output_fields = ["result", "return-info"]
@@ -123,5 +131,5 @@ class JoinResult(Bolt):
 
 
 def as_text(value: Any) -> str:
-    """A result as the client gets it: text as it is, everything else as JSON."""
+    """Return a result as the client gets it: text as it is, everything else as JSON."""
     return value if isinstance(value, str) else dumps(value)

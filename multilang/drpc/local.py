@@ -1,4 +1,4 @@
-"""A DRPC topology run and asked on this machine, for tests (Storm's LocalDRPC)."""
+"""An embedded cluster and a DRPC server in one object, for tests (Storm's LocalDRPC)."""
 
 from __future__ import annotations
 
@@ -29,15 +29,25 @@ _TURN_SECS = 0.05
 
 
 class LocalDRPC:
-    """An embedded cluster with a DRPC server; a context manager that ends both. ``cluster``: as LocalCluster's arguments.
+    """An embedded cluster with a DRPC server. As a context manager it ends both.
 
         with LocalDRPC(mode="inprocess") as drpc:
             drpc.submit(topology)
             assert drpc.execute("exclamation", "hello") == "hello!"
 
     A request of a function that no topology here answers fails at once.
-    ``timeout_secs``: how long a request may take (virtual seconds are not counted by it). ``serve``: also listen on free
-    ports, for other clients; child processes need it.
+
+    Args:
+        mode: The mode of the LocalCluster.
+        timeout_secs: Seconds that a request may take; virtual seconds are not counted.
+        max_waiting: The most requests of a function that wait to be fetched; more are refused.
+        serve: Whether to listen on free ports as well, for other clients. Child processes need it, so the default is
+            True with ``mode="process"``.
+        cluster: Further arguments of the LocalCluster.
+
+    Attributes:
+        cluster: The LocalCluster.
+        server: The DRPCServer.
     """
 
     def __init__(
@@ -65,7 +75,7 @@ class LocalDRPC:
 
     @property
     def conf(self) -> dict[str, Any]:
-        """What a topology's conf says to be answering here."""
+        """The conf that a topology needs to answer here."""
         return {**self.server.conf, LOCAL: self._service}
 
     def submit(
@@ -77,17 +87,34 @@ class LocalDRPC:
         *,
         inactive: bool = False,
     ) -> LocalTopology:
-        """Start a topology that answers here; see LocalCluster.submit."""
+        """Start a topology that answers here.
+
+        Args:
+            topology: The topology.
+            name: Its name; None: the topology's own.
+            conf: Settings that override the topology's conf.
+            capture: The components whose tuples are kept; see LocalCluster.submit.
+            inactive: Whether its spouts are deactivated at first.
+
+        Returns:
+            The running topology.
+        """
         run = self.cluster.submit(topology, name, {**self.conf, **(conf or {})}, capture, inactive=inactive)
         self.topologies[run.name] = run
         return run
 
     def start(self, function: str, arguments: str) -> Future[str]:
-        """A request; its future is done when ``wait``, or the topologies' own processes, have brought its result.
+        """Start a request.
 
-        One that is cancelled is forgotten.
+        Args:
+            function: The function's name.
+            arguments: Its arguments, as text.
+
+        Returns:
+            A future of the result. It is done when ``wait``, or the topologies' own processes, have brought the result.
+            A request whose future is cancelled is forgotten.
         """
-        thrift.request(function, arguments)  # what a client could not send
+        thrift.request(function, arguments)  # it refuses what a client could not send
         future: Future[str] = Future()
 
         def done(text: str | None, problem: DRPCExecutionException | None) -> None:
@@ -103,9 +130,15 @@ class LocalDRPC:
         return future
 
     def wait(self, futures: Iterable[Future[str]], timeout: float | None = None) -> None:
-        """Until all of them are done.
+        """Wait until all of these requests are done.
 
-        Raises DRPCExecutionException (SERVER_TIMEOUT) when they are not in time, and what a topology broke off by.
+        Args:
+            futures: The futures that ``start`` returned.
+            timeout: Seconds to wait; None: ``timeout_secs``.
+
+        Raises:
+            DRPCExecutionException: They are not done in time (SERVER_TIMEOUT).
+            Exception: A topology ended by this exception.
         """
         left = list(futures)
         deadline = time.monotonic() + (self.requests.timeout_secs if timeout is None else timeout)
@@ -128,17 +161,26 @@ class LocalDRPC:
             raise DRPCExecutionException(f"{len(left)} requests have no result in time", SERVER_TIMEOUT)
 
     def _let_run(self, run: LocalTopology, over: Callable[[], bool], alone: bool) -> None:
-        """A topology without processes runs while it is waited for; several take turns. Raises what it broke off by."""
+        """Let a topology without processes run. Several topologies take turns. Raise the exception that ends it."""
         if self.cluster.mode == "process":
             run.run_for(0)
             return
         try:
             run.wait(lambda _: over(), None if alone else _TURN_SECS)
         except NotDrainedError:
-            pass  # its turn is over
+            pass  # the topology's turn is over
 
     def execute(self, function: str, arguments: str, timeout: float | None = None) -> str:
-        """The result. Raises DRPCExecutionException when there is none."""
+        """Call a function, and return its result.
+
+        Args:
+            function: The function's name.
+            arguments: Its arguments, as text.
+            timeout: Seconds to wait; None: ``timeout_secs``.
+
+        Raises:
+            DRPCExecutionException: The request failed.
+        """
         future = self.start(function, arguments)
         try:
             self.wait([future], timeout)
@@ -147,7 +189,7 @@ class LocalDRPC:
             future.cancel()
 
     def _refusal(self, function: str) -> str | None:
-        """Why nothing can come of a request; None when something may."""
+        """Return the reason why no topology can answer a function; None if one may."""
         runs = {**self.topologies, **self.cluster.topologies}
         served: set[str] = set()
         ended: set[str] = set()
@@ -156,8 +198,8 @@ class LocalDRPC:
                 if isinstance(spec.component, DRPCSpout):
                     (ended if run.killed else served).add(spec.component.function)
                 elif not run.killed:
-                    return None  # a spout of the user's, which may ask for anything
-        served |= self.requests.fetched_for - ended  # by a topology elsewhere
+                    return None  # a user's spout may fetch requests of any function
+        served |= self.requests.fetched_for - ended  # a topology elsewhere may answer these
         if function in served:
             return None
         if not served:

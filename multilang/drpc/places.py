@@ -1,4 +1,4 @@
-"""Where requests come from and results go to: a DRPC server, or a LocalDRPC in this process."""
+"""The places that requests come from and results go to: a DRPC server, or a LocalDRPC in this process."""
 
 from __future__ import annotations
 
@@ -17,31 +17,34 @@ if TYPE_CHECKING:
     from multilang.drpc.errors import DRPCExecutionException
 
     class Place(Protocol):
-        """What a DRPC spout, its steps and ReturnResults use. Methods raise OSError."""
+        """The interface that a DRPC spout, its steps and ReturnResults use. Methods raise OSError."""
 
         host: str
         port: int
 
         def fetch(self, function: str) -> tuple[str, str] | None:
-            """The next request, as (id, arguments)."""
+            """Return the next request of a function, as (id, arguments); None if no request waits."""
 
         def result(self, id: str, result: str) -> None:
-            """The result of a request."""
+            """Give back the result of a request."""
 
         def fail(self, id: str, cause: str | DRPCExecutionException) -> None:
-            """A request failed."""
+            """Fail a request."""
 
         def close(self) -> None:
-            """No more will be asked."""
+            """Close the connection."""
 
 
 LOCAL = "multilang.drpc.service"
 PORT = "drpc.invocations.port"
-_PAUSE_SECS = 5.0  # after a server could not be told of a failure
+_PAUSE_SECS = 5.0  # after a failure could not be sent to a server
 
 
 class Local:
-    """A LocalDRPC of this process. ``owner``: who fetches, for whom another has died that fetched under this name."""
+    """A LocalDRPC in this process.
+
+    ``owner`` names the task that fetches. Requests that an earlier instance of the task fetched under this name fail.
+    """
 
     port = 0
 
@@ -56,19 +59,19 @@ class Local:
         self.result = self._requests.result
 
     def fetch(self, function: str) -> tuple[str, str] | None:
-        """The next request, as (id, arguments)."""
+        """Return the next request of a function, as (id, arguments); None if no request waits."""
         return self._requests.fetch(function, self._owner)
 
     def fail(self, id: str, cause: str | DRPCExecutionException) -> None:
-        """A request failed."""
+        """Fail a request."""
         self._requests.fail(id, cause)
 
     def close(self) -> None:
-        """It stays open, for others."""
+        """Do nothing: others use the LocalDRPC, too."""
 
 
 def place_of(conf: dict[str, Any], host: str, owner: Hashable = None) -> Place:
-    """The LocalDRPC that the conf names, if it is in this very process, or else the server on ``host``."""
+    """Return the LocalDRPC that the conf names if this process has it, otherwise a client of the server on ``host``."""
     service = conf.get(LOCAL)
     if service is not None:
         from multilang.drpc.requests import SERVICES
@@ -82,20 +85,30 @@ def place_of(conf: dict[str, Any], host: str, owner: Hashable = None) -> Place:
 
 
 def target_of(info: Any) -> tuple[str, str, int]:
-    """Id, host and port of a request's return-info. Raises KeyError, TypeError or ValueError for what is none."""
+    """Return the id, host and port in a request's return-info.
+
+    Raises:
+        KeyError: Something is missing.
+        TypeError: It is no return-info.
+        ValueError: It is no return-info.
+    """
     found = loads(info)
     return found["id"], found["host"], int(found["port"])
 
 
 class Places:
-    """The places that return-infos name, each connected to when it is needed first."""
+    """The places that return-infos name. Each is connected to at its first use."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[str, int], Place] = {}
         self._not_before: dict[tuple[str, int], float] = {}
 
     def at(self, host: str, port: int) -> Place:
-        """The place there. Raises KeyError for a LocalDRPC that is no more."""
+        """Return the place at an address.
+
+        Raises:
+            KeyError: It is a LocalDRPC that is gone.
+        """
         place = self._places.get((host, port))
         if place is None:
             place = self._places[host, port] = Local(host) if port == 0 else DRPCInvocationsClient(host, port)
@@ -109,7 +122,10 @@ class Places:
         cause: str | DRPCExecutionException,
         log: Callable[[str, str], None],
     ) -> None:
-        """Tell a request's server why it failed; where it can't be reached, its own timeout ends the request."""
+        """Tell a request's server why the request failed.
+
+        If the server can't be reached, its own timeout ends the request.
+        """
         if monotonic() < self._not_before.get((host, port), 0.0):
             return
         try:

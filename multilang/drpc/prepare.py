@@ -1,4 +1,4 @@
-"""The first bolt of a DRPC topology: gives each request an id (Storm's PrepareRequest)."""
+"""The first bolt of a DRPC topology, which gives each request an id (Storm's PrepareRequest)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ RETURN_STREAM, ID_STREAM = "ret", "id"
 
 
 class PrepareRequest(BasicBolt):
-    """From (args, return-info) to (request, args), on ``ret`` (request, return), and on ``id`` (request).
+    """A bolt that turns (args, return-info) into (request, args).
 
-    Unlike Storm's, which is a random number, a request's id names its server too, so that any step can tell it of a failure.
+    It also emits (request, return) on ``ret``, and (request) on ``id``. Storm's ids are random numbers. Here an id also
+    names the request's server, so that any step can tell it of a failure.
     """
 
     output_fields = ["request", "args"]
@@ -34,17 +35,17 @@ class PrepareRequest(BasicBolt):
 
 
 def request_id(return_info: Any) -> str:
-    """A new id, never used before: a server that was started anew may use its own ids again."""
+    """Return a new id that was never used before. A server that was started again may use its own ids again."""
     own = f"{getrandbits(64):x}"
     try:
         id, host, port = target_of(return_info)
     except (KeyError, TypeError, ValueError):
-        return own  # of a spout that is none of ours: ReturnResults says what is wrong
+        return own  # it comes from a user's spout; ReturnResults reports the fault
     return f"{own}@{host}:{port}/{id}"
 
 
 def server_of(request: Any) -> tuple[str, str, int] | None:
-    """The id by which a request's server knows it, and the server's host and port; None when the id does not say."""
+    """Return the server's own id of a request, and the server's host and port; None if the id does not say."""
     if not isinstance(request, str):
         return None
     _, _, there = request.partition("@")

@@ -1,6 +1,6 @@
-"""The requests that wait for a result: what a DRPC server knows, without its sockets (Storm's DRPC).
+"""The requests that wait for a result: a DRPC server without its sockets (Storm's DRPC).
 
-Any thread may call; what is to be told is told in the thread that caused it.
+Any thread may call. Callbacks run in the thread that caused them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SERVICES: dict[str, Requests] = {}
 
 
 class Request:
-    """``done`` is called once, with the result or the error; ``owner``: who fetched it."""
+    """A request. ``done`` is called once, with the result or the error; ``owner`` is whoever fetched it."""
 
     __slots__ = ("arguments", "deadline", "done", "fetched", "function", "id", "owner")
 
@@ -49,9 +49,12 @@ class Request:
 
 
 class Requests:
-    """Takes requests and gives them to whoever fetches for their function; each ends once.
+    """The requests of a server, each of which ends once. A topology fetches those of its function.
 
-    ``timeout_secs`` from its arrival a request fails. ``max_waiting``: of one function that nobody fetched; more are refused.
+    Args:
+        timeout_secs: Seconds after its arrival at which a request fails.
+        max_waiting: The most requests of a function that wait to be fetched; more are refused.
+        clock: Returns the current time, in seconds.
     """
 
     def __init__(
@@ -64,13 +67,13 @@ class Requests:
         self.max_waiting = max_waiting
         self._clock = clock
         self._lock = Lock()
-        self._ids = count(time.time_ns() // 1000)  # no request is mistaken for one of an earlier server's
+        self._ids = count(time.time_ns() // 1000)  # so that no id is one of an earlier server
         self._waiting: dict[str, deque[str]] = {}
         self._open: dict[str, Request] = {}  # by id, the oldest first
-        self._owned: dict[Hashable, dict[str, None]] = {}  # who fetched which, of those that are open
-        self._orphans: dict[str, float] = {}  # whose spout is gone: until when they wait for a result, the first first
-        self.fetched_for: set[str] = set()  # functions that somebody asked for
-        self.refusal: Callable[[str], str | None] = lambda _: None  # why no request of a function is taken
+        self._owned: dict[Hashable, dict[str, None]] = {}  # owner -> ids of its open requests
+        self._orphans: dict[str, float] = {}  # requests of lost spouts -> until when they wait, in this order
+        self.fetched_for: set[str] = set()  # functions whose requests somebody has asked for
+        self.refusal: Callable[[str], str | None] = lambda _: None  # the reason to refuse requests of a function
         self._closed = False
 
     def __len__(self) -> int:
@@ -78,12 +81,16 @@ class Requests:
 
     @property
     def waiting(self) -> dict[str, int]:
-        """How many requests of each function nobody fetched yet."""
+        """The number of requests of each function that wait to be fetched."""
         with self._lock:
             return {name: len(ids) for name, ids in self._waiting.items()}
 
     def add(self, function: str, arguments: str, done: Done) -> str:
-        """A request; its id. Raises DRPCExecutionException when it can't be taken, or be sent to any topology."""
+        """Add a request, and return its id.
+
+        Raises:
+            DRPCExecutionException: It can't be taken, or no message could carry it.
+        """
         check_size("the arguments", arguments)
         why = self.refusal(function)
         with self._lock:
@@ -102,7 +109,10 @@ class Requests:
         return id
 
     def fetch(self, function: str, owner: Hashable = None) -> tuple[str, str] | None:
-        """The next request of a function, as (id, arguments); None when none waits. ``owner``: see ``lost``."""
+        """Return the next request of a function, as (id, arguments); None if no request waits.
+
+        ``owner`` is whoever fetches it; see ``lost``.
+        """
         with self._lock:
             self.fetched_for.add(function)
             ids = self._waiting.get(function)
@@ -119,7 +129,10 @@ class Requests:
             return id, request.arguments
 
     def result(self, id: str, result: str) -> None:
-        """The result of a request, which fails by one that can't be sent; of one that is over already nothing happens."""
+        """End a request with its result, or with an error if no message could carry that.
+
+        Nothing happens if it is over.
+        """
         try:
             check_size("the result", result)
         except DRPCExecutionException as problem:
@@ -128,7 +141,7 @@ class Requests:
             self._end(id, result, None)
 
     def fail(self, id: str, cause: str | DRPCExecutionException | None = None) -> None:
-        """A request failed; the client is told the cause."""
+        """End a request with an error, whose cause the client gets."""
         if cause is None:
             request = self._open.get(id)
             of = "" if request is None else f" of {request.function!r}"
@@ -136,7 +149,10 @@ class Requests:
         self._end(id, None, DRPCExecutionException(cause, FAILED_REQUEST) if isinstance(cause, str) else cause)
 
     def lost(self, owner: Hashable, grace_secs: float = 0.0) -> None:
-        """Who fetched is gone, and would not hear of a failure: what it fetched fails, after a time for what is under way."""
+        """Note that an owner is gone and can't fail its requests any more: they fail after ``grace_secs``.
+
+        The time is for results that are on their way.
+        """
         with self._lock:
             due = self._clock() + grace_secs
             for id in self._owned.pop(owner, ()):
@@ -145,7 +161,7 @@ class Requests:
             self.expire()
 
     def fail_all(self, hopeless: Callable[[str], str | None]) -> None:
-        """Fail each request for whose function ``hopeless`` has a reason."""
+        """Fail the requests of each function for which ``hopeless`` returns a reason."""
         with self._lock:
             found = [(id, hopeless(request.function)) for id, request in self._open.items()]
         for id, why in found:
@@ -153,11 +169,11 @@ class Requests:
                 self._end(id, None, DRPCExecutionException(why, FAILED_REQUEST))
 
     def forget(self, id: str) -> None:
-        """Whoever asked is gone."""
+        """Drop a request: its client is gone."""
         self._take(id)
 
     def expire(self) -> None:
-        """Fail what is older than the timeout, and what has waited long enough for a spout that is gone."""
+        """Fail requests that are older than the timeout, and those whose spout is gone for long enough."""
         now = self._clock()
         while self._orphans:
             with self._lock:
@@ -181,7 +197,7 @@ class Requests:
             self._end(oldest.id, None, DRPCExecutionException(message, SERVER_TIMEOUT))
 
     def close(self) -> None:
-        """Fail all that is open, and take no more."""
+        """Fail all open requests, and take no more."""
         with self._lock:
             self._closed = True
             ids = list(self._open)

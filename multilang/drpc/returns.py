@@ -1,4 +1,4 @@
-"""Gives results back to the server that waits for them (Storm's ReturnResults)."""
+"""The bolt that gives results back to the servers that wait for them (Storm's ReturnResults)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TRIES = 3
 
 
 class ReturnResults(Bolt):
-    """Takes (result, return-info); fails what can't be given back, so that the client hears of it."""
+    """A bolt that takes (result, return-info). It fails a request whose result can't be given back."""
 
     output_fields = None
 

@@ -1,6 +1,7 @@
-"""The DRPC server: between clients that call functions and topologies that answer (Storm's DRPC daemon).
+"""The DRPC server, which stands between clients that call functions and topologies that answer (Storm's DRPC daemon).
 
-Speaks Storm's Thrift interface on two ports, so that Storm's clients, spouts and bolts can use it, and HTTP on a third.
+It speaks Storm's Thrift interface on two ports, so that Storm's clients, spouts and bolts can use it, and HTTP on a
+third.
 """
 
 from __future__ import annotations
@@ -20,18 +21,28 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-_LOOK_SECS = 0.25  # between looks for requests that are too old
+_LOOK_SECS = 0.25  # between two looks for requests that are too old
 _BACKLOG = 1024
-ORPHAN_SECS = 5.0  # that what a spout fetched has for its result when the spout's connection has ended
+ORPHAN_SECS = 5.0  # how long a request may wait for its result after its spout's connection has ended
 
 
 class DRPCServer:
-    """Runs in a thread of its own between ``start`` and ``close``, or as a context manager.
+    """A DRPC server, which runs in a thread of its own from ``start`` to ``close``, or as a context manager.
 
-    Ports: 0 takes a free one, and the attribute says which; ``http_port`` None: no HTTP. ``timeout_secs``: how long a request
-    may take; ``max_waiting``: requests of a function that no topology has fetched, before more are refused. ``orphan_secs``:
-    how long the requests of a spout whose connection ended may wait for their results, before they fail. It asks nobody for
-    a password: keep it on loopback, or in a network that you trust.
+    It asks nobody for a password: keep it on loopback, or in a network that you trust.
+
+    Args:
+        host: The address to listen on.
+        port: The port for clients. For each port, 0 takes a free one, and the attribute then has its number.
+        invocations_port: The port for topologies.
+        http_port: The port for HTTP; None: no HTTP.
+        timeout_secs: Seconds that a request may take.
+        max_waiting: The most requests of a function that wait to be fetched; more are refused.
+        orphan_secs: Seconds that requests may wait for their results after the connection of their spout has ended;
+            then they fail.
+
+    Attributes:
+        requests: The requests that wait.
     """
 
     def __init__(
@@ -59,7 +70,7 @@ class DRPCServer:
 
     @property
     def conf(self) -> dict[str, Any]:
-        """What a topology's conf says to be answering here."""
+        """The conf that a topology needs to answer here."""
         return {
             "drpc.servers": [self.host],
             "drpc.port": self.port,
@@ -67,7 +78,11 @@ class DRPCServer:
         }
 
     def start(self) -> DRPCServer:
-        """Listen. Raises DRPCConnectionError when a port is taken."""
+        """Listen, and return the server itself.
+
+        Raises:
+            DRPCConnectionError: A port is taken.
+        """
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), name="multilang drpc", daemon=True)
         self._thread.start()
@@ -78,7 +93,7 @@ class DRPCServer:
         return self
 
     def close(self) -> None:
-        """Fail what is open, and end."""
+        """Fail all open requests, and end."""
         self.requests.close()
         if self._loop is not None and self._thread is not None and self._thread.is_alive():
             stop = self._stop
@@ -119,13 +134,13 @@ class DRPCServer:
                     await asyncio.wait_for(self._stop.wait(), min(_LOOK_SECS, self.requests.timeout_secs / 2))
                 except asyncio.TimeoutError:
                     pass
-            await asyncio.sleep(0)  # the last errors are on their way
+            await asyncio.sleep(0)  # so that the last errors are sent
         finally:
             for server in servers:
                 server.close()
             open_ones = list(self._connections)
             if open_ones:
-                await asyncio.wait(open_ones, timeout=0.2)  # those that have something to say yet
+                await asyncio.wait(open_ones, timeout=0.2)  # some have answers to send
             for task in open_ones:
                 task.cancel()
             await asyncio.gather(*open_ones, return_exceptions=True)
@@ -140,7 +155,7 @@ class DRPCServer:
             try:
                 await talk(reader, writer)
             except (OSError, EOFError, asyncio.CancelledError):
-                pass  # gone, or not to be understood
+                pass  # the other side is gone, or does not speak Thrift
             finally:
                 self._connections.discard(task)
                 writer.close()
@@ -172,10 +187,10 @@ class DRPCServer:
         finally:
             head.cancel()
             if head.done() and not head.cancelled():
-                head.exception()  # seen
+                head.exception()  # so that asyncio does not log it
 
     async def _execute(self, message: thrift.Message, head: asyncio.Future[bytes]) -> bytes | None:
-        """The answer to a call; None when the client is gone."""
+        """Return the answer to a call; None if the client is gone."""
         name, serial, fields = message.name, message.serial, message.fields
         result: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         try:
@@ -189,7 +204,11 @@ class DRPCServer:
             return thrift.encode(thrift.REPLY, name, serial, {1: thrift.fields_of(problem)})
 
     def add(self, function: str, arguments: str, result: asyncio.Future[str]) -> str:
-        """A request whose end the future gets. Raises DRPCExecutionException when it can't be taken."""
+        """Add a request whose end the future gets.
+
+        Raises:
+            DRPCExecutionException: The request can't be taken.
+        """
         if not function:
             raise DRPCExecutionException("a request must name a function", INTERNAL_ERROR)
         loop = asyncio.get_running_loop()
@@ -256,7 +275,7 @@ def _settle(future: asyncio.Future[str], text: str | None, problem: DRPCExecutio
 
 
 def _text(fields: dict[int, Any], number: int) -> str:
-    """A field that should be text; what is missing, or something else, is none."""
+    """Return a field that should be text; an empty one if it is missing or something else."""
     value = fields.get(number)
     return value if isinstance(value, str) else ""
 

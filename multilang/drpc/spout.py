@@ -1,4 +1,4 @@
-"""Brings requests into a topology (Storm's DRPCSpout)."""
+"""The spout that brings requests into a topology (Storm's DRPCSpout)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,14 @@ _RETRY_SECS = 1.0  # after a server could not be reached
 
 
 class DRPCSpout(Spout):
-    """Asks the DRPC servers of the conf (``drpc.servers``, ``drpc.invocations.port``) for requests of ``function``.
+    """A spout that fetches requests of a function from the servers in the conf.
 
-    Emits (args, return-info), return-info being JSON text with the request's id and the server's host and port. A request that
-    fails in the topology is failed at its server; it is not replayed.
+    The servers are ``drpc.servers``, at the port ``drpc.invocations.port``. It emits (args, return-info). The
+    return-info is JSON text with the request's id and the server's host and port. A request that fails in the topology
+    is failed at its server; it is not replayed.
+
+    Args:
+        function: The function's name.
     """
 
     output_fields = ["args", "return-info"]
@@ -40,7 +44,7 @@ class DRPCSpout(Spout):
                 f'["localhost"] (it is {servers!r}), or run the topology by `multilang drpc serve`, which is one'
             )
         tasks = len(context.tasks(context.component))
-        if tasks >= len(servers):  # else each task asks all of them
+        if tasks >= len(servers):  # otherwise each task asks all of them
             servers = [servers[context.task_index % len(servers)]]
         owner = (conf.get("storm.id"), context.component, context.task)
         self._places: list[Place] = [place_of(conf, host, owner) for host in servers]

@@ -1,4 +1,4 @@
-"""What stands around each step of a DRPC topology: a coordinated bolt that tells the client why a request failed."""
+"""The wrapper around each step of a DRPC topology, which tells the client why a request failed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Tuple
 
 _LONGEST = 2000  # characters of a cause
-_REMEMBERED = 1000  # finished requests
+_REMEMBERED = 1000  # finished requests that are remembered
 
 
 class DRPCStep(CoordinatedBolt):
-    """Step ``number`` of ``function``. A request that fails here is failed at its server before anything else is.
+    """A coordinated bolt for step ``number`` of ``function``. A request that fails here is first failed at its server.
 
-    ``result_stream``: where the last step emits (id, result), checked to be once for each request; ``alone``: one task of it
-    works on a request, so that this task knows when there was no result.
+    ``result_stream`` is the stream on which the last step emits (id, result); it may do so once for each request.
+    ``alone`` is whether only one task of the step works on a request, so that this task knows if there was no result.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class DRPCStep(CoordinatedBolt):
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         self._places = Places()
-        self._over: dict[Any, None] = {}  # requests that were finished here, the last ones
+        self._over: dict[Any, None] = {}  # the last requests that were finished here
         self._alone = self.alone or len(context.tasks(context.component)) == 1
         execute = super().start(collector, conf, context)
 
@@ -78,7 +78,7 @@ class DRPCStep(CoordinatedBolt):
         self._tell(id, why if error is None else _cause(error))
 
     def _dies(self, tup: Tuple, error: BaseException) -> None:
-        """The task ends by an exception: with it goes all that it knows of every request that is under way here."""
+        """Fail all requests in flight here: the task ends by an exception, and forgets them."""
         with self._lock:
             mine = None if tup.task < 0 else self.tracked.get(tup.values[0])
             if mine is not None:
@@ -100,7 +100,10 @@ class DRPCStep(CoordinatedBolt):
     # ---- what is emitted ----
 
     def untracked(self, values: Sequence[Any]) -> bool:
-        """Refuse what no task downstream would wait for; it fails the request that it is of, if that was finished here."""
+        """Refuse a tuple that no task after this one would wait for.
+
+        Return True if its request was finished here, which fails the request. Raise ValueError for any other id.
+        """
         if isinstance(values, list | tuple) and values:
             if isinstance(values[0], str) and values[0] in self._over:
                 why = (
@@ -144,7 +147,7 @@ class DRPCStep(CoordinatedBolt):
             try:
                 info = get(values[0])
             except (LookupError, TypeError):
-                return emit(values, stream, *more, **named)  # it says what is wrong
+                return emit(values, stream, *more, **named)  # which raises the error that says what is wrong
             if info is None:
                 return [] if self.untracked(values) else emit(values, stream, *more, **named)
             if info.results:
@@ -172,7 +175,7 @@ class DRPCStep(CoordinatedBolt):
 
 
 def _cause(error: BaseException) -> str:
-    """An exception in a line; what is behind one that a runner made of it."""
+    """Return an exception in one line. For one that a runner raised from another, it is the other."""
     if isinstance(error, FailedException):
         if isinstance(error.__cause__, Exception):
             return _cause(error.__cause__)

@@ -1,7 +1,7 @@
-"""The part of Thrift that DRPC needs: framed, binary, strings and structs of them. Bytes in, calls and answers out; no I/O.
+"""The part of Thrift that DRPC needs: framed and binary, with strings, integers and structs. It does no I/O.
 
-Written out, since a topology's tasks on a cluster have Python and nothing else. ``drpc.thrift`` beside this file says the same
-as an interface definition; the tests hold both together.
+It is written out here, since a topology's tasks on a cluster have Python and nothing else. ``drpc.thrift`` beside this
+file says the same as an interface definition; the tests compare the two.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_FRAME = 16384000  # Thrift's own bound, bytes
-MAX_TEXT = MAX_FRAME - 4096  # of one text in it: there is room for the rest of any message
+MAX_TEXT = MAX_FRAME - 4096  # bytes of one text, which leaves room for the rest of any message
 CALL, REPLY, EXCEPTION = 1, 2, 3
 STOP, I32, STRING, STRUCT = 0, 8, 11, 12
 UNKNOWN_METHOD, ANSWER_MISSING = 1, 5
@@ -33,7 +33,7 @@ class ThriftError(DRPCConnectionError):
 
 
 class Message:
-    """``kind`` CALL, REPLY or EXCEPTION; ``fields``: by number, text, integers, or such dicts."""
+    """A message. ``kind`` is CALL, REPLY or EXCEPTION; ``fields`` has texts, integers or such dicts, by number."""
 
     __slots__ = ("fields", "kind", "name", "serial")
 
@@ -45,7 +45,7 @@ class Message:
 
 
 def encode(kind: int, name: str, serial: int, fields: dict[int, Any]) -> bytes:
-    """A message as a frame. None among the fields is left out."""
+    """Return a message as a frame. Fields that are None are left out."""
     called = name.encode()
     body = bytearray(_HEAD.pack(_VERSION | kind, len(called)))
     body += called
@@ -71,7 +71,7 @@ def _put_struct(body: bytearray, fields: dict[int, Any]) -> None:
 
 
 def frame_size(head: bytes) -> int:
-    """How long a frame is whose first four bytes are these."""
+    """Return the length of a frame from its first four bytes."""
     size: int = _INT.unpack(head)[0]
     if not 0 < size <= MAX_FRAME:
         raise ThriftError(f"a frame of {size} bytes: this is no framed Thrift")
@@ -79,7 +79,7 @@ def frame_size(head: bytes) -> int:
 
 
 def decode(frame: bytes) -> Message:
-    """The message of a frame, without its four bytes of length."""
+    """Return the message of a frame, which comes without the four bytes of its length."""
     try:
         version, length = _HEAD.unpack_from(frame)
         if version & 0xFFFF0000 != _VERSION:
@@ -137,7 +137,12 @@ def _get(data: bytes, at: int, kind: int, deep: int) -> tuple[Any, int]:
 
 
 def request(function: str, arguments: str) -> dict[int, Any]:
-    """The fields of a call of ``execute``. Raises TypeError for what is no text, ValueError for what has no UTF-8 form."""
+    """Return the fields of a call of ``execute``.
+
+    Raises:
+        TypeError: The function or the arguments are no text.
+        ValueError: A text has no UTF-8 form.
+    """
     for what, text in (("function is named by", function), ("arguments are", arguments)):
         if not isinstance(text, str):
             raise TypeError(f"a DRPC request's {what} text, not {type(text).__name__}; write json.dumps(...)")
@@ -151,7 +156,7 @@ def request(function: str, arguments: str) -> dict[int, Any]:
 
 
 def check_size(what: str, text: str) -> None:
-    """Raise DRPCExecutionException for what would fit into no message to the other side."""
+    """Raise DRPCExecutionException for a text that fits into no message."""
     if len(text) <= MAX_TEXT // 4:
         return  # no character has more bytes
     size = len(text.encode("utf-8", "surrogatepass"))
@@ -160,7 +165,7 @@ def check_size(what: str, text: str) -> None:
 
 
 def answer_of(message: Message, name: str, serial: int) -> Any:
-    """What a call gave: text, a dict, or None. Raises what the server raised."""
+    """Return the answer to a call: text, a dict, or None. Raise the exception that the server sent."""
     if message.kind == EXCEPTION:
         raise ThriftError(f"the server refuses {name}: {message.fields.get(1, 'no reason given')}")
     if message.kind != REPLY or message.name != name or message.serial != serial:
@@ -175,12 +180,12 @@ def answer_of(message: Message, name: str, serial: int) -> Any:
 
 
 def exception_of(struct: Any) -> DRPCExecutionException:
-    """Storm's exception, of its struct."""
+    """Return Storm's exception from its struct."""
     fields = struct if isinstance(struct, dict) else {}
     code = fields.get(2)
     return DRPCExecutionException(str(fields.get(1, "")), code if isinstance(code, int) else None)
 
 
 def fields_of(problem: DRPCExecutionException) -> dict[int, Any]:
-    """Its struct."""
+    """Return the struct of an exception."""
     return {1: problem.message, 2: problem.code}

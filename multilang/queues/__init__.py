@@ -1,6 +1,6 @@
-"""Queues as sources of plain topologies: an entry is acknowledged to its queue when its tree of tuples is done.
+"""Queues as sources of plain topologies: an entry is acknowledged to its queue when its tuple tree is done.
 
-The names below are imported when they are first used.
+The names below are imported at their first use.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""A topic of Kafka as the source of a plain topology: partitions are dealt over a consumer group, offsets committed to that.
+"""A topic of Kafka as the source of a plain topology: a consumer group divides its partitions and keeps its offsets.
 
-Kafka keeps one offset for each partition of a group, which says that all before it is done. So an offset is committed when its
-message's tree and those of all earlier ones of its partition are done: one that is late holds the offset back, not the others.
+For each partition of a group, Kafka keeps one offset, which says that all messages before it are done. So the offset
+after a message is committed when the tuple trees of that message and of all earlier ones in its partition are done. A
+late message holds back the offset, but not the other messages.
 
-A task has a partition until the group takes it away (a *rebalance*). What of it is under way then is no longer this task's: the
-next owner begins at the committed offset, so an ack that comes later commits nothing. A task that was stopped, and wakes up after
-the group has gone on without it, may still take itself for the owner; its commit bears an old generation of the group, and Kafka
-refuses it.
+A task has a partition until the group takes it away (a *rebalance*). From then on, the next owner emits what was in
+flight: it begins at the committed offset, and a late ack commits nothing. A task that was stopped and wakes up may
+still take itself for the owner after the group has gone on without it. Its commit carries an old generation of the
+group, and Kafka refuses it.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 
     from multilang.component.context import Context
 
-PATIENCE_SECS = 5.0  # for brokers that don't answer
-_WAIT_SECS = 0.05  # in next_tuple, while messages are on their way here
-_LISTEN_SECS = 1.0  # between two looks for what the group says, while there is room for no message
+PATIENCE_SECS = 5.0  # with brokers that don't answer
+_WAIT_SECS = 0.05  # for a message in next_tuple, unless all partitions are at their end
+_LISTEN_SECS = 1.0  # between two looks for news of the group, while there is no room for a message
 _REFRESH_SECS = 10  # until the topic is asked for further partitions
-_QUIET_SECS = 10.0  # before the same is told again
-_SILENCE_SECS = 300.0  # until a task that asks for nothing is put out of the group
-_LONGEST_SILENCE_SECS = 86_400.0  # which librdkafka takes
+_QUIET_SECS = 10.0  # before the same error is reported again
+_SILENCE_SECS = 300.0  # until the group excludes a task that asks for nothing
+_LONGEST_SILENCE_SECS = 86_400.0  # the most that librdkafka takes
 _OURS = (
     "auto.offset.reset",
     "enable.auto.commit",
@@ -52,37 +53,43 @@ class _TopicError(Exception):
 
 
 class _Partition:
-    """One of the task's: the offsets under way, in order, and what was committed of it."""
+    """A partition that the task has: its offsets in flight, in order, and how much of it was committed."""
 
     __slots__ = ("asked", "at_end", "next", "serial", "under_way")
 
     def __init__(self, serial: int) -> None:
-        self.serial = serial  # tells two times apart that this task had it
+        self.serial = serial  # differs each time that this task gets the partition
         self.under_way: dict[int, None] = {}
-        self.next: int | None = None  # behind the last one that was read
-        self.asked: int | None = None  # Kafka was asked to commit this, and has not refused
+        self.next: int | None = None  # the offset after the last message that was read
+        self.asked: int | None = None  # the last offset that Kafka was asked to commit, and has not refused
         self.at_end = False
 
     @property
     def done(self) -> int | None:
-        """The offset before which everything is done; None: nothing is known yet."""
+        """The offset before which everything is done; None if nothing is known yet."""
         return next(iter(self.under_way), self.next)
 
 
 class KafkaSpout(ReliableSpout):
-    """The messages of a topic, each at least once; the message id is ``PARTITION/OFFSET``, and a number that makes it the task's own.
+    """A spout of the messages of a topic, each at least once.
+
+    A group begins with the first message that is there. A failed message is replayed without limit, unless
+    ``max_replays`` is set; a message that is given up counts as done. The message id is ``PARTITION/OFFSET``, followed
+    by a number of the task's own. Needs the extra ``kafka``.
 
     Args:
         servers: Brokers to ask first, ``"host:port,host:port"``.
-        topic: Its name.
-        group: The consumer group. Topologies with one group divide the partitions; each further group gets all messages.
-        fields: What of a message is a field: ``value``, ``key``, ``timestamp`` (milliseconds), ``partition``, ``offset``. Key and
-            value are text in UTF-8.
-        session_secs: Seconds without a sign of a task's life, after which Kafka gives its partitions to the others.
+        topic: The topic's name.
+        group: The consumer group. Topologies with the same group divide the partitions; each further group gets all
+            messages.
+        fields: The parts of a message that are fields: ``value``, ``key``, ``timestamp`` (milliseconds), ``partition``,
+            ``offset``. Key and value are text in UTF-8.
+        session_secs: Seconds without a sign of life from a task after which Kafka gives its partitions to others.
         options: Further settings of librdkafka, such as ``{"security.protocol": "SSL"}``.
 
-    A group begins with the first message that is there. A message that fails is replayed without limit, unless ``max_replays`` is
-    set; what is given up counts as done. ``commit_secs``: the time between two commits. Needs the extra ``kafka``.
+    Attributes:
+        commit_secs: Seconds between two commits.
+        max_replays: How often a failed message is replayed before it is given up; None: without limit.
     """
 
     max_replays = None
@@ -115,7 +122,7 @@ class KafkaSpout(ReliableSpout):
         self.options = dict(options or {})
 
     def check_start(self, conf: dict[str, Any]) -> None:
-        """Ask once whether the topic is there."""
+        """Check once that the topic is there."""
         super().check_start(conf)
         topic = Topic(self.servers, self.topic, self.options, ConfigError)
         consumer = topic.consumer({"group.id": self.group})
@@ -137,19 +144,19 @@ class KafkaSpout(ReliableSpout):
         self._ahead: deque[Any] = deque()  # what came while there was no room for messages
         self._paused = False
         self._joined = False
-        self._closing = False  # in a thread of its own, where nothing can be told
+        self._closing = False  # closing runs in a thread of its own, which can't log or report
         self._member: str | None = None
         self._serials = 0
         self._commit_at = self._listen_at = 0.0
         self._told = False
         self._last_told, self._quiet_until = "", 0.0
         self._gone_on = f"group {self.group!r} of {self._topic.where} went on without this task"
-        # As long as a tuple may take, there may be no room for another, and no call of next_tuple.
+        # For as long as a tuple may take, there may be no room for another one, and so no call of next_tuple.
         silence = max(_SILENCE_SECS, self.session_secs, 3 * (conf.get("topology.message.timeout.secs") or 0))
         self._consumer = self._topic.consumer(
             {
                 "group.id": self.group,
-                # Partitions that stay are not taken away in between, and what of them is under way stays ours.
+                # With it a rebalance leaves partitions that stay with their task, and their messages in flight.
                 "partition.assignment.strategy": "cooperative-sticky",
                 "session.timeout.ms": int(self.session_secs * 1000),
                 "heartbeat.interval.ms": max(int(min(self.session_secs / 5, 3.0) * 1000), 1),
@@ -185,7 +192,7 @@ class KafkaSpout(ReliableSpout):
     def fail(self, tup_id: Any) -> None:
         known = tup_id in self._sent
         super().fail(tup_id)
-        if known and tup_id not in self._sent:  # it was given up
+        if known and tup_id not in self._sent:  # the message was given up
             self._done(tup_id)
 
     def replay(self) -> bool:
@@ -200,7 +207,7 @@ class KafkaSpout(ReliableSpout):
     def close(self) -> None:
         if hasattr(self, "_consumer"):
             self._closing = True
-            # It takes the partitions away, and waits until the group has what is committed then: without a broker, for long.
+            # close() gives the partitions back and waits for the last commit, which takes long without a broker.
             closing = Thread(target=self._consumer.close, daemon=True)
             closing.start()
             closing.join(PATIENCE_SECS)
@@ -237,7 +244,7 @@ class KafkaSpout(ReliableSpout):
         return self._joined and not self._astray and all(each.at_end for each in self._partitions.values())
 
     def _listen(self) -> None:
-        """Hear what the group says, though there is room for no message: a task that never asks holds up a rebalance."""
+        """Get news of the group while there is no room for a message: a task that never asks holds up a rebalance."""
         self._listen_at = self.clock() + _LISTEN_SECS
         if not self._paused:
             self._consumer.pause(self._consumer.assignment())
@@ -254,7 +261,7 @@ class KafkaSpout(ReliableSpout):
             self._commit(self._partitions)
 
     def _heard(self, message: Any) -> None:
-        """What librdkafka says in place of a message."""
+        """Process an event that librdkafka gives in place of a message."""
         error, errors = message.error(), self._topic.kafka.KafkaError
         if error.fatal():
             raise _TopicError(f"{self._topic.where} can't be read any more: {error.str()}")
@@ -262,7 +269,7 @@ class KafkaSpout(ReliableSpout):
         if error.code() == errors._PARTITION_EOF:
             if partition is not None:
                 partition.at_end = True
-                partition.next = message.offset()  # the last may have no message: marks of Kafka's own transactions
+                partition.next = message.offset()  # the last offsets may be marks of Kafka's transactions
                 self._told = False
         elif error.code() == errors._AUTO_OFFSET_RESET:
             if partition is not None:
@@ -274,7 +281,7 @@ class KafkaSpout(ReliableSpout):
             self._tell(f"{self._topic.where} can't be read: {error.str()}")
 
     def _place(self) -> None:
-        """Go on from the first message, in partitions that don't have the offset that is to be read."""
+        """Go on from the first message in partitions whose next offset is not there."""
         for number, missing in list(self._astray.items()):
             start = self._topic.kafka.OFFSET_BEGINNING
             if missing is not None:
@@ -304,14 +311,14 @@ class KafkaSpout(ReliableSpout):
     # ---- the group ----
 
     def _commit(self, numbers: Iterable[int]) -> None:
-        """Ask Kafka to keep how far everything is done; its answer comes to ``_committed``."""
+        """Ask Kafka to commit the offsets up to which everything is done. ``_committed`` gets the answer."""
         self._commit_at = self.clock() + self.commit_secs
         news = []
         for number in numbers:
             partition = self._partitions.get(number)
             if partition is not None and (done := partition.done) is not None and done != partition.asked:
                 news.append((partition, self._topic.at(number, done)))
-        # Whoever was put out of the group has no name there, and would be taken for somebody who commits without a group.
+        # A task that the group has excluded has no member id. Its commit would pass for one by a client without a group.
         if not news or self._consumer.memberid() != self._member:
             return
         try:
@@ -328,7 +335,7 @@ class KafkaSpout(ReliableSpout):
         for each in refused:
             partition = self._partitions.get(each.partition)
             if partition is not None:
-                partition.asked = None  # so that it is asked for again
+                partition.asked = None  # so that it is committed again
         if self._closing:
             return
         if not refused:
@@ -350,11 +357,11 @@ class KafkaSpout(ReliableSpout):
 
     def _revoked(self, _consumer: Any, partitions: Sequence[Any]) -> None:
         numbers = [each.partition for each in partitions]
-        self._commit(numbers)  # it arrives before they are given to anybody else
+        self._commit(numbers)  # it arrives before another task gets the partitions
         self._drop(numbers)
 
     def _lost(self, _consumer: Any, partitions: Sequence[Any]) -> None:
-        """The group has put this task out, or there is no group any more."""
+        """Drop partitions: the group has excluded this task, or there is no group any more."""
         self._joined = False
         numbers = [each.partition for each in partitions]
         self._drop(numbers)
@@ -366,7 +373,7 @@ class KafkaSpout(ReliableSpout):
         return _Partition(self._serials)
 
     def _drop(self, numbers: Sequence[int]) -> None:
-        """What is under way of these partitions is the next owner's to give: no replay, and no commit."""
+        """Forget what is in flight in these partitions, without replay or commit: the next owner emits it again."""
         for number in numbers:
             self._astray.pop(number, None)
             partition = self._partitions.pop(number, None)
@@ -377,7 +384,7 @@ class KafkaSpout(ReliableSpout):
         self._ahead = deque(each for each in self._ahead if each.partition() not in numbers)
 
     def _away(self, error: Any) -> None:
-        """What goes wrong with brokers, as librdkafka tells it: that a connection broke is no news while there are others."""
+        """Report what librdkafka says of brokers. One broken connection is ignored while there are other brokers."""
         errors = self._topic.kafka.KafkaError
         if error.code() == errors._ALL_BROKERS_DOWN:
             self._tell(f"{self._topic.where} does not answer: start a broker there, or name another")
@@ -386,7 +393,7 @@ class KafkaSpout(ReliableSpout):
 
     def _tell(self, text: str) -> None:
         now = self.clock()
-        late = text == self._last_told and now < self._quiet_until  # librdkafka may tell of it after it was mended
+        late = text == self._last_told and now < self._quiet_until  # librdkafka may report an error after it is over
         if not (self._told or self._closing or late):
             self._told = True
             self._last_told, self._quiet_until = text, now + _QUIET_SECS

@@ -1,11 +1,11 @@
-"""A Redis Stream as the source of a plain topology: its entries are dealt over a consumer group, and acked to that.
+"""A Redis Stream as the source of a plain topology: a consumer group divides its entries and keeps their acks.
 
-Each task is a consumer of its own, ``TOPOLOGY/COMPONENT/TASK``. What was given to it and not acked (XACK) stays in its list of
-pending entries, whatever is killed: a task that is started again begins with these. What belongs to a consumer that asked for
-nothing for ``claim_idle_secs`` (a task that is no more) is taken over by the others.
+Each task is a consumer of its own, ``TOPOLOGY/COMPONENT/TASK``. Entries that it got and did not ack (XACK) stay in its
+list of pending entries, whatever is killed, and a task that is started again begins with these. If a consumer asks for
+nothing for ``claim_idle_secs`` (its task is gone), the others take its entries over.
 
-An ack says of one entry that it is done, and moves no position: one that comes from a task that was stopped and wakes up, whose
-entries others have by now, is true all the same.
+An ack says that one entry is done, and moves no position. So a late ack is right, even if it comes from a task that was
+stopped and whose entries others have by now.
 """
 
 from __future__ import annotations
@@ -25,27 +25,31 @@ if TYPE_CHECKING:
 
     from multilang.component.context import Context
 
-_ACK_SECS = 0.1  # that acks wait for others, so that one command tells of many
+_ACK_SECS = 0.1  # how long an ack waits for others, so that one command sends many
 _REST_SECS = 0.5  # after a Redis did not answer
 _AT_ONCE = 1000
 
 
 class RedisStreamSpout(ReliableSpout):
-    """The entries of a Redis Stream, each at least once; the message id is the entry's.
+    """A spout of the entries of a Redis Stream, each at least once. The message id is the entry's id.
+
+    A failed entry is replayed without limit, unless ``max_replays`` is set; an entry that is given up is acked. Needs
+    the extra ``redis``, and Redis 6.2 or later.
 
     Args:
-        stream: Its name; it is made when there is none.
-        fields: Of the entries: what they are called there, and in the tuple. An entry that lacks one has None there.
-        group: The consumer group. Topologies with one group divide the entries; each further group gets all of them.
-        take: How many entries are asked for at once.
-        host: Where Redis is. A password is taken from the environment, ``MULTILANG_REDIS_PASSWORD``.
-        port: The same.
-        database: The same.
+        stream: The stream's name. It is made if there is none.
+        fields: The fields of an entry, which are also the tuple's. An entry that lacks one has None there.
+        group: The consumer group. Topologies with the same group divide the entries; each further group gets all of
+            them.
+        take: The number of entries to ask for at once.
+        host: The server's host. A password is taken from the environment, ``MULTILANG_REDIS_PASSWORD``.
+        port: The server's port.
+        database: The number of the database.
         timeout: Milliseconds that an answer may take.
-        claim_idle_secs: Seconds in which a consumer asked for nothing, after which the others take its entries over.
+        claim_idle_secs: Seconds in which a consumer asked for nothing, after which others take its entries over.
 
-    An entry that fails is replayed without limit, unless ``max_replays`` is set; what is given up is acked. Needs the extra
-    ``redis``, and Redis 6.2 or later.
+    Attributes:
+        max_replays: How often a failed entry is replayed before it is given up; None: without limit.
     """
 
     max_replays = None
@@ -79,7 +83,7 @@ class RedisStreamSpout(ReliableSpout):
         self._where = f"stream {stream!r} in {place(self.settings)}"
 
     def check_start(self, conf: dict[str, Any]) -> None:
-        """Ask Redis once, with the patience of somebody who waits for the answer."""
+        """Ask Redis once, with a short patience since somebody waits for the answer."""
         super().check_start(conf)
         client = connect(self.settings, "a spout of a Redis Stream", HASTE_SECS)
         try:
@@ -94,11 +98,11 @@ class RedisStreamSpout(ReliableSpout):
             self._make_group(patient)
         finally:
             patient.close()
-        # Nothing is repeated unseen: what the lost answer to a first read gave would be ours, and never emitted.
+        # No command is repeated silently: the entries in a lost answer would be this task's, and never emitted.
         self._client = connect(self.settings, "a spout of a Redis Stream", 0.0)
         self._consumer = f"{conf.get('topology.name') or 'topology'}/{context.component}/{context.task_index}"
         self._keys = [field.encode() for field in self.output_fields or ()]
-        self._after: str | None = "0-0"  # of the entries that were ours before; None: they were all read
+        self._after: str | None = "0-0"  # the last entry read of this task's pending ones; None: all were read
         self._entries: deque[tuple[str, Any]] = deque()
         self._acks: list[str] = []
         self._ack_at = 0.0
@@ -120,7 +124,7 @@ class RedisStreamSpout(ReliableSpout):
         while entries:
             id, entry = entries.popleft()
             if id in self._sent:
-                continue  # it is under way already
+                continue  # it is in flight already
             values = self._values(id, entry)
             if values is not None:
                 self.emit(values, id)
@@ -135,7 +139,7 @@ class RedisStreamSpout(ReliableSpout):
     def fail(self, tup_id: Any) -> None:
         known = tup_id in self._sent
         super().fail(tup_id)
-        if known and tup_id not in self._sent:  # it was given up
+        if known and tup_id not in self._sent:  # the entry was given up
             self._done(tup_id)
 
     def replay(self) -> bool:
@@ -167,15 +171,15 @@ class RedisStreamSpout(ReliableSpout):
             del self._acks[:_AT_ONCE]
 
     def _tell(self, problem: StateError) -> None:
-        """A queue that is away is waited for; the bolts go on meanwhile."""
+        """Report a problem once, and wait for the queue; the bolts go on meanwhile."""
         now = self.clock()
         self._rest_until = self._ack_at = now + _REST_SECS
-        self._after = "0-0"  # it may have given us what we never saw
-        if "NOGROUP" in str(problem):  # the stream was deleted: what comes now is a new one
+        self._after = "0-0"  # a lost answer may have given this task entries
+        if "NOGROUP" in str(problem):  # the stream was deleted, and the next one is new
             try:
                 self._make_group(self._client)
             except StateError:
-                pass  # it is told below
+                pass  # it is reported below
         if not self._told:
             self._told = True
             self.report_error(f"{problem}; it is tried again until it works")
@@ -197,7 +201,7 @@ class RedisStreamSpout(ReliableSpout):
         return [(id.decode(), entry) for _, entries in _pairs(found) for id, entry in entries]
 
     def _claimed(self) -> list[tuple[str, Any]]:
-        """What consumers have that are no more."""
+        """Take over and return entries of consumers that are gone."""
         idle_ms = int(self.claim_idle_secs * 1000)
         with explained(self._where):
             for consumer in self._client.xinfo_consumers(self.stream, self.group):
@@ -229,7 +233,7 @@ class RedisStreamSpout(ReliableSpout):
             return None
 
     def _make_group(self, client: Any) -> None:
-        """Make the group, from the first entry on, and the stream, where there is none."""
+        """Make the group from the first entry on, and the stream, if they are not there."""
         with explained(self._where, "the spout's host and port"):
             try:
                 client.xgroup_create(self.stream, self.group, id="0", mkstream=True)
@@ -239,7 +243,7 @@ class RedisStreamSpout(ReliableSpout):
 
 
 def _pairs(found: Any) -> Any:
-    """What XREADGROUP said: a list of pairs, or a dict of lists in RESP3."""
+    """Return XREADGROUP's answer as pairs: it is a list of pairs or, in RESP3, a dict of lists."""
     if not found:
         return ()
     if isinstance(found, dict):

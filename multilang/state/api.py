@@ -46,7 +46,7 @@ class State(ABC):
 
     trace: Callable[[str], None] = staticmethod(unheard)
 
-    def claim(self, epoch: int) -> None:  # noqa: B027  # not every state can tell
+    def claim(self, epoch: int) -> None:  # noqa: B027  # a state that only its task can reach has nothing to claim
         """Take the state over before anything is read from it. From then on the previous owner can't write to it.
 
         Args:
@@ -266,7 +266,7 @@ class StateProvider(ABC):
 
             check_free_for(self.conf, place)
 
-    def check(self) -> None:  # noqa: B027  # not every provider can tell
+    def check(self) -> None:  # noqa: B027  # by default nothing is checked
         """Check that states can be stored now. Called once before a topology or a command starts.
 
         Raises:

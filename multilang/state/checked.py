@@ -297,7 +297,7 @@ def _check_calls(thing: object, base: type, calls: Calls) -> None:
             )
         try:
             signature = inspect.signature(method)
-        except (TypeError, ValueError):  # made in C
+        except (TypeError, ValueError):  # a function in C may have no signature
             continue
         for arguments in wanted:
             try:

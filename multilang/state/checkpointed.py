@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from multilang.component.wrapper import Execute
     from multilang.protocol.messages import Tuple
 
-_BEFORE_ALL = -(2**63)  # "start: minimum long"
+_BEFORE_ALL = -(2**63)  # before the first transaction; Storm also begins with its "minimum long"
 
 
 class Checkpointed(Wrapper):

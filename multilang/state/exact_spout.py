@@ -40,7 +40,7 @@ class ExactCheckpointSpout(CheckpointSpout):
         self._open: dict[int, tuple[float, int, float]] = {}
         self._of_checkpoint: set[int] = set()  # the turns before the last prepare
         self._prepared = False  # all tasks have prepared; the tuples before the prepare may still be in flight
-        self._asked: int | None = None  # the turn whose question is open
+        self._asked: int | None = None  # the turn whose question has no answer yet
         self._idle = 0
         self._uncommitted = True  # tuples may have come since the last committed prepare
         self._since_prepare = True

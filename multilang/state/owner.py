@@ -303,7 +303,7 @@ def _owner(place: OwnedPlace) -> Owner | None:
 
 
 def _whether(place: OwnedPlace, method: str, said: Any) -> bool:
-    if not isinstance(said, int):  # True and False are
+    if not isinstance(said, int):  # a bool is an int, too
         raise WrongProviderError(
             f"{_called(place, method)}() returned {ascii(said)[:80]} ({type(said).__name__}); return True, or False when the place has "
             "another owner by now"

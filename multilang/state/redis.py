@@ -271,7 +271,7 @@ class RedisStateProvider(StateProvider):
 
     @property
     def is_cluster(self) -> bool:
-        """Whether this is a Redis cluster, where a script sees the keys of one server only."""
+        """True for a Redis cluster, where a script sees the keys of one server only."""
         return self._cluster is not None and self._pool is None
 
     def key(self, namespace: str, suffix: str = "") -> str:

@@ -80,7 +80,7 @@ class TransactionalSpoutCoordinator(Spout):
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         self._window = pending(conf)
-        self._can_end = conf.get("multilang.parent") == "local"  # Storm never waits for the end of a topology
+        self._can_end = conf.get("multilang.parent") == "local"  # on Storm a topology runs until it is killed
         self._active: dict[int, _Active] = {}
         self._tell_at: float | None = None  # when to report why it is passive
         self._state = open_state(conf)

@@ -72,7 +72,7 @@ class Source(ABC):
             partition: The partition's number.
         """
 
-    def resume(self, positions: Mapping[int, Position]) -> None:  # noqa: B027  # not every source can tell
+    def resume(self, positions: Mapping[int, Position]) -> None:  # noqa: B027  # by default nothing is checked
         """Check that this is the source that was read before. The coordinator calls it once, before it reads anything.
 
         Args:
@@ -124,7 +124,7 @@ class Source(ABC):
             SourceError: That can't be told now.
         """
 
-    def committed(self, positions: Mapping[int, Position]) -> None:  # noqa: B027  # few want to know
+    def committed(self, positions: Mapping[int, Position]) -> None:  # noqa: B027  # few sources need it
         """Note that all rows before these positions are committed.
 
         The coordinator calls it now and then, and at the end.
