@@ -47,16 +47,21 @@ class AsyncDRPCClient:
         self._serials = count(1)
 
     async def execute(self, function: str, arguments: str) -> str:
-        """Call a function, and return its result.
+        """Call a function.
 
         Args:
             function: The function's name.
             arguments: Its arguments, as text.
 
+        Returns:
+            The function's result.
+
         Raises:
             DRPCExecutionException: The request failed.
             DRPCConnectionError: The server can't be reached, or broke off.
             DRPCTimeoutError: There was no answer within the client's timeout.
+            TypeError: The function or the arguments are no text.
+            ValueError: A text has no UTF-8 form.
         """
         async with self._places:
             pipe = await self._pipe()

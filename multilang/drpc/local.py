@@ -113,6 +113,11 @@ class LocalDRPC:
         Returns:
             A future of the result. It is done when ``wait``, or the topologies' own processes, have brought the result.
             A request whose future is cancelled is forgotten.
+
+        Raises:
+            DRPCExecutionException: The request can't be taken, as when no topology here answers the function.
+            TypeError: The function or the arguments are no text.
+            ValueError: A text has no UTF-8 form.
         """
         thrift.request(function, arguments)  # it refuses what a client could not send
         future: Future[str] = Future()
@@ -171,15 +176,20 @@ class LocalDRPC:
             pass  # the topology's turn is over
 
     def execute(self, function: str, arguments: str, timeout: float | None = None) -> str:
-        """Call a function, and return its result.
+        """Call a function.
 
         Args:
             function: The function's name.
             arguments: Its arguments, as text.
             timeout: Seconds to wait; None: ``timeout_secs``.
 
+        Returns:
+            The function's result.
+
         Raises:
             DRPCExecutionException: The request failed.
+            TypeError: The function or the arguments are no text.
+            ValueError: A text has no UTF-8 form.
         """
         future = self.start(function, arguments)
         try:

@@ -78,7 +78,10 @@ class DRPCServer:
         }
 
     def start(self) -> DRPCServer:
-        """Listen, and return the server itself.
+        """Listen for clients and topologies.
+
+        Returns:
+            The server itself.
 
         Raises:
             DRPCConnectionError: A port is taken.
@@ -204,7 +207,15 @@ class DRPCServer:
             return thrift.encode(thrift.REPLY, name, serial, {1: thrift.fields_of(problem)})
 
     def add(self, function: str, arguments: str, result: asyncio.Future[str]) -> str:
-        """Add a request whose end the future gets.
+        """Add a request, from the server's own thread.
+
+        Args:
+            function: The function's name.
+            arguments: Its arguments, as text.
+            result: The future that gets the result or the error.
+
+        Returns:
+            The request's id.
 
         Raises:
             DRPCExecutionException: The request can't be taken.

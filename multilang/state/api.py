@@ -116,6 +116,9 @@ class KeyValueState(State, _Typed["K", "V"]):
     def delete(self, key: K) -> V | None:
         """Remove ``key``.
 
+        Args:
+            key: A string, an integer, or a tuple of these.
+
         Returns:
             The value that it had; None if there was none.
         """
@@ -226,7 +229,11 @@ class StateProvider(ABC):
         return 0
 
     def txids(self, namespace: str) -> tuple[int | None, int | None]:
-        """Return the transactions that were committed and prepared last; (None, None) if they are not known."""
+        """Return the transactions that were committed and prepared last; (None, None) if they are not known.
+
+        Args:
+            namespace: The namespace.
+        """
         return None, None
 
     def claim(self) -> int:

@@ -105,6 +105,9 @@ class Owner:
     def from_text(cls, text: str | bytes) -> Owner:
         """Return the owner that ``text`` gave as JSON.
 
+        Args:
+            text: The owner's text, as ``text()`` returned it.
+
         Raises:
             ValueError: It is something else.
         """

@@ -217,7 +217,14 @@ class RedisStateProvider(StateProvider):
                 pipeline.execute()
 
     def adopt(self) -> int:
-        """Rename states that an older version stored without a topology's name, and return the number of namespaces."""
+        """Give this topology's name to states that an older version stored without one.
+
+        Returns:
+            The number of namespaces.
+
+        Raises:
+            StateError: This is a cluster, or there is state under this topology's name already.
+        """
         if self.is_cluster:
             raise StateError("what a Redis cluster holds can't be renamed; export it by the version that wrote it")
         found = self._older()

@@ -24,6 +24,9 @@ class Serializer(ABC):
     def encode(self, value: Any) -> bytes:
         """Return ``value`` as bytes, at least one.
 
+        Args:
+            value: A key or a value of a state.
+
         Raises:
             TypeError: The value has a type that can't be encoded.
             ValueError: The value can't be encoded.
@@ -31,7 +34,11 @@ class Serializer(ABC):
 
     @abstractmethod
     def decode(self, data: bytes) -> Any:
-        """Return the value that ``encode`` turned into ``data``."""
+        """Return the value that ``encode`` turned into ``data``.
+
+        Args:
+            data: The stored bytes.
+        """
 
 
 class JsonSerializer(Serializer):

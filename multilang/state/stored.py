@@ -56,7 +56,14 @@ class Store(ABC):
 
     @abstractmethod
     def load(self, key: bytes) -> bytes | None:
-        """Return the value of a key: the prepared one if there is one, else the committed one; None: no such key."""
+        """Return the value of a key: the prepared one if there is one, otherwise the committed one.
+
+        Args:
+            key: The key's bytes.
+
+        Returns:
+            The value's bytes; None if there is no such key.
+        """
 
     @abstractmethod
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
@@ -362,7 +369,11 @@ class StoredState(KeyValueState["Any", "Any"]):
         return rows
 
     def lay(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Apply the rows that ``changes`` returned elsewhere, on top of the same committed state."""
+        """Apply the rows that ``changes`` returned elsewhere, on top of the same committed state.
+
+        Args:
+            rows: Keys with their values; None: the key is deleted.
+        """
         decode_key, decode = self._keys.decode, self._values.decode
         for raw, value in rows:
             key = decode_key(raw)
