@@ -29,7 +29,7 @@ class AsyncDRPCClient:
         host: The server's host.
         port: The server's port for clients.
         timeout: Seconds that an answer may take; None: as long as the server allows.
-        connections: The most connections; more calls wait for a free one.
+        connections: The largest number of connections; more calls wait for a free one.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ class LocalDRPC:
     Args:
         mode: The mode of the LocalCluster.
         timeout_secs: Seconds that a request may take; virtual seconds are not counted.
-        max_waiting: The most requests of a function that wait to be fetched; more are refused.
+        max_waiting: The largest number of requests of a function that wait to be fetched; more are refused.
         serve: Whether to listen on free ports as well, for other clients. Child processes need it, so the default is
             True with ``mode="process"``.
         cluster: Further arguments of the LocalCluster.

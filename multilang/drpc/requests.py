@@ -53,7 +53,7 @@ class Requests:
 
     Args:
         timeout_secs: Seconds after its arrival at which a request fails.
-        max_waiting: The most requests of a function that wait to be fetched; more are refused.
+        max_waiting: The largest number of requests of a function that wait to be fetched; more are refused.
         clock: Returns the current time, in seconds.
     """
 

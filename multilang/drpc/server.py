@@ -37,7 +37,7 @@ class DRPCServer:
         invocations_port: The port for topologies.
         http_port: The port for HTTP; None: no HTTP.
         timeout_secs: Seconds that a request may take.
-        max_waiting: The most requests of a function that wait to be fetched; more are refused.
+        max_waiting: The largest number of requests of a function that wait to be fetched; more are refused.
         orphan_secs: Seconds that requests may wait for their results after the connection of their spout has ended;
             then they fail.
 

@@ -318,7 +318,7 @@ class KafkaSpout(ReliableSpout):
             partition = self._partitions.get(number)
             if partition is not None and (done := partition.done) is not None and done != partition.asked:
                 news.append((partition, self._topic.at(number, done)))
-        # A task that the group has excluded has no member id. Its commit would pass for one by a client without a group.
+        # An excluded task has no member id. Its commit would pass for one by a client without a group.
         if not news or self._consumer.memberid() != self._member:
             return
         try:

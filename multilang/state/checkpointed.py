@@ -81,7 +81,7 @@ class Checkpointed(Wrapper):
         if epoch < self.epoch:
             end = self._fail  # it comes from a checkpoint spout that was replaced
         elif txid < self._last:
-            # A spout whose store is in memory begins with an old epoch: the failure tells it that tasks are ahead of it.
+            # A spout whose store is in memory begins with an old epoch; the failure tells it that tasks are ahead.
             end = self._fail if action == INITSTATE else self._ack
         elif not self._handled(txid, action, epoch):
             end = self._fail

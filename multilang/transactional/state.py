@@ -40,8 +40,6 @@ class TransactionalState(ABC):
         id: The topology's transactional id.
 
     Attributes:
-        conf: The component's conf.
-        id: The topology's transactional id.
         requires: The packages that workers need: import names, and what to install for each; see
             ``Component.requires``.
         trace: Called with each step: "look", "claim" and "claimed" of a claim, "write" and "written" of a write.

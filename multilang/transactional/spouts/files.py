@@ -57,7 +57,7 @@ class TransactionalFileSpout(_Files, TransactionalSourceSpout):
 
     Args:
         folder: The folder. All tasks must see it, and the coordinator must be able to write in it.
-        take: The most lines of a file in one batch.
+        take: The largest number of lines of a file in one batch.
         pattern: A pattern for the files' names. Files whose names begin with a dot are never read.
         field: The name of the field, which is the line without its end.
         encoding: The encoding, one in which a line ends with the byte 10.

@@ -58,7 +58,7 @@ class TransactionalKafkaSpout(_Kafka, TransactionalSourceSpout):
         topic: The topic's name.
         fields: The parts of a message that are fields: ``value``, ``key``, ``timestamp`` (milliseconds), ``partition``,
             ``offset``. Key and value are text in UTF-8.
-        take: The most messages of a partition in one batch.
+        take: The largest number of messages of a partition in one batch.
         options: Further settings of librdkafka, such as ``{"security.protocol": "SSL"}``.
     """
 

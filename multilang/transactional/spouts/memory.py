@@ -116,7 +116,7 @@ class MemoryTransactionalSpout(_Memory, PartitionedTransactionalSpout):
     Args:
         partitions: The rows of each partition, by its number from 0 on.
         fields: The names of a row's values. The stream's fields are ``tx`` and these.
-        take: The most rows of a partition in one batch.
+        take: The largest number of rows of a partition in one batch.
     """
 
     _coordinator = _MemoryCoordinator
@@ -129,7 +129,7 @@ class OpaqueMemoryTransactionalSpout(_Memory, OpaquePartitionedTransactionalSpou
     Args:
         partitions: The rows of each partition, by its number from 0 on.
         fields: The names of a row's values. The stream's fields are ``tx`` and these.
-        take: The most rows of a partition in one batch.
+        take: The largest number of rows of a partition in one batch.
         disabled: The partitions that can't be read at the moment.
     """
 

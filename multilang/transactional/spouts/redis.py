@@ -59,7 +59,7 @@ class TransactionalRedisSpout(_RedisStreams, TransactionalSourceSpout):
     Args:
         streams: The names of the streams. One that is added at the end is a further partition.
         fields: The fields of the entries. An entry that lacks one has None there.
-        take: The most entries of a stream in one batch.
+        take: The largest number of entries of a stream in one batch.
         host: The server's host. A password is taken from the environment, ``MULTILANG_REDIS_PASSWORD``.
         port: The server's port.
         database: The number of the database.

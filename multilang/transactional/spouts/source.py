@@ -90,7 +90,7 @@ class Source(ABC):
         Args:
             partition: The partition's number.
             position: The position to begin at.
-            most: The most rows to return.
+            most: The largest number of rows to return.
 
         Returns:
             The rows, and the position after them.
@@ -142,7 +142,7 @@ class SourceSpout(ABC):
 
     Args:
         fields: The names of a row's values.
-        take: The most rows of a partition in one batch.
+        take: The largest number of rows of a partition in one batch.
     """
 
     def __init__(self, fields: Sequence[str], take: int) -> None:

@@ -58,7 +58,7 @@ class TransactionalSqliteSpout(_Sqlite, TransactionalSourceSpout):
         path: The database file.
         query: The query, with ``:after`` and ``:to``; see the module.
         fields: The names of the query's columns.
-        take: The most rows of a partition in one batch.
+        take: The largest number of rows of a partition in one batch.
         partitions: The number of partitions.
     """
 
