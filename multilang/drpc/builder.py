@@ -134,9 +134,9 @@ class _Step:
 class LinearDRPCTopologyBuilder:
     """A builder of the topology that answers a function, step by step.
 
-        >>> builder = LinearDRPCTopologyBuilder("exclamation")
-        >>> builder.add_bolt(Exclaim, parallelism=3)
-        >>> topology = builder.build()
+    >>> builder = LinearDRPCTopologyBuilder("exclamation")
+    >>> builder.add_bolt(Exclaim, parallelism=3)
+    >>> topology = builder.build()
 
     The first step gets (request id, arguments). The first value of each tuple that a step emits is the request id. The
     last step emits (request id, result), once for each request. Steps are Bolts, BasicBolts, or BatchBolts; a BatchBolt

@@ -93,7 +93,7 @@ class Coordinator(_Ready):
             metadata: The metadata of the last transaction; None: there was none.
 
         Returns:
-            None if the coordinator can't tell.
+            True if none will follow, False if one may, None if the coordinator can't tell.
         """
         return None
 
@@ -145,7 +145,7 @@ class PartitionedCoordinator(_Ready):
             metadata: The metadata of the last batch of each partition that had one.
 
         Returns:
-            None if the coordinator can't tell.
+            True if none will follow, False if one may, None if the coordinator can't tell.
         """
         return None
 
@@ -200,7 +200,7 @@ class OpaqueCoordinator(_Ready):
             metadata: The metadata of the last batch of each partition that had one.
 
         Returns:
-            None if the coordinator can't tell.
+            True if none will follow, False if one may, None if the coordinator can't tell.
         """
         return None
 

@@ -80,14 +80,14 @@ class _Attempts(CoordinatedBolt):
 class TransactionalBolt(_Attempts):
     """The wrapper around a user's bolt.
 
-    ``early`` is set if it commits or is behind a committer. It has the sources that do neither. They report in the
-    processing phase, which must be able to end while the other sources are waited for. Storm's bolt holds all reports
-    back. So in Storm no transaction succeeds if a bolt is behind a committer and also beside it, as on Storm's own
-    page.
+    ``early`` is set if the bolt commits, or is behind a committer. It has those sources that neither commit nor are
+    behind a committer. They report in the processing phase, which must be able to end while the other sources are
+    waited for. Storm's bolt holds all reports back, so there no transaction succeeds if a bolt is both behind a
+    committer and beside it, as one is on Storm's own page.
     """
 
     def check_start(self, conf: dict[str, Any]) -> None:
-        """Check the bolt, and that each map can be used that is an attribute of the bolt or its class."""
+        """Check the bolt, and the maps that are attributes of the bolt or its class."""
         from multilang.transactional.maps.base import maps_of
 
         bolt = innermost(self)

@@ -29,10 +29,13 @@ if TYPE_CHECKING:
 class TransactionalTopologyBuilder:
     """A builder of topologies whose batches are committed in order.
 
-        >>> builder = TransactionalTopologyBuilder("global-count", "spout", Words, parallelism=3)
-        >>> builder.set_bolt("partial-count", BatchCount, parallelism=5).shuffle_grouping("spout")
-        >>> builder.set_committer_bolt("sum", UpdateGlobalCount).global_grouping("partial-count")
-        >>> topology = builder.build()
+    >>> builder = TransactionalTopologyBuilder("global-count", "spout", Words, parallelism=3)
+    >>> builder.set_bolt("partial-count", BatchCount, parallelism=5).shuffle_grouping("spout")
+    >>> builder.set_committer_bolt("sum", UpdateGlobalCount).global_grouping("partial-count")
+    >>> topology = builder.build()
+
+    The first field of every stream is the TransactionAttempt. All methods raise TopologyError, which says what to write
+    instead.
 
     Args:
         id: The name under which the state of the transactions is stored. Only one running topology may use it.
@@ -41,9 +44,6 @@ class TransactionalTopologyBuilder:
         parallelism: The number of the spout's executors.
         tasks: The number of the spout's tasks; None: as many as executors.
         conf: The spout's own conf.
-
-    The first field of every stream is the TransactionAttempt. All methods raise TopologyError, which says what to write
-    instead.
     """
 
     def __init__(

@@ -146,7 +146,7 @@ class _Partitions(dict[int, RotatingTransactionalState]):
         return found
 
     def mine(self, partitions: int) -> range:
-        """Return the task's partitions among so many."""
+        """Return the task's share of ``partitions`` partitions."""
         return range(self._first, partitions, self._step)
 
     def close(self) -> None:
