@@ -105,7 +105,7 @@ class Source(ABC):
 
         Args:
             partition: The partition's number.
-            start: The position before the first row.
+            start: The position to begin at.
             end: The position after the last row.
 
         Raises:
