@@ -29,7 +29,6 @@ from multilang.transactional.rotating import Changes, RotatingTransactionalState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from multilang.component.context import Context
@@ -86,13 +85,20 @@ def _whole(own: Any, spout: AnySpout, kind: type) -> Any:
     return own
 
 
+class Following:
+    """A coordinator that is told which transactions begin."""
+
+    def begun(self, txid: int) -> None:
+        """Note that a transaction begins for the first time."""
+        raise NotImplementedError
+
+
 class _PartitionedCoordinator:
     """The coordinator of an opaque spout, whose transactions have no metadata."""
 
     def __init__(self, own: PartitionedCoordinator | OpaqueCoordinator, state: TransactionalState) -> None:
         self._own: Any = own
         self._state = state
-        self._begun: Callable[[int], object] | None = getattr(own, "begun", None)  # SourceSpout's has it
         self.is_ready = own.is_ready
         self.close = own.close
 
@@ -101,8 +107,8 @@ class _PartitionedCoordinator:
         return None
 
     def _note(self, txid: int) -> None:
-        if self._begun is not None:
-            self._begun(txid)
+        if isinstance(self._own, Following):
+            self._own.begun(txid)
 
     def exhausted(self, metadata: Any) -> bool | None:
         return self._own.exhausted(last_metadata(self._state))  # type: ignore[no-any-return]

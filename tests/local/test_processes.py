@@ -119,6 +119,18 @@ def test_a_program_that_passes_heartbeats_over_takes_part(run_topology):
     assert run.counters["bolt"].restarts == 0
 
 
+@pytest.mark.parametrize("wrapper", [["setsid"], ["sh", "-c", 'exec 3<&0; "$@" <&3 &', "sh"]])
+def test_a_wrapper_may_leave_before_the_program_that_it_started(run_topology, wrapper):
+    command = ShellBolt([*wrapper, sys.executable, str(HERE / "plain_bolt.py")], output_fields=["n", "task"])
+    conf = {"test.numbers": 20}
+    with LocalCluster("process", conf=conf) as cluster:
+        run = cluster.submit(with_bolt(command), capture=["bolt"])
+        run.wait(timeout=60)
+        run.run_for(3)  # it is looked at each second, and nothing must come of that
+        assert run.counters["bolt"].restarts == 0
+        assert len(run.captured("bolt")) == 20
+
+
 def test_a_spout_in_another_language_takes_part(run_topology):
     spout = ShellSpout([sys.executable, str(HERE / "plain_spout.py")], output_fields=["n", "from"])
     run = run_topology(with_bolt(topologies.FailsTwice, spout), "process", capture=["bolt"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,7 @@ class ProcessTask(ABC):
         self._reading = False
         self._dying = False
         self._reason = ""
+        self._pid: int | None = None  # the process that answered the handshake
         self._broken = False  # it broke the protocol: its further messages mean nothing
         self._complaint = ""  # the last error that this child reported
         self._logger = logging.getLogger(plan.component)
@@ -82,6 +84,7 @@ class ProcessTask(ABC):
             host.fail(TaskStartError(f"{self.plan}: the command {command!r} can't be started{where}: {error}"))
             return
         self._complaint = ""
+        self._pid = None
         self.conn = ParentConnection(self.kind, max_buffer=host.max_buffer)
         self.ready = self.worked = self.answered = self._dying = self._broken = False
         self.started_at = self.heard_at = host.now
@@ -266,6 +269,7 @@ class ProcessTask(ABC):
             self.host.metric(self.plan, message.name, message.params)
         elif isinstance(message, Pid):
             self.ready = True
+            self._pid = message.pid
             self._logger.info(
                 "Launched subprocess with pid %d", message.pid, extra={"task": self.plan.id}
             )  # Storm's words
@@ -280,7 +284,7 @@ class ProcessTask(ABC):
         child = self.child
         if child is None or self._dying:
             return
-        if child.poll() is not None:
+        if child.poll() is not None and not self._goes_on(child):
             # There is no other sign while its output is not read, or is still open in a process that it started.
             self.died("")
             return
@@ -291,6 +295,20 @@ class ProcessTask(ABC):
         if due and silence > self.plan.settings.subprocess_timeout_secs:
             child.kill()
             self.died(f"heartbeat timeout: it did not {due} for {silence:.0f} s (topology.subprocess.timeout.secs)")
+
+    def _goes_on(self, child: Child) -> bool:
+        """Return whether what was started was a wrapper that has left the program running, as ``setsid`` does."""
+        if child.poll() != 0 or self._pid == child.pid:
+            return False
+        if self._pid is None:
+            return True  # it is yet to answer the handshake
+        try:
+            os.kill(self._pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass  # it is there, and another user's
+        return True
 
     @property
     @abstractmethod

@@ -23,7 +23,7 @@ from multilang.transactional.api import (
     PartitionedEmitter,
     PartitionedTransactionalSpout,
 )
-from multilang.transactional.executors import last_metadata
+from multilang.transactional.executors import Following, last_metadata
 from multilang.transactional.names import CURRENT, METADATA, USER
 from multilang.transactional.stores import open_state
 
@@ -191,7 +191,7 @@ class OpaqueTransactionalSourceSpout(SourceSpout, OpaquePartitionedTransactional
         return _OpaqueEmitter(self.open(conf), self.take)
 
 
-class _Coordinator(PartitionedCoordinator, OpaqueCoordinator):
+class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
     """A coordinator that begins a transaction when there is something to read.
 
     It knows how many rows the batches in flight take at the most, and begins a transaction if there are more than that.
