@@ -353,6 +353,9 @@ class _Reader:
         self._rest = rest
         self._resting: dict[int, tuple[float, SourceError]] = {}
         self._ends: dict[int, list[Position]] = {}  # by partition, the positions at which full batches would end
+        self._tails: dict[
+            int, tuple[Position, int, Position]
+        ] = {}  # the last batch of these: its rows, as far as they are there
 
     def read(self, partition: int, last: Any) -> tuple[Rows, dict[str, Any]]:
         """Return the rows after the last batch (None: there was none), and the new batch's metadata."""
@@ -385,10 +388,14 @@ class _Reader:
             ends = self._ends.get(partition, [])
             ends = self._ends[partition] = ends[ends.index(start) :] if start in ends else [start]
             while len(ends) <= batches:
-                if not has_more(partition, ends[-1]):
+                start, count, at = self._tails.get(partition, (None, 0, None))
+                if start != ends[-1]:
+                    count, at = 0, ends[-1]
+                if not has_more(partition, at):
                     return False
-                rows, end = self._source.read(partition, ends[-1], self._take)
-                if len(rows) < self._take:
+                rows, end = self._source.read(partition, at, self._take - count)
+                if count + len(rows) < self._take:
+                    self._tails[partition] = ends[-1], count + len(rows), end
                     return False
                 ends.append(end)
             return has_more(partition, ends[batches])
