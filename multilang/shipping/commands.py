@@ -119,7 +119,7 @@ class Commands:
 def add_tree(contents: Contents, path: Path, home: Home, why: str) -> None:
     """Add a file or a whole folder under the name that it has below the topology's folder, or below ``resources/`` there.
 
-    Links are followed, as who opens them follows them. Raises ShippingError for those that lead round.
+    Links are followed, as who opens them follows them; those that lead round are left out, and that is told.
     """
     path = Path(home.spelt(os.path.abspath(path)))
     if not path.exists():
@@ -148,7 +148,8 @@ def _add(contents: Contents, path: Path, home: Home, why: str, above: tuple[str,
     if not path.is_dir():
         raise ShippingError(f"{path}, {why}, is neither a file nor a folder, so no jar can hold it; remove it")
     if any(is_below(one, real) for one in above):
-        raise ShippingError(f"{path}, {why}, leads to {real}, which it is itself a part of; remove that link")
+        contents.left_out[name] = f"a link to {real}, which it is itself a part of"
+        return
     try:
         names = sorted(os.listdir(path))
     except OSError as error:

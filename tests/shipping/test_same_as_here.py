@@ -151,7 +151,7 @@ def test_of_what_does_not_go_along_each_is_told(project: Project) -> None:
     assert "without .git: of version control" in listed(shipment, every=False)
 
 
-def test_links_out_of_the_project_are_told_and_those_that_lead_round_refused(project: Project, tmp_path: Path) -> None:
+def test_links_out_of_the_project_are_told_and_those_that_lead_round_left_out(project: Project, tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "a").write_text("")
     project.write("resources/run", "")
@@ -159,10 +159,8 @@ def test_links_out_of_the_project_are_told_and_those_that_lead_round_refused(pro
     topology = topology_with(project, shell(["sh", "run"]))
     assert f"with lib from {tmp_path / 'lib'}, outside of the topology's folder" in listed(pack(topology), every=False)
     (tmp_path / "lib" / "round").symlink_to(project.folder)
-    with pytest.raises(
-        ShippingError, match=r"lib/round, .* leads to .*, which it is itself a part of; remove that link"
-    ):
-        pack(topology)
+    said = f"without lib/round: a link to {project.folder}, which it is itself a part of"
+    assert said in listed(pack(topology), every=False)
     (tmp_path / "lib" / "round").unlink()
     os.mkfifo(tmp_path / "lib" / "pipe")
     with pytest.raises(ShippingError, match=r"lib/pipe, .* is neither a file nor a folder, so no jar can hold it"):
