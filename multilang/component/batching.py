@@ -21,8 +21,8 @@ class BatchingBolt(AnchoredBolt):
 
     A group is due when it holds ``batch_size`` tuples, or at the ``ticks_between_batches``-th tick. Emits are anchored
     to the whole group. When ``process_batch`` returns, the group's tuples are acked, except those that it failed
-    itself. When it raises, the group's tuples fail, and the other groups go on. Tuples that are still collected when
-    the process ends are neither acked nor failed: they time out and are replayed.
+    itself. When it raises, the group's tuples that are not acked yet fail, and the other groups go on. Tuples that are
+    still collected when the process ends are neither acked nor failed: they time out and are replayed.
     """
 
     batch_size: int | None = 1000
@@ -103,10 +103,12 @@ class BatchingBolt(AnchoredBolt):
     def _failed(self, group: list[Tuple], error: Exception) -> None:
         if not isinstance(error, FailedException) or isinstance(error, ReportedFailedException):
             report_exception(self, error, group[0], f"in a batch of {len(group)}" if len(group) > 1 else "")
+        # The exception is taken to be of an unfinished tuple, if there is one: those that are acked are done.
+        all_acked = not any(tup.unfinished for tup in group)
         for tup in group:
             if tup.unfinished:
                 self._collector.fail(tup)
-            else:
+            elif all_acked:
                 self._collector.fail_acked(tup)
 
     def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from multilang import BasicBolt, BatchBolt, Bolt, FailedException, ShellBolt
+from multilang import BasicBolt, BatchBolt, BatchingBolt, Bolt, FailedException, ShellBolt
 from multilang.coordination import KeyedFairBolt
 from multilang.drpc import LinearDRPCTopologyBuilder, LocalDRPC
 
@@ -156,6 +156,43 @@ def test_an_exception_behind_the_ack_fails_the_request_and_names_the_step(mode, 
             if step is PlainAcksAndFails and text != "refuse":
                 run.wait(lambda it: sum(t.restarts for t in it.tasks) and all(t.alive for t in it.tasks), LIMIT)
             assert answers(drpc, ["well"]) == ["1"]
+
+
+class Groups(BatchingBolt):
+    """Emits and acks the words in their order; at one with "!" it raises."""
+
+    output_fields = ["id", "word"]
+    batch_size = 6
+    ticks_between_batches = 10**9
+
+    def process_batch(self, key, tups):
+        for tup in sorted(tups, key=lambda tup: tup[1]):
+            if "!" in tup[1]:
+                raise ZeroDivisionError("nothing by naught")
+            self.emit([tup[0], tup[1]], anchors=[tup])
+            self.ack(tup)
+
+
+class GroupsAckedFirst(Groups):
+    def process_batch(self, key, tups):
+        for tup in tups:
+            self.ack(tup)
+        raise ZeroDivisionError("nothing by naught")
+
+
+@pytest.mark.parametrize("mode", ["inprocess", "process"])
+@pytest.mark.parametrize(
+    ("step", "right"), [(Groups, 2), (GroupsAckedFirst, 0)], ids=["acked one by one", "all acked first"]
+)
+def test_an_exception_in_a_group_fails_the_requests_that_it_can_be_of(mode, step, right):
+    texts = ["a b", "c", "d e!", "f"]  # "d" is acked too, but its request has more
+    with LocalDRPC(mode, timeout_secs=LIMIT) as drpc:
+        drpc.submit(counting(step, "middle"), conf=NEVER)
+        said = answers(drpc, texts)
+        assert said[:right] == ["2", "1"][:right]
+        for each in said[right:]:
+            assert "'words' failed in step 1 (component 'bolt1'" in each, said
+            assert "ZeroDivisionError: nothing by naught" in each, said
 
 
 class LaterThanThat(Bolt):
