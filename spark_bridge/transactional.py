@@ -11,6 +11,8 @@ from zlib import crc32
 
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps
+from multilang.state.settings import owner_of
+from multilang.transactional.names import ID
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,
     Source,
@@ -64,7 +66,10 @@ class _Partitions(OverSource, SourceSpout):
             raise ConfigError(str(problem)) from problem
 
     def open(self, conf: Mapping[str, Any]) -> PartitionRows:
-        return PartitionRows(self._open(dict(conf)), self.fields)
+        source = self._open(dict(conf))
+        # With the run, as two stores may each have transactions of the same id. What is committed is told anew by each run.
+        source.follow(f"{owner_of(conf)[0]}/{conf.get(ID)}")
+        return PartitionRows(source, self.fields)
 
 
 class TransactionalPartitionSpout(_Partitions, TransactionalSourceSpout):
@@ -104,6 +109,8 @@ class PartitionRows(Source):
         return {"at": 0, "total": 0}
 
     def resume(self, positions: Mapping[int, Any]) -> None:
+        # A source that keeps account learns of the group here, and waits for it though nothing is committed yet.
+        self._asked(self._source.progress)
         for partition, position in positions.items():
             self._total(partition, position)
 

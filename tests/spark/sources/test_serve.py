@@ -8,6 +8,7 @@ import pickle
 import signal
 import socket
 import time
+from copy import deepcopy
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection
 from threading import Thread
@@ -24,6 +25,7 @@ from spark_bridge import (
     ServedSource,
     SourceError,
     SourceUnavailable,
+    TransactionalPartitionSpout,
     serve,
 )
 from spark_bridge.sources import serve as serve_module
@@ -376,6 +378,29 @@ def test_what_one_group_has_acked_is_not_taken_from_another(served: Served, monk
     monkeypatch.setattr(serve_module, "GONE_SECS", 0.0)
     until(lambda: served.done, "nobody reads any more who has not acked all")
     first.close()
+
+
+def test_two_transactional_topologies_each_get_every_row(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve_module, "GONE_SECS", 3600.0)
+    spout = TransactionalPartitionSpout(served.source, fields=["value"])
+    runs = [("one", "fast"), ("two", "slow"), ("three", "slow")]  # the last two have stores of their own
+    confs = [{"storm.id": run, "topology.transactional.id": id} for run, id in runs]
+    coordinators = [deepcopy(spout).open(conf) for conf in confs]
+    for each in coordinators:
+        each.resume({})
+    part = {each: coordinators[0].read(each, coordinators[0].first(each), 100)[1] for each in range(3)}
+    ends = {each: coordinators[0].read(each, position, 20_000)[1] for each, position in part.items()}
+    for number, conf in enumerate(confs):
+        coordinators[number].committed(part)
+        coordinators[number].close()
+        again = deepcopy(spout).open(conf)  # its worker was started again: this is the same group
+        again.resume(part)
+        assert not any(again.has_more(*each) for each in ends.items())
+        assert not served.done
+        again.committed(ends)
+        again.close()
+    assert served.done
+    assert served.acked == 20_000
 
 
 def test_rows_that_several_have_acked_among_them_are_not_all_acked(
