@@ -176,6 +176,8 @@ def flux(topology: str, output: Path | None, env: str | None, app: str | None, j
         places = Places(env, app)
         shipment = packed(topology, **options, blobs=places.local_names)
         text = (java_class if java else flux_yaml)(shipment, options["interpreter"], places)
+        for warning in warnings(shipment):
+            click.echo(warning, err=True)
         if output is not None:
             write(output, text.encode())
     except ShippingError as error:
@@ -197,7 +199,13 @@ def listed(shipment: Shipment, every: bool) -> str:
     lines += [f"  {part}: {len(sizes)} files, {sum(sizes):,} bytes" for part, sizes in sorted(parts.items())]
     lines += [f"  with {note}" for note in shipment.notes]
     lines += [f"  without {name}: {reason}" for name, reason in sorted(shipment.contents.left_out.items())]
+    lines += [f"  {warning}" for warning in warnings(shipment)]
     return "\n".join(lines)
+
+
+def warnings(shipment: Shipment) -> list[str]:
+    """What has to be seen to before the topology runs, in lines to show."""
+    return [f"note: {each}" for each in shipment.contents.warnings]
 
 
 def plan(shipment: Shipment) -> str:

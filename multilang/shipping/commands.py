@@ -209,7 +209,7 @@ def _shipped(spec: ComponentSpec, home: Home, contents: Contents, blobs: Collect
                 "be shipped under a name that workers find; move it there, or name a program by its name alone"
             )
         if name != ".":
-            _check_portable(word, home, why)
+            _check_portable(word, home, contents, why)
             add_tree(contents, Path(word.path), home, why)
         if word.runs:
             contents.executables.add(name)
@@ -218,27 +218,34 @@ def _shipped(spec: ComponentSpec, home: Home, contents: Contents, blobs: Collect
     return words
 
 
-def _check_portable(word: Word, home: Home, why: str) -> None:
-    """Raise ShippingError for a program that can be started on this machine alone."""
+def _check_portable(word: Word, home: Home, contents: Contents, why: str) -> None:
+    """Raise ShippingError for a program that can be started on this machine alone; warn of one that may be."""
     path = Path(home.spelt(word.path or ""))
-    for folder in path.parents:
-        if str(folder) == home.root:
-            break
-        if (folder / "pyvenv.cfg").exists():
-            raise ShippingError(
-                f"{word.text!r}, {why}, is in the environment {folder}, which runs where it is; make an archive of it (multilang "
-                f"archive {folder.name}), and name it in topology.blobstore.map"
-            )
+    environment = _environment_of(path, home)
+    if environment is not None:
+        raise ShippingError(
+            f"{word.text!r}, {why}, is in the environment {environment}, which runs where it is; make an archive of it (multilang "
+            f"archive {environment.name}), and name it in topology.blobstore.map"
+        )
     if not word.runs:
         return
     with path.open("rb") as file:
         found = re.match(rb"#![ \t]*(/[^\s]+)", file.readline())
     interpreter = "" if found is None else os.fsdecode(found[1])
-    if interpreter and not interpreter.startswith(_SYSTEM):
-        raise ShippingError(
-            f"{word.text!r}, {why}, begins with #!{interpreter}, a path of this machine; write "
-            f"#!/usr/bin/env {os.path.basename(interpreter)}"
-        )
+    if not interpreter or interpreter.startswith(_SYSTEM):
+        return
+    begins = f"{word.text!r}, {why}, begins with #!{interpreter}"
+    instead = f"write #!/usr/bin/env {os.path.basename(interpreter)}"
+    environment = _environment_of(Path(home.spelt(interpreter)), home)
+    if environment is not None:
+        raise ShippingError(f"{begins}, a program of the environment {environment}, which no worker has; {instead}")
+    contents.warnings[f"{begins}: the workers need a program there; if they have none, {instead}"] = None
+
+
+def _environment_of(path: Path, home: Home) -> Path | None:
+    """The environment of Python's, in the topology's folder, that ``path`` is in."""
+    below = (folder for folder in path.parents if folder != Path(home.root) and is_below(str(folder), home.root))
+    return next((folder for folder in below if (folder / "pyvenv.cfg").exists()), None)
 
 
 def _launcher_text(words: list[Shipped], contents: Contents) -> str:

@@ -30,7 +30,8 @@ class Contents:
     """Files by name, ``/`` between folders. Adding the same bytes twice is no fault; other bytes are.
 
     What a jar can't hold, so that launchers make it again: ``executables``, the user's files that may be run; ``folders``, those
-    that are empty. For the list of what went in: ``notes``; ``left_out``, by name, with the reason.
+    that are empty. For the list of what went in: ``notes``; ``left_out``, by name, with the reason. ``warnings``: sentences on what
+    the workers must have themselves.
     """
 
     def __init__(self) -> None:
@@ -38,6 +39,7 @@ class Contents:
         self.folders: set[str] = set()
         self.notes: dict[str, None] = {}
         self.left_out: dict[str, str] = {}
+        self.warnings: dict[str, None] = {}
         self._items: dict[str, Item] = {}
         self._owners: dict[str, Item] = {}
 

@@ -208,10 +208,24 @@ def test_programs_that_run_on_this_machine_alone_are_refused(project: Project) -
         ShippingError, match=r"python3', in the command .* is in the environment .*multilang archive env"
     ):
         pack(topology_with(project, shell(["./env/bin/python3", "-V"])))
-    project.write("run", "#!/home/me/env/bin/python3 -u\n")
-    with pytest.raises(ShippingError, match=r"begins with #!/home/me/env/bin/python3, .* write #!/usr/bin/env python3"):
+    interpreter = project.folder / "env/bin/python3"
+    project.write("run", f"#!{interpreter} -u\n")
+    with pytest.raises(
+        ShippingError, match=rf"begins with #!{interpreter}, .* environment .*/env, .* write #!/usr/bin/env python3"
+    ):
         pack(topology_with(project, shell(["nice", "./run"])))
     assert pack(topology_with(project, shell(["python3", "./run"]))).jar()
+
+
+@pytest.mark.parametrize("interpreter", ["/srv/python/bin/python3", "/home/me/env/bin/python3", "{folder}/tools/py"])
+def test_an_interpreter_that_workers_may_have_is_told(project: Project, interpreter: str) -> None:
+    interpreter = interpreter.format(folder=project.folder)
+    project.write("run", f"#!{interpreter} -u\n")
+    told = (
+        f"note: './run', in the command of bolt 'other', begins with #!{interpreter}: the workers need a program there"
+    )
+    assert told in listed(pack(topology_with(project, shell(["nice", "./run"]))), every=False)
+    assert "note:" not in listed(pack(topology_with(project, shell(["python3", "./run"]))), every=False)
 
 
 def test_what_a_component_in_python_starts_may_be_started_on_a_worker(project: Project, tmp_path: Path) -> None:
