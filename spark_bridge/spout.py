@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 
 from multilang.component.closing import close_all
-from multilang.component.errors import ConfigError
+from multilang.component.errors import ConfigError, NotSetError
 from multilang.component.spout import Spout
 from multilang.component.streams import declared_streams
 from spark_bridge.sources.errors import OtherFieldsError
@@ -76,8 +76,10 @@ class OverSource:
         given = self._given
         if given is None:
             given = conf.get(SOURCE)
+            if given is None:
+                raise NotSetError(f"the spout has no source; put its URL into the conf as {SOURCE!r}")
             if not isinstance(given, str) or not given:
-                raise ConfigError(f"the spout has no source; put its URL into the conf as {SOURCE!r}")
+                raise ConfigError(f"{SOURCE} is {given!r}; use the URL of a source")
         return _opened(given)
 
     def _open(self, conf: dict[str, Any]) -> PartitionSource:

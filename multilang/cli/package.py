@@ -205,7 +205,10 @@ def listed(shipment: Shipment, every: bool) -> str:
 
 def warnings(shipment: Shipment) -> list[str]:
     """What has to be seen to before the topology runs, in lines to show."""
-    return [f"note: {each}" for each in shipment.contents.warnings]
+    later = "this may be given where the topology is submitted; the packages that it needs come by --requirements"
+    return [
+        f"note: {each}" for each in [*(f"{each}; {later}" for each in shipment.missing), *shipment.contents.warnings]
+    ]
 
 
 def plan(shipment: Shipment) -> str:

@@ -64,6 +64,7 @@ def submit(
                  4  a component reported an error, which is shown
                 69  no Nimbus can be reached
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
+    from multilang.shipping.submit import check_complete
     from multilang.shipping.submit import submit as send
     from multilang.shipping.thrift_topology import check_thrift
 
@@ -75,6 +76,7 @@ def submit(
             raise click.UsageError(str(error)) from error
         check_thrift(named)
         shipment = packed(named, **options)
+        check_complete(shipment)
         shipment.check()
     if dry_run:
         click.echo(listed(shipment, every=True))

@@ -15,5 +15,9 @@ class ConfigError(ValueError):
     """A value of the topology's conf, or a component's declaration, is wrong; the message says what to write."""
 
 
+class NotSetError(ConfigError):
+    """A setting that every task needs is not in the conf; it may be given when the topology is submitted."""
+
+
 class UnrecoverableError(Exception):
     """A task can't go on, and starting it again would not help, so that the topology ends."""

@@ -49,6 +49,7 @@ class Shipment:
     """A topology with all its files. ``commands``: component id -> the two words that start its tasks in resources/.
 
     ``in_worker``: component id -> the words for the worker's directory, of those that are to be started there.
+    ``missing``: a sentence for each setting that the conf must have when it is submitted.
     """
 
     topology: Topology
@@ -60,6 +61,7 @@ class Shipment:
     named: Sequence[Named] = ()  # code that the conf names
     modules: Sequence[str] = ()  # of packages that it needs
     in_worker: Mapping[str, Sequence[Shipped]] = field(default_factory=dict)
+    missing: Sequence[str] = ()
 
     def jar(self, others: Sequence[Path] = ()) -> bytes:
         """The jar. ``others``: jars whose classes go along, Flux's for one."""
@@ -175,7 +177,7 @@ def pack(
     notes = [] if requirements is None else add_requirements(contents, requirements, target)
     named = named_in(topology)
     found = follow(module, file, leave_out, named)
-    packages = packages_of(topology, found.multilang)
+    packages, missing = packages_of(topology, found.multilang)
     notes += add_packages(contents, packages, target, leave_out, requirements)
     for name, (path, why) in found.files.items():
         if path.suffix != ".py" and not target.here:
@@ -216,7 +218,9 @@ def pack(
     contents.add(Item(MANIFEST, text.encode(), "launcher", "says where the topology is and what the jar is for"))
     modules = [package.module for package in packages if contents.has_module(package.top)]
     notes += list(contents.notes)
-    return Shipment(topology, target, contents, commands.two, notes, leave_out, named, modules, commands.in_worker)
+    return Shipment(
+        topology, target, contents, commands.two, notes, leave_out, named, modules, commands.in_worker, missing
+    )
 
 
 def write(path: Path, data: bytes) -> None:

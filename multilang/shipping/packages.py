@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from multilang.component import prometheus, settings
-from multilang.component.errors import ConfigError
+from multilang.component.errors import ConfigError, NotSetError
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.imports import OURS
 from multilang.shipping.named import confs
@@ -62,20 +62,22 @@ class Package:
         return match[0] if match else self.line
 
 
-def packages_of(topology: Topology, asked: set[str]) -> list[Package]:
-    """What the tasks of ``topology`` need. ``asked``: dotted names of ours that its modules import.
+def packages_of(topology: Topology, asked: set[str]) -> tuple[list[Package], list[str]]:
+    """What the tasks of ``topology`` need, and a sentence for each setting without which that is not known.
 
+    ``asked``: dotted names of ours that its modules import.
     Raises ConfigError for a conf that can't be read, ShippingError for a ``requires`` that is wrong.
     """
     found: dict[str, Package] = {}
-    for thing, why in [*_things(topology), *_imported(asked)]:
+    missing: list[str] = []
+    for thing, why in [*_things(topology, missing), *_imported(asked)]:
         for module, line in _requires(thing, why).items():
             found.setdefault(module, Package(module, line, why))
     for whose, conf in confs(topology):
         if settings.prometheus(conf) is not None:
             for module, line in prometheus.REQUIRES.items():
                 found.setdefault(module, Package(module, line, f"multilang.metrics.prometheus.port in {whose}"))
-    return [found[module] for module in sorted(found)]
+    return [found[module] for module in sorted(found)], missing
 
 
 def add_packages(
@@ -122,8 +124,11 @@ def _downloaded(contents: Contents, package: Package, target: Target, requiremen
     return notes
 
 
-def _things(topology: Topology) -> Iterator[tuple[Any, str]]:
-    """What may have a ``requires``: what the components are made of, and where they keep state and transactions."""
+def _things(topology: Topology, missing: list[str]) -> Iterator[tuple[Any, str]]:
+    """What may have a ``requires``: what the components are made of, and where they keep state and transactions.
+
+    ``missing`` gets a sentence for each setting that is not there.
+    """
     for spec in topology.components.values():
         if isinstance(spec.component, ShellComponent):
             continue
@@ -132,19 +137,25 @@ def _things(topology: Topology) -> Iterator[tuple[Any, str]]:
         for part in _parts(spec.component):
             yield part, f"{type(part).__name__} of {who}"
             if isinstance(part, PositionSpout):
-                check_positions(conf, spec.id)
+                try:
+                    check_positions(conf, spec.id)
+                except NotSetError as problem:
+                    missing.append(str(problem))
                 yield positions_class(conf), f"the position of {who}"
             if hasattr(part, "source_in"):
-                yield _source(part, conf, who), f"the source of {who}"
+                yield _source(part, conf, who, missing), f"the source of {who}"
         if spec.id == SPOUT:
             yield _class(provider_class, conf), f"the state of topology {topology.name!r}"
         if ID in conf:
             yield _class(store_class, conf), f"the transactions of topology {topology.name!r}"
 
 
-def _source(spout: Any, conf: Mapping[str, Any], who: str) -> Any:
+def _source(spout: Any, conf: Mapping[str, Any], who: str, missing: list[str]) -> Any:
     try:
         return spout.source_in(conf)
+    except NotSetError as problem:
+        missing.append(f"{who}: {problem}")
+        return None
     except ConfigError as problem:
         raise ShippingError(f"{who}: {problem}") from None
     except Exception as problem:  # of the bridge's or somebody's own

@@ -33,6 +33,7 @@ def submit(nimbus: Nimbus, shipment: Shipment, *, active: bool = True) -> None:
 
     Raises ShippingError for what Thrift can't express, RefusedError for what Nimbus finds wrong.
     """
+    check_complete(shipment)
     topology = shipment.topology
     structure = storm_topology(shipment)
     conf = storm_conf(topology)
@@ -58,6 +59,12 @@ def submit(nimbus: Nimbus, shipment: Shipment, *, active: bool = True) -> None:
         structure,
         thrift.SubmitOptions(initial_status=status.ACTIVE if active else status.INACTIVE),
     )
+
+
+def check_complete(shipment: Shipment) -> None:
+    """Raise ShippingError if the conf lacks a setting, without which every worker would end."""
+    if shipment.missing:
+        raise ShippingError("; ".join(shipment.missing))
 
 
 def check_version(summary: Any, conf: Mapping[str, Any], address: Address) -> None:

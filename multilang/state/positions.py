@@ -13,7 +13,7 @@ import os
 from abc import ABC, abstractmethod
 from urllib.parse import urlsplit
 
-from multilang.component.errors import ConfigError
+from multilang.component.errors import ConfigError, NotSetError
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.owner import Owner, claim
 from multilang.state.redis_client import REQUIRES, connect, explained, place
@@ -210,11 +210,11 @@ def open_positions(conf: Mapping[str, Any], name: str) -> PositionStore:
 
 
 def check_positions(conf: Mapping[str, Any], name: str) -> None:
-    """Raise ConfigError if the setting is one that ``open_positions`` would refuse. Nothing is opened."""
+    """Raise ConfigError if the setting is one that ``open_positions`` would refuse; NotSetError if it is missing. Nothing is opened."""
     if conf.get(POSITIONS) is not None:
         _redis_of(conf)
     elif conf.get("multilang.parent") not in ("local", "spark"):
-        raise ConfigError(
+        raise NotSetError(
             f"the position of {name!r} has no place that every worker reaches: set {POSITIONS} to redis://HOST:PORT/DATABASE or, "
             "where there is one machine, to an SQLite file's path"
         )

@@ -72,3 +72,28 @@ def test_what_can_not_be_shipped_is_one_error_and_status_2(tmp_path: Path) -> No
         assert reason in shown.stderr
         assert "Traceback" not in shown.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_setting_that_is_given_at_the_submission_is_missed_by_that_alone(tmp_path: Path) -> None:
+    (tmp_path / "lines.py").write_text(
+        "from multilang import TopologyBuilder\n"
+        "from multilang.state import PositionSpout\n"
+        "class Lines(PositionSpout):\n"
+        "    output_fields = ['line']\n"
+        "builder = TopologyBuilder()\n"
+        "builder.set_spout('lines', Lines)\n"
+        "topology = builder.build()\n"
+    )
+    note = "note: the position of 'lines' has no place that every worker reaches: set multilang.positions to"
+    packaged = multilang("package", "lines.py", "-o", "lines.jar", cwd=tmp_path)
+    flux = multilang("flux", "lines.py", cwd=tmp_path)
+    assert (packaged.returncode, flux.returncode) == (0, 0), (packaged.stderr, flux.stderr)
+    assert packaged.stdout.count(note) == flux.stderr.count(note) == 1
+    assert flux.stdout.startswith("name: ")
+    refused = multilang("submit", "lines.py", "--dry-run", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "set multilang.positions to" in refused.stderr
+    given = ("-c", "multilang.positions=redis://redis.example.com/0")
+    whole = multilang("submit", "lines.py", "--dry-run", *given, cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    assert "note:" not in whole.stdout + whole.stderr

@@ -11,6 +11,7 @@ import pytest
 from multilang.component.errors import ConfigError
 from multilang.shipping import ShippingError, Target, pack
 from multilang.shipping.packages import packages_of
+from multilang.shipping.submit import check_complete
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,7 +130,6 @@ topology = builder.build(conf={conf!r})
 @pytest.mark.parametrize(
     ("conf", "reason"),
     [
-        ({}, "the position of 'lines' has no place that every worker reaches: set multilang.positions to"),
         ({"multilang.positions": 5}, "multilang.positions is 5; use"),
         ({"multilang.positions": "redis://u:p@h"}, "a password belongs into the environment"),
         ({"topology.state.provider": 42}, "topology.state.provider is 42; use a dotted name"),
@@ -144,7 +144,7 @@ topology = builder.build(conf={conf!r})
 def test_a_setting_that_every_worker_would_refuse_is_refused(
     project: Project, conf: dict[str, Any], reason: str
 ) -> None:
-    if "multilang.positions" in conf or not conf:
+    if "multilang.positions" in conf:
         topology = project.topology(text=POSITIONED.format(conf=conf))
     else:
         topology = stateful(project, {}).with_conf(conf)
@@ -186,17 +186,43 @@ def test_a_source_brings_what_its_url_needs(project: Project, url: str, needed: 
     topology = project.topology(
         text=SOURCED.format(url=None if by_conf else url, conf={"multilang.source": url} if by_conf else {})
     )
-    assert {package.module for package in packages_of(topology, set())} == needed
+    assert {package.module for package in packages_of(topology, set())[0]} == needed
 
 
-def test_a_spout_without_a_source_and_one_that_is_none_are_refused(project: Project) -> None:
-    topology = project.topology(text=SOURCED.format(url=None, conf={}))
-    with pytest.raises(ShippingError, match=r"spout 'rows': the spout has no source; put its URL into the conf"):
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("served://x", "the source of spout 'rows' can't be used: 'served://x' is no served source"),
+        ("", "spout 'rows': multilang.source is ''; use the URL of a source"),
+        (7, "spout 'rows': multilang.source is 7; use the URL of a source"),
+    ],
+)
+def test_a_source_that_is_none_is_refused(project: Project, source: object, reason: str) -> None:
+    topology = project.topology(text=SOURCED.format(url=None, conf={"multilang.source": source}))
+    with pytest.raises(ShippingError, match=re.escape(reason)):
         pack(topology)
-    with pytest.raises(
-        ShippingError, match=r"the source of spout 'rows' can't be used: 'served://x' is no served source"
-    ):
-        pack(topology.with_conf({"multilang.source": "served://x"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (SOURCED.format(url=None, conf={}), "spout 'rows': the spout has no source; put its URL into the conf as"),
+        (
+            POSITIONED.format(conf={}),
+            "the position of 'lines' has no place that every worker reaches: set multilang.pos",
+        ),
+    ],
+)
+def test_a_place_that_is_not_known_yet_is_asked_for_by_the_submission_alone(
+    project: Project, text: str, reason: str
+) -> None:
+    shipment = pack(project.topology(text=text))
+    assert shipment.check()
+    assert len(shipment.missing) == 1
+    with pytest.raises(ShippingError, match=re.escape(reason)):
+        check_complete(shipment)
+    known = {"multilang.source": "served://localhost:1", "multilang.positions": "/var/lib/shop/positions.sqlite"}
+    check_complete(pack(shipment.topology.with_conf(known)))
 
 
 @pytest.mark.parametrize(
