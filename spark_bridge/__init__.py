@@ -1,7 +1,7 @@
 """RDD partitions as replayable spout sources, and topologies run as Spark jobs.
 
-The only package of storm-multilang that may import pyspark (extra ``spark``). The names below are imported when they are
-first used: a spout's process reads a source without Spark.
+This is the only package of storm-multilang that may import pyspark (extra ``spark``). Its names are imported when they
+are first used, because a spout's process reads a source without Spark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Python that executors run, where it is not the one that it ought to be."""
+"""The Python that the executors run, in errors of jobs that did not find a module."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _NO_MODULE = re.compile(r"ModuleNotFoundError: (No module named '[^']+')")
 
 
 def what_is_missing(text: str) -> str | None:
-    """What to do where ``text``, of a job that failed, says that a module was not found; None where it does not."""
+    """Return what to do when ``text``, the error of a failed job, says that a module was not found; otherwise None."""
     missing = _NO_MODULE.search(text)
     if missing is None:
         return None

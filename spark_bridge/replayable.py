@@ -1,4 +1,6 @@
-"""A spout over a partition source for exact alignment: its position is an offset per partition, and what was read up to there."""
+"""A spout over a partition source for exact alignment: its position is an offset per partition, with a checksum of the
+rows before it.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,14 @@ if TYPE_CHECKING:
 
     from multilang.component.context import Context
 
-_BLOCK = 4096  # rows that are asked for at once
-_ROWS = 16  # that are emitted at once
+_BLOCK = 4096  # rows of one read
+_ROWS = 16  # rows that one next_tuple emits at most
 
 
 def marks_of(positions: Iterable[Mapping[str, Any] | None]) -> dict[int, Mark]:
     """Return partition -> how far it was read, from the positions of a spout's tasks (None: at its beginning).
 
-    What older versions wrote, offsets alone, gives marks without checksums.
+    Positions of older versions, which are offsets alone, give marks without checksums.
     """
     found: dict[int, Mark] = {}
     for position in positions:
@@ -35,7 +37,7 @@ def marks_of(positions: Iterable[Mapping[str, Any] | None]) -> dict[int, Mark]:
 
 
 def positions_at(marks: Mapping[int, Mark], source: Mapping[str, Any], tasks: int) -> list[dict[str, Any]]:
-    """Return the position of each of a spout's tasks, where partition -> how far it was read of ``source``."""
+    """Return the position of each of a spout's tasks, when ``source`` was read as far as ``marks`` says."""
     return [
         _position({each: mark for each, mark in marks.items() if each % tasks == task}, source, task, tasks)
         for task in range(tasks)
@@ -52,11 +54,15 @@ def _position(marks: Mapping[int, Mark], source: Mapping[str, Any], task: int, t
 
 
 class ReplayablePartitionSpout(OverSource, ReplayableSpout):
-    """Emits the rows of a source's partitions, one partition of a task after the other.
+    """A spout that emits the rows of a source's partitions, one partition of a task after the other.
 
-    For topologies with ``multilang.state.alignment: exact``, where positions are saved with the states: each row counts once.
-    A source that is not the one that was is refused before anything of it is emitted.
-    Elsewhere take PartitionSpout, which remembers across restarts what was acked.
+    It is for topologies with ``multilang.state.alignment: exact``, where positions are saved with the states, so that
+    each row counts once. If the source is not the one that was read before, the spout refuses it before it emits
+    anything. Without exact alignment use PartitionSpout, which remembers across restarts which rows were acked.
+
+    Args:
+        source: A source, or its URL; None: the conf has the URL as ``multilang.source``.
+        fields: The names of a row's values; None: those of the source.
     """
 
     max_replays = None
@@ -90,8 +96,8 @@ class ReplayablePartitionSpout(OverSource, ReplayableSpout):
         return self._comparison is None and len(self._ended) == len(self._mine)
 
     def position(self) -> dict[str, Any]:
-        """Partition -> the offset of its next row, and by what the source is known again."""
-        while self._comparison is not None:  # what was not found to be the same source has no part in a checkpoint
+        """Return partition -> the offset of its next row, with what identifies the source."""
+        while self._comparison is not None:  # a checkpoint must not have a source that was not compared yet
             self._compare()
         for partition in self._offsets:
             self._sum_up(partition)
@@ -119,7 +125,7 @@ class ReplayablePartitionSpout(OverSource, ReplayableSpout):
         self._source.close()
 
     def _compare(self) -> None:
-        """A piece at a time, so that the task answers meanwhile."""
+        """Compare one piece, so that the task answers between two of them."""
         comparison = self._comparison
         assert comparison is not None
         if not comparison.step():
@@ -136,7 +142,7 @@ class ReplayablePartitionSpout(OverSource, ReplayableSpout):
         return rows[offset - first : offset - first + _ROWS]
 
     def _sum_up(self, partition: int) -> None:
-        """Bring the checksum to where the partition is; the rows since the last time are in the block."""
+        """Extend the checksum to the partition's offset; the rows since the last time are in the block."""
         at, total = self._summed.get(partition, (0, 0))
         offset = self._offsets.get(partition, 0)
         if at < offset:

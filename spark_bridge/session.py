@@ -1,4 +1,4 @@
-"""A Spark session for programs that have none yet: on this machine alone it listens on loopback alone."""
+"""A Spark session for programs that have none yet. A local master listens on the loopback interface only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 """
-# What pyspark can be the driver of, as Spark reads it; what is behind :// is judged by whoever is asked there.
+# The masters that pyspark accepts. The address behind :// is not checked here, because only the cluster can judge it.
 _MASTER = re.compile(
     r"local(\[([1-9]\d*|\*)(\s*,\s*[1-9]\d*)?\])?|local-cluster\[\s*\d+\s*(,\s*\d+\s*){2}\]|yarn|(spark|k8s)://.+"
 )
@@ -39,17 +39,26 @@ class SessionError(RuntimeError):
 
 
 class MasterError(ValueError):
-    """What was given as Spark's master is none."""
+    """The given master is not one that Spark knows."""
 
 
 @contextmanager
 def session(
     master: str = "local[*]", name: str = "multilang", conf: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """A session, warmed up, and stopped at the end. Its executors run this very Python; ``conf`` has Spark's properties.
+    """Open a Spark session, warm it up, and stop it at the end.
 
-    Without a UI, and without Spark's own log: what a task raises is in the exception. Raises SessionError, and
-    MasterError for a ``master`` that Spark does not know.
+    The executors run the same Python as this process. The session has no UI and writes no log of Spark's own: what a
+    task raises is in the exception.
+
+    Args:
+        master: The cluster, as Spark names it: ``local[2]``, ``spark://HOST:PORT``, ``yarn``, ...
+        name: The application's name.
+        conf: Further properties of Spark.
+
+    Raises:
+        SessionError: Java is missing, or Spark can't be started on ``master``.
+        MasterError: ``master`` is not one that Spark knows.
     """
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise SessionError("Spark needs Java, 17 or newer: install it, or say where it is in JAVA_HOME")
@@ -100,16 +109,18 @@ def session(
 
 @cache
 def _folder() -> str:
-    """What sessions have on the disk, until this process ends: as long as Spark's JVM, which outlives a session, and keeps its settings."""
+    """Return the folder for the files of sessions.
+    It is removed when this process ends, not when a session does: Spark's JVM outlives a session and keeps its settings.
+    """
     folder = TemporaryDirectory(prefix="multilang-spark-", ignore_cleanup_errors=True)
     atexit.register(folder.cleanup)
     return folder.name
 
 
 def warm_up(spark: SparkSession) -> None:
-    """Have the executors start their Python, a process for each core, with all that sources and topologies need.
+    """Have every executor start its Python processes, one for each core, and import what sources and topologies need.
 
-    The first job of a session does so else, and takes a second or two for it.
+    Otherwise the first job of the session does that, and takes a second or two longer.
     """
     from spark_bridge.sources.live import RDDSource
 

@@ -1,4 +1,4 @@
-"""A spout over a partition source: every row at least once, from wherever it stopped."""
+"""A spout over a partition source, which emits every row at least once and goes on where it stopped."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ if TYPE_CHECKING:
 SOURCE = "multilang.source"
 GROUP = "multilang.source.group"
 STORE = "multilang.source.store"
-_FIRST_LOOK_SECS = 2.0  # that a task's start waits to know whether the source is the one that was
+_FIRST_LOOK_SECS = 2.0  # time that a task's start waits for the comparison with the source that was read before
 
 
 class OverSource:
-    """A spout of any kind over a partition source.
+    """The base of all spouts over a partition source.
 
-    ``source``: a source, or the URL of one; None: the URL is in the conf, ``multilang.source``. ``fields``: the names of
-    a row's values; the source's own if None, which is then asked when the topology is declared.
+    Args:
+        source: A source, or its URL; None: the conf has the URL as ``multilang.source``.
+        fields: The names of a row's values; None: those of the source, which is then asked when the topology is
+            declared.
     """
 
     output_fields: ClassVar[Sequence[str] | None] = None
@@ -52,7 +54,10 @@ class OverSource:
         return declared_streams(self.output_fields, self.output_streams)
 
     def _check_declared(self, declared: Sequence[str]) -> None:
-        """Refuse other fields than the source has where that is known here; a source that has to be asked is, by the tasks."""
+        """Refuse fields that the source does not have, if they are known here.
+
+        For a source that has to be asked, the tasks check.
+        """
         if self._given is not None and not isinstance(self._given, str) and not self._given.asks:
             try:
                 check_fields(self._given, declared)
@@ -72,7 +77,11 @@ class OverSource:
                 source.close()
 
     def source_in(self, conf: Mapping[str, Any]) -> PartitionSource:
-        """The source, which the conf may name; not asked for anything yet."""
+        """Return the source, which ``conf`` may name. Nothing is asked of it yet.
+
+        Raises:
+            ConfigError: The spout has no source, and ``conf`` names none.
+        """
         given = self._given
         if given is None:
             given = conf.get(SOURCE)
@@ -98,16 +107,29 @@ def check_fields(source: PartitionSource, declared: Sequence[str]) -> None:
 
 
 class PartitionSpout(OverSource, Spout):
-    """Emits the rows of a source's partitions, which are dealt over the spout's tasks. ``source`` and ``fields``: see OverSource.
+    """A spout that emits the rows of a source's partitions, which are divided among the spout's tasks.
 
-    A message id is "PARTITION:OFFSET". A row that failed is read again by its offset, at once the first time and then
-    after ``replay_delay_secs``, doubled each time up to ``max_replay_delay_secs``; at most ``max_replays`` times (None:
-    until it is acked), then ``gave_up`` is told. At most ``max_pending`` rows are under way, or
-    ``topology.max.spout.pending`` if that is less.
+    A message id is "PARTITION:OFFSET". A row that failed is read again by its offset: at once the first time, and then
+    after ``replay_delay_secs``, which doubles with each failure up to ``max_replay_delay_secs``. After ``max_replays``
+    replays ``gave_up`` is called.
 
-    How far each partition is acked is kept in ``store`` (a SQLiteStore unless given) under ``group``, by default one
-    submission's: a task that was started again goes on there. For a later submission to go on where this one stopped, give
-    both the same group. A source that keeps account itself, as a served one does, is asked too.
+    The store keeps how far each partition is acked, so that a task that is started again goes on there. A source that
+    keeps progress itself, as a served one does, is asked for it, too.
+
+    Args:
+        source: A source, or its URL; None: the conf has the URL as ``multilang.source``.
+        fields: The names of a row's values; None: those of the source, which is then asked when the topology is
+            declared.
+        store: The place for the progress; None: a SQLiteStore.
+        group: The name of the progress. By default each submission has its own; give two submissions the same group for
+            the later one to go on where the earlier one stopped.
+
+    Attributes:
+        max_replays: The number of times that a row is replayed; None: until it is acked.
+        replay_delay_secs: Seconds before the second replay of a row.
+        max_replay_delay_secs: The longest delay before a replay, in seconds.
+        max_pending: The number of rows in flight at most; ``topology.max.spout.pending`` if that is less.
+        rows_per_next: The number of rows that one ``next_tuple`` emits at most.
     """
 
     max_replays: int | None = None
@@ -116,9 +138,9 @@ class PartitionSpout(OverSource, Spout):
     max_pending: int = 10_000
     rows_per_next: int = 16
     patience_secs: float = 300.0
-    """Seconds that a source may be out of reach before the task ends with an error."""
+    """Seconds that a source may be unreachable before the task ends with an error."""
     save_secs: float = 1.0
-    """Seconds between two times that the progress is kept."""
+    """Seconds between two writes of the progress."""
 
     _piece: Piece | None
     _store: WatermarkStore | None
@@ -136,11 +158,18 @@ class PartitionSpout(OverSource, Spout):
         self._group = group
 
     def gave_up(self, tup_id: str, failures: int) -> None:
-        """The row failed ``failures`` times and won't be read again; the progress goes past it."""
+        """Report a row that will not be replayed any more; the progress goes past it.
+
+        Override this to do something else.
+
+        Args:
+            tup_id: The row, as "PARTITION:OFFSET".
+            failures: How many times it failed.
+        """
         self.report_error(f"gave up row {tup_id} (partition:offset) after {failures} failures")
 
     def clock(self) -> float:
-        """Seconds on a clock that never goes back; in a simulated run, virtual ones."""
+        """Return the seconds of a clock that never goes back; in a simulated run they are virtual."""
         return monotonic()
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
@@ -148,7 +177,7 @@ class PartitionSpout(OverSource, Spout):
         try:
             self._start(conf, context)
         except BaseException:
-            self.close()  # of a task that could not be started nobody else does, and its group would stay in use
+            self.close()  # nobody else closes a task that could not be started, and its group would stay in use
             raise
 
     def next_tuple(self) -> None:
@@ -210,7 +239,7 @@ class PartitionSpout(OverSource, Spout):
 
     @property
     def waiting_for_replay(self) -> int:
-        """Rows that failed and are to be emitted again."""
+        """The number of rows that failed and are to be emitted again."""
         return len(self._due) + self._asked
 
     # ---- inside ----
@@ -250,7 +279,7 @@ class PartitionSpout(OverSource, Spout):
         offset = piece.offset + at
         for row in rows[at:end]:
             tup_id = f"{prefix}{offset}"
-            pending[tup_id] = True  # known before it is sent: with no ackers it is acked before emit returns
+            pending[tup_id] = True  # before it is emitted: without ackers it is acked before emit returns
             emit(row, tup_id)
             offset += 1
         self._positions[partition] = offset
@@ -259,7 +288,7 @@ class PartitionSpout(OverSource, Spout):
             self._piece = None
 
     def _replayed(self) -> bool:
-        """Emit a row that failed, if there is one that is due and read again."""
+        """Emit a failed row that is due and was read again, and return whether there was one."""
         due = self._due
         if due:
             now = self.clock()
@@ -287,7 +316,7 @@ class PartitionSpout(OverSource, Spout):
             self._keep()
 
     def _keep(self) -> None:
-        """Keep how far each partition is acked: first in the store, then at the source."""
+        """Write how far each partition is acked, first to the store and then to the source."""
         if not self._begun:
             return
         from spark_bridge.sources.identity import Mark
@@ -333,7 +362,7 @@ class PartitionSpout(OverSource, Spout):
         return Resume(self._source, self._store, self._key, mine, reader, lambda text: self.log(text, "warn"))
 
     def _begin(self, wait_secs: float = 0.0) -> bool:
-        """Whether it is known by now where to begin."""
+        """Return whether it is known by now where to begin."""
         if not self._reader.begun(wait_secs):
             return False
         from spark_bridge.sources.identity import Sums
@@ -348,12 +377,14 @@ class PartitionSpout(OverSource, Spout):
         return True
 
     def _patiently(self, ask: Any) -> Any:
-        """An answer of the source, which may be started a little later than the spout."""
+        """Return what ``ask`` returns, and retry while the source, which may be started a little after the spout, is
+        unavailable.
+        """
         from time import sleep
 
         from spark_bridge.sources.errors import SourceUnavailable
 
-        end = monotonic() + min(self.patience_secs, 20.0)  # initialize may not take for ever
+        end = monotonic() + min(self.patience_secs, 20.0)  # a task's start must not take longer
         while True:
             try:
                 return ask()

@@ -1,7 +1,7 @@
-"""Transactional spouts over a partition source: what is in a batch is a range of offsets of each partition.
+"""Transactional spouts over a partition source: a batch is a range of offsets of each partition.
 
-A position is an offset, the checksum of the rows before it, and by what the source is known again. So a batch that is emitted
-again has the very same rows, or none, and no batch comes behind other rows than those that were there.
+A position is an offset, the checksum of the rows before it, and what identifies the source. So a batch that is emitted
+again has exactly the same rows or none, and no batch follows rows that have changed.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_PIECE = 4096  # rows that are asked for at once
-_NOTED = 100  # places of a partition whose checksum is known: those of batches that may be emitted again
+_PIECE = 4096  # rows of one read
+_NOTED = 100  # offsets of a partition whose checksum is kept, for batches that may be emitted again
 
 
 class _Partitions(OverSource, SourceSpout):
-    """``source`` and ``fields``: see OverSource; ``take``: rows of a partition in one batch."""
+    """A spout over a partition source that makes transactions; see TransactionalPartitionSpout for the arguments."""
 
     def __init__(
         self, source: PartitionSource | str | None = None, take: int = 1000, *, fields: Sequence[str] | None = None
@@ -73,16 +73,20 @@ class _Partitions(OverSource, SourceSpout):
 
 
 class TransactionalPartitionSpout(_Partitions, TransactionalSourceSpout):
-    """Rows of a source's partitions, the same in each replay: those of RDDSource, ``serve`` and ``publish``.
+    """A transactional spout over the partitions of a source that gives the same rows in each replay.
 
-    ``source``: a source, or the URL of one; None: the URL is in the conf, ``multilang.source``. ``take``: rows of each
-    partition in one batch. ``fields``: the names of a row's values; the source's own if None. The stream has ``tx`` and
-    those. A source that keeps account, as a served one does, is told what is committed.
+    Such sources are RDDSource, and those that ``serve`` and ``publish`` make. The stream has the field ``tx`` and the
+    fields of the rows. A source that keeps progress itself, as a served one does, is told which rows are committed.
+
+    Args:
+        source: A source, or its URL; None: the conf has the URL as ``multilang.source``.
+        take: The number of rows of each partition in one batch.
+        fields: The names of a row's values; None: those of the source.
     """
 
 
 class OpaqueTransactionalPartitionSpout(_Partitions, OpaqueTransactionalSourceSpout):
-    """As TransactionalPartitionSpout; a partition that can't be read holds up none of the others."""
+    """A TransactionalPartitionSpout that goes on with the other partitions when one of them can't be read."""
 
 
 class PartitionRows(Source):
@@ -91,12 +95,12 @@ class PartitionRows(Source):
     def __init__(self, source: PartitionSource, fields: Sequence[str]) -> None:
         self._source = source
         self._fields = list(fields)
-        self._pieces: dict[int, tuple[int, Sequence[Row]]] = {}  # the last that was read of each partition
+        self._pieces: dict[int, tuple[int, Sequence[Row]]] = {}  # the rows of each partition that were read last
         self._ends: dict[int, int] = {}
         self._told: dict[int, tuple[int, bool]] = {}
         self._totals: dict[
             int, dict[int, int]
-        ] = {}  # by partition and offset, where it was found to be the one that was
+        ] = {}  # partition -> offset -> checksum, where the rows before were compared
 
     @cached_property
     def _about(self) -> dict[str, Any]:
@@ -145,7 +149,7 @@ class PartitionRows(Source):
         return more
 
     def committed(self, positions: Mapping[int, Any]) -> None:
-        """Tell the source, as PartitionSpout does what is acked."""
+        """Tell the source how far each partition is committed, as PartitionSpout tells it how far it is acked."""
         marks = {each: _offset(positions.get(each, [0])) for each in range(self.num_partitions())}
         now = {each: (mark, self._ends.get(each) == mark) for each, mark in marks.items()}
         news = {each: known for each, known in now.items() if known != self._told.get(each, (0, False))}
@@ -157,7 +161,7 @@ class PartitionRows(Source):
         self._source.close()
 
     def _total(self, partition: int, position: Any) -> int:
-        """The checksum at a position, once it is known that what is before it is what was there."""
+        """Return the checksum at a position, after the rows before it were found unchanged."""
         at = _offset(position)
         if not at:
             return 0
@@ -183,7 +187,7 @@ class PartitionRows(Source):
         return self._source.partitions
 
     def _rows(self, partition: int, start: int, end: int) -> list[Row]:
-        """Those between two offsets, or as many as there are."""
+        """Return the rows between two offsets, or as many of them as there are."""
         found: list[Row] = []
         while start < end:
             first, rows = self._pieces.get(partition, (0, ()))
@@ -197,15 +201,15 @@ class PartitionRows(Source):
         return found
 
     def _asked(self, call: Callable[[], T]) -> T:
-        """What the source says; what is wrong with it in the words of transactions."""
+        """Return what ``call`` returns, and turn the source's errors into those of transactions."""
         try:
             return call()
         except (errors.ChangedRowsError, errors.OtherFieldsError):
-            raise  # for good: to ask again would not help
+            raise  # no later try would help
         except errors.SourceError as problem:
             raise SourceError(str(problem)) from problem
 
 
 def _offset(position: Any) -> int:
-    """Of a position; older versions wrote the offset and a checksum of the last batch alone."""
+    """Return the offset of a position, which older versions wrote as the pair of an offset and a checksum."""
     return position["at"] if isinstance(position, dict) else position[0]  # type: ignore[no-any-return]

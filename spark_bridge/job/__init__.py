@@ -1,4 +1,6 @@
-"""A topology run as a Spark job: each bolt a stage, groupings as shuffles, guaranteed processing as on Storm."""
+"""A topology run as a Spark job: each bolt is a stage, groupings are shuffles, and tuples are acked and replayed as on
+Storm.
+"""
 
 from __future__ import annotations
 

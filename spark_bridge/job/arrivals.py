@@ -1,4 +1,4 @@
-"""A worker's input, in an order that is the same each time: Spark hands blocks over as they come."""
+"""A worker's input in an order that is always the same, although Spark delivers the blocks in any order."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ IN_MEMORY = 64 << 20  # bytes of blocks; more of them wait on disk
 
 
 class Arrivals:
-    """Blocks of one worker. They wait in memory, or beyond a bound in a file, until the last has come; then they are read
-    by sender and number. So a task that Spark runs a second time gets the same tuples in the same order.
+    """The blocks of one worker.
+
+    They wait in memory, or in a file beyond a bound, until the last one has come. Then they are read by sender and
+    number, so that a task that Spark runs a second time gets the same tuples in the same order.
     """
 
     def __init__(self) -> None:
@@ -26,7 +28,7 @@ class Arrivals:
         self.ledger = Ledger()
 
     def put(self, record: Record) -> None:
-        """One block, in whatever order."""
+        """Add one block, in any order."""
         payload = record.payload
         self._file.write(payload)
         key = (record.kind, record.from_level, record.from_worker, record.number)
@@ -36,19 +38,19 @@ class Arrivals:
             self.ledger.add(record.from_level, record.from_worker, record.rows, payload)
 
     def __iter__(self) -> Iterator[Record]:
-        """All blocks: states first, then rows."""
+        """Iterate over all blocks: states first, then rows."""
         self._index.sort(key=lambda entry: entry[0])
         for _, record, start, length in self._index:
             self._file.seek(start)
             yield record._replace(payload=self._file.read(length))
 
     def close(self) -> None:
-        """Give back the memory, or the disk."""
+        """Free the memory, or the file."""
         self._file.close()
 
 
 def _folder() -> str | None:
-    """Where Spark keeps what does not fit in memory."""
+    """Return Spark's folder for data that does not fit in memory."""
     for folder in os.environ.get("SPARK_LOCAL_DIRS", "").split(","):
         if os.path.isdir(folder) and os.access(folder, os.W_OK):
             return folder

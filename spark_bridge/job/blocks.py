@@ -1,8 +1,9 @@
-"""What crosses from one Spark task to another: blocks of rows, as columns, with the roots of each row beside them.
+"""The records that Spark carries from one task to another: blocks of rows as columns, with the roots of each row beside
+them.
 
 Records are ``(worker, record)``, keyed by the worker of the next level that gets them. A record for a later level is
-passed on by whichever worker got it, unopened; what is for nobody further (outputs, reports, states) reaches the end of
-the job in the same way, so that it is there exactly once however often Spark tried a task.
+passed on unopened by whichever worker got it. Outputs, reports and states travel to the end of the job in the same way,
+so that each is there exactly once however often Spark tried a task.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 
 FAILED, STATE, ROWS, OUTPUT, REPORT = range(5)  # in the order in which a worker reads them
 END = 1 << 30  # the level after the last
-LIMIT = 8192  # rows of a block: few enough to be held per target, enough to cost little each
+LIMIT = 8192  # rows of a block: few enough to be held for each target, and enough to make the cost of a row small
 
 
 class Record(NamedTuple):
-    """``kind`` of ROWS: ``what`` is (task, stream, target task); of OUTPUT: (component, stream); of STATE: the task.
+    """One record.
 
-    FAILED says that something failed in the transaction before it came here.
+    ``what`` depends on ``kind``: (task, stream, target task) of ROWS, (component, stream) of OUTPUT, the task of STATE.
+    FAILED says that something in the transaction failed before this level.
     """
 
     kind: int
@@ -39,10 +41,11 @@ class Record(NamedTuple):
 
 
 class Box:
-    """Rows of one stream of one task that wait to be a block for one target.
+    """The rows of one stream of one task that wait to become a block for one target.
 
-    ``wide``: a row is a list, since there is not just one field; ``sent``: rows in blocks so far; ``counted``: rows that
-    came through ``add``, and were counted by who called it. An output's rows have no roots: ``keep``.
+    ``wide``: a row is a list, since there is not exactly one field. ``sent``: the rows in blocks so far. ``counted``:
+    the rows that came through ``add``, whose caller counted them. The rows of an output have no roots and come through
+    ``keep``.
     """
 
     __slots__ = ("counted", "kind", "level", "owner", "roots", "rows", "sent", "what", "wide", "worker")
@@ -60,17 +63,19 @@ class Box:
         self.counted = 0
 
     def add(self, values: list[Any], root: Any) -> None:
-        """One more row."""
+        """Add a row."""
         self.counted += 1
         self.rows.append(values if self.wide else values[0])
         self.roots.append(root)
 
     def keep(self, values: list[Any]) -> None:
-        """One more row of an output."""
+        """Add a row of an output."""
         self.rows.append(values if self.wide else values[0])
 
     def take(self) -> tuple[int, bytes]:
-        """The rows and their number, and an empty box again: the same lists, whose methods others hold."""
+        """Return the number of rows and their block, and empty the lists in place, because others hold their ``append``
+        methods.
+        """
         count = len(self.rows)
         payload = packed(self.rows, self.roots, self.wide)
         self.rows.clear()
@@ -80,19 +85,19 @@ class Box:
 
 
 def packed(rows: Sequence[Any], roots: Sequence[Any], wide: bool) -> bytes:
-    """Rows as columns. One string that is in a column many times is the same object, and written once."""
+    """Pickle rows as columns. A string that is in a column many times as the same object is written once."""
     columns = list(zip(*rows, strict=True)) if wide else [rows]
     if not roots:
         return pickle.dumps((columns, []), 5)
     try:
         behind: Any = _planes(array("q", roots).tobytes())
-    except TypeError:  # some have several roots
+    except TypeError:  # some rows have several roots
         behind = list(roots)
     return pickle.dumps((columns, behind), 5)
 
 
 def unpacked(payload: bytes, count: int) -> tuple[list[list[Any]], list[Any]]:
-    """The values of each row, and its roots."""
+    """Return the values of each row, and its roots."""
     # Written by a task of this very job and carried by Spark's own shuffle, which pickles as well.
     columns, behind = pickle.loads(payload)  # noqa: S301
     if len(columns) == 1:
@@ -109,7 +114,9 @@ def unpacked(payload: bytes, count: int) -> tuple[list[list[Any]], list[Any]]:
 
 
 def _planes(numbers: bytes) -> tuple[bytes, ...]:
-    """64-bit numbers as eight rows of bytes; a row of nothing but one byte, as most are here, is that byte."""
+    """Split 64-bit numbers into eight rows of bytes, by significance; a row that has only one value, as most have, is
+    shortened to one byte.
+    """
     planes = [numbers[start::8] for start in range(8)]
     return tuple(plane[:1] if plane.count(plane[:1]) == len(plane) else plane for plane in planes)
 
@@ -122,21 +129,22 @@ def _joined(planes: tuple[bytes, ...], count: int) -> bytearray:
 
 
 class Ledger:
-    """What went from each worker to each: rows and checksums, kept by both ends and compared when the round is over.
+    """Row counts and checksums between each two workers, kept by both ends and compared when the round is over.
 
-    Spark's shuffle loses nothing. But when a machine is lost, Spark makes its output anew, and a component that does not do
-    the same again for the same input may then have sent a tuple to a task that had finished before: that is seen here.
+    Spark's shuffle loses nothing. But when a machine is lost, Spark computes its output again, and a component that
+    does not do the same again for the same input may then have sent a tuple to a task that had finished before. The
+    ledger shows that.
     """
 
     def __init__(self) -> None:
         self._sums: dict[tuple[int, int], list[int]] = {}
 
     def add(self, level: int, worker: int, rows: int, payload: bytes) -> None:
-        """A block to, or from, that worker."""
+        """Count a block to, or from, that worker."""
         sums = self._sums.setdefault((level, worker), [0, 0])
         sums[0] += rows
         sums[1] = (sums[1] + crc32(payload)) & 0xFFFFFFFFFFFFFFFF
 
     def as_dict(self) -> dict[tuple[int, int], tuple[int, int]]:
-        """Rows and sum of checksums per other end."""
+        """Return the rows and the sum of checksums for each worker at the other end."""
         return {end: (rows, sums) for end, (rows, sums) in self._sums.items()}

@@ -1,4 +1,6 @@
-"""Code that executors can't import: the module of the topology, and what lies beside it, travel as they are."""
+"""Pickling of code that executors can't import: the topology's module, and the modules in its folder, are sent as they
+are.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,14 @@ if TYPE_CHECKING:
 
 cloudpickle: Any = _cloudpickle
 _INSTALLED_ALWAYS = frozenset(("multilang", "spark_bridge", "pyspark"))
-_users: Counter[str] = Counter()  # by module, of runs that are under way: a session may have several at a time
+_users: Counter[str] = Counter()  # module -> the number of current runs that use it: a session may have several
 _USERS = Lock()
 
 
 @contextmanager
 def by_value(topology: Topology, provider: type[StateProvider] | None = None) -> Iterator[None]:
-    """Meanwhile what the topology is made of, its state provider included, is pickled whole, unless it is an installed package.
+    """Pickle the topology's modules, and those of its state provider, whole in this context, unless they are installed
+    packages.
 
     Raises NotOnSparkError, with the component's id or the provider's name, when one can't be pickled.
     """
@@ -60,7 +63,7 @@ def by_value(topology: Topology, provider: type[StateProvider] | None = None) ->
 
 
 def _take(module: ModuleType) -> bool:
-    """Have it pickled whole, until the last one lets go of it. False: somebody else has it pickled so anyway."""
+    """Register the module to be pickled whole. Return False if somebody else has registered it already."""
     with _USERS:
         if not _users[module.__name__]:
             if module.__name__ in cloudpickle.list_registry_pickle_by_value():
@@ -78,7 +81,9 @@ def _let_go(module: ModuleType) -> None:
 
 
 def _modules(topology: Topology, provider: type[StateProvider] | None) -> Iterator[ModuleType]:
-    """The modules of the topology, its components and its state provider that are not installed, and those in the same folders."""
+    """Return the modules of the topology, its components and its state provider that are not installed, and those in
+    the same folders.
+    """
     named: set[Any] = {topology.module}
     named.update(each.__module__ for each in getattr(provider, "__mro__", ()))
     for spec in topology.components.values():
@@ -91,7 +96,7 @@ def _modules(topology: Topology, provider: type[StateProvider] | None) -> Iterat
 
 
 def _folder(module: ModuleType | None) -> str | None:
-    """Where a module lies that is not installed."""
+    """Return the folder of a module that is not installed."""
     file = getattr(module, "__file__", None)
     if module is None or not file or module.__name__.partition(".")[0] in _INSTALLED_ALWAYS:
         return None
@@ -101,6 +106,9 @@ def _folder(module: ModuleType | None) -> str | None:
 
 @cache
 def _libraries() -> frozenset[str]:
-    """Where what is installed lies. Python makes these names anew whenever it is asked, once for each module is too often."""
+    """Return the folders of installed packages.
+
+    The answer is cached, because Python computes the paths anew at each call.
+    """
     paths = sysconfig.get_paths()
     return frozenset(paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib"))

@@ -1,7 +1,7 @@
 """The collector of a bolt that runs in a Spark task.
 
-As in the embedded cluster, ``emit``, ``ack`` and ``fail`` are closures over everything they need, and what looks wrong is
-handed to the child's end of the wire, which raises exactly what it would in a process of its own.
+As in the embedded cluster, ``emit``, ``ack`` and ``fail`` are closures over everything they need. What looks wrong is
+given to the child's end of the wire, which raises the same error as in a process of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class SparkBoltCollector(LocalBoltCollector):
-    """What stands behind a bolt of a Spark task. ``failed``: gets the roots of what it fails."""
+    """The collector of a bolt in a Spark task. ``failed`` gets the roots of the tuples that the bolt fails."""
 
     def __init__(self, plan: TaskPlan, links: Links, stats: TaskStats, failed: set[int]) -> None:
         self._plan = plan
@@ -45,12 +45,12 @@ class SparkBoltCollector(LocalBoltCollector):
 def _emit(  # noqa: C901  # one body, since each call from here costs a share of the rate
     collector: BoltCollector, emitter: Emitter, automatic: bool
 ) -> Callable[..., list[int] | None]:
-    """A bolt's emit; ``automatic``: anchored to ``collector.anchors`` unless told otherwise."""
+    """Return a bolt's emit. ``automatic``: anchor to ``collector.anchors`` unless anchors are given."""
     stats = emitter.stats
     routes: dict[str, SparkRoute] = emitter.routes  # type: ignore[assignment]
     default = routes.get(DEFAULT_STREAM)
     places = None if default is None else default.places
-    # Nobody reads the default stream: what is emitted there is checked, counted, and kept if it is an output.
+    # If nobody reads the default stream, its tuples are only checked, counted, and kept if the stream is an output.
     width = -1 if default is None or default.boxes or default.choose else default.width
     keep = None if default is None or default.output is None else default.output.keep
 
@@ -147,7 +147,9 @@ def _emit(  # noqa: C901  # one body, since each call from here costs a share of
 def _emit_many(
     collector: BoltCollector, emitter: Emitter, emit: Callable[..., Any], automatic: bool
 ) -> Callable[..., None]:
-    """A bolt's emit_many: what its emit would do for each row, without the call for the most frequent kind."""
+    """Return a bolt's emit_many, which does what emit does for each row, without the call for the most frequent
+    kind.
+    """
     default: SparkRoute | None = emitter.routes.get(DEFAULT_STREAM)  # type: ignore[assignment]
     places = None if default is None else default.places
 
@@ -178,7 +180,7 @@ def _emit_many(
 
 
 def _ack(emitter: Emitter) -> Callable[[Tuple | str], None]:
-    """A bolt's ack. How many there were is worked out at the end: all that was neither failed nor left."""
+    """Return a bolt's ack. Acks are counted at the end, as all tuples that neither failed nor are left."""
     named = emitter.links.named
 
     def ack(tup: Any) -> None:
@@ -192,7 +194,7 @@ def _ack(emitter: Emitter) -> Callable[[Tuple | str], None]:
 
 
 def _fail(emitter: Emitter, failed: set[int]) -> Callable[[Tuple | str], None]:
-    """A bolt's fail."""
+    """Return a bolt's fail."""
     stats = emitter.stats
     named = emitter.links.named
 
@@ -208,7 +210,7 @@ def _fail(emitter: Emitter, failed: set[int]) -> Callable[[Tuple | str], None]:
 
 
 def note(failed: set[int], root: Any) -> None:
-    """The roots of a tuple failed."""
+    """Add the roots of a failed tuple to ``failed``."""
     if type(root) is not int:
         failed.update(root)
     elif root:

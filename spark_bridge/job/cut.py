@@ -1,7 +1,8 @@
-"""The cut between what a job reads and what the live topology reads after it: the sources' positions, saved with the states.
+"""The cut between the rows that a job reads and those that the live topology reads after it.
 
-What a spout under exact alignment finds beside its topology's states is where it goes on. So a row is either counted in the states
-that were saved, or comes behind the positions that were saved in the same transaction.
+The sources' positions are saved with the states. A spout under exact alignment goes on at the position that is beside
+its topology's states, so each row is either counted in the saved states or comes after the position that was saved in
+the same transaction.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
     from multilang.topology.model import Topology
     from spark_bridge.job.states import States
 
-_BLOCK = 4096  # rows that are asked for at once
+_BLOCK = 4096  # rows of one read
 
 
 class Cut:
-    """``sources``: as given, with an RDD for each PartitionSource."""
+    """The sources of a job and where they end. ``sources``: as given, with an RDD for each PartitionSource."""
 
     def __init__(
         self,
@@ -59,7 +60,7 @@ class Cut:
                 self.sources[key] = self._rows(key, given, spark, before, after)
 
     def positions(self) -> dict[str, Sequence[Any]]:
-        """Spout -> where its tasks go on, once the job has read the sources."""
+        """Return spout -> the positions at which its tasks go on, once the job has read the sources."""
         return {**self._positions, **{spout: ends.positions() for spout, ends in self._ends.items()}}
 
     def _check(self, spout: str, positions: Sequence[Any]) -> None:
@@ -79,7 +80,7 @@ class Cut:
     def _rows(
         self, key: Any, source: PartitionSource, spark: SparkSession, before: States | None, after: States | None
     ) -> RDD[Any]:
-        """The source's rows, from where the state is to where they end now."""
+        """Return the source's rows, from the state's position to their present end."""
         ((spout, stream),) = check_sources(self._declared, {key: source})
         spec = self._declared.components[spout]
         fields = fields_of_rows(spec, stream)
@@ -127,7 +128,10 @@ class Cut:
 
 
 class _Ends:
-    """Where a source ends, and the checksums there, which the executors find as they read. ``found``: their accumulator."""
+    """The ends of a source's partitions, with the checksums there.
+
+    ``found``: the accumulator in which executors put what they read.
+    """
 
     def __init__(self, source: PartitionSource, ends: Mapping[int, int], tasks: int, spark: SparkSession) -> None:
         self._about = described(source)
@@ -152,7 +156,9 @@ class _Ends:
 
 
 class _Totals(AccumulatorParam[dict[int, set[int]]]):
-    """Partition -> the checksums that were found: one, however often Spark ran the task, unless its rows changed."""
+    """An accumulator of partition -> the checksums that were found: only one, however often Spark ran the task, unless
+    rows changed.
+    """
 
     def zero(self, value: dict[int, set[int]]) -> dict[int, set[int]]:
         return {}

@@ -1,4 +1,4 @@
-"""A topology as its author declared it: without what higher systems put around components for engines that need it."""
+"""A topology as its author declared it, without the wrappers that other engines need around components."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def is_transactional(topology: Topology) -> bool:
-    """Whether TransactionalTopologyBuilder made it."""
+    """Return whether TransactionalTopologyBuilder made the topology."""
     return coordinator_in(topology) is not None
 
 
 def as_declared(topology: Topology) -> Topology:
-    """Stateful bolts without their checkpoints, and bolts of transactions without their counting.
+    """Return the topology with stateful bolts without checkpoints, and transactional bolts without coordination.
 
-    Raises NotOnSparkError, by name, for what is part of another system.
+    Raises NotOnSparkError, with the component's name, for a wrapper that has no form on Spark.
     """
     plain = without_coordination(without_checkpoints(topology))
     for spec in plain.components.values():

@@ -1,4 +1,4 @@
-"""What goes wrong with a topology on Spark, as opposed to inside a component."""
+"""Errors of a topology on Spark, as opposed to those inside a component."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from multilang.topology.errors import TopologyError
 
 
 class NotOnSparkError(TopologyError):
-    """Spark can't express this topology, or not with these sources; said before any job starts, with the component's name."""
+    """Spark can't express this topology, or not with these sources.
+
+    Raised before any job starts, with the component's name.
+    """
 
 
 class SparkJobError(Exception):
@@ -18,7 +21,7 @@ class ComponentStartError(SparkJobError):
 
 
 def check_next(batch: int, last: int | None, where: str) -> None:
-    """Raise SparkJobError unless a query's batch follows the last one that is known there (None: there was none)."""
+    """Raise SparkJobError unless ``batch`` follows the query's last batch that ``where`` has (None: it has none)."""
     if batch != (0 if last is None else last + 1):
         seen = "no batch of this query" if last is None else f"its batches up to {last}"
         raise SparkJobError(

@@ -1,4 +1,4 @@
-"""What a round reads, source by source, and what of it is to be read again in the next."""
+"""The sources of a round, and the rows that the next round reads again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class RowFeed:
-    """An RDD in the place of a spout: every row once, then those that failed, up to a number of times."""
+    """An RDD in the place of a spout.
+
+    Every row is read once; rows that failed are read again, at most ``max_replays`` times.
+    """
 
     def __init__(
         self,
@@ -42,8 +45,8 @@ class RowFeed:
         self._kinds = kinds
         self._left = max_replays
         self._picks: dict[int, list[int]] | None = None
-        self._sums: dict[int, Sequence[int]] = {}  # of the partitions with rows that failed
-        self._undone: Mapping[int, Sequence[int]] | None = None  # of all partitions, when a round was undone
+        self._sums: dict[int, Sequence[int]] = {}  # the checksums of the partitions with rows that failed
+        self._undone: Mapping[int, Sequence[int]] | None = None  # the same of all, if undone
 
     @property
     def waiting(self) -> bool:
@@ -51,7 +54,7 @@ class RowFeed:
         return self._picks is None or bool(self._picks)
 
     def undone(self, failures: int, sums: Mapping[int, Sequence[int]]) -> None:
-        """A round that read every row counts for nothing: the next one reads them again."""
+        """Read all rows again in the next round, because the last round counts for nothing."""
         self.failures += failures
         self._check(sums)
         self._undone = sums
@@ -64,20 +67,23 @@ class RowFeed:
             )
 
     def narrow(self, size: int) -> None:
-        """Read by so many workers; from here on, a row's partition is the worker's number."""
+        """Have at most ``size`` workers read the rows. From here on, a row's partition is the number of its worker."""
         if size < self.rows.getNumPartitions():
             self.rows = self.rows.coalesce(size)
 
     def round(self, _sc: SparkContext) -> tuple[RDD[Any], Any]:
-        """The rows and the reader of the next round."""
+        """Return the rows and the reader of the next round."""
         return self.rows, self.reader(self._picks)
 
     def reader(self, picks: Any) -> Reader:
-        """A reader of these rows."""
+        """Return a reader of these rows."""
         return Reader(self.component, self._fields, picks, self._kinds, self._sums)
 
     def settle(self, rows: int, failed: Iterable[tuple[int, int]], sums: Mapping[int, Sequence[int]]) -> int:
-        """What came of a round: how many rows it read, and (partition, offset) of those that failed; how many were acked."""
+        """Take the result of a round: the number of rows, and (partition, offset) of those that failed.
+
+        Return how many were acked.
+        """
         first = self._picks is None
         if first:
             self._check(sums)
@@ -99,7 +105,7 @@ class RowFeed:
 
 
 class EmittedFeed:
-    """A spout that runs in the driver, a batch of its tuples for each round."""
+    """A spout that runs in the driver, which emits one batch for each round."""
 
     def __init__(self, spout: SpoutFeed, size: int, max_replays: int) -> None:
         self.component = spout.spec.id
@@ -108,18 +114,18 @@ class EmittedFeed:
         self.acked = 0
         self.failures = 0
         self.timed_out = 0  # of these, at the end of a round
-        self.lost: dict[Any, tuple[Any, list[Any]]] = {}  # message id and values of what failed and was not acked since
+        self.lost: dict[Any, tuple[Any, list[Any]]] = {}  # message id and values of tuples that failed, not acked since
         self._batch: list[Any] = []
         self._fruitless = 0
         self._max_fruitless = max_replays + 1
 
     @property
     def waiting(self) -> bool:
-        """Whether it may emit more."""
+        """Whether the spout may emit more."""
         return not self.spout.exhausted and self._fruitless < self._max_fruitless
 
     def round(self, sc: SparkContext) -> tuple[RDD[Any], Any]:
-        """Its next batch, dealt over the workers."""
+        """Return the spout's next batch, divided among the workers, and its reader."""
         self._batch = self.spout.emit() if self.waiting else []
         chunks: list[list[Any]] = [[] for _ in range(self.size)]
         for place, (_, (tup_id, *rest)) in enumerate(self._batch):
@@ -128,11 +134,11 @@ class EmittedFeed:
 
     @property
     def is_idle(self) -> bool:
-        """Whether its last batch was empty."""
+        """Whether the last batch was empty."""
         return not self._batch
 
     def settle(self, _rows: int, failed: Iterable[tuple[int, int]], _sums: Mapping[int, Sequence[int]]) -> int:
-        """What came of a round; how many tuples were acked."""
+        """Take the result of a round, and tell the spout. Return how many tuples were acked."""
         places = {offset * self.size + partition for partition, offset in failed}
         acked = 0
         for place, (task, (tup_id, values, *_)) in enumerate(self._batch):
@@ -152,7 +158,7 @@ class EmittedFeed:
 
 
 def sources_of(feeds: Sequence[RowFeed | EmittedFeed]) -> list[Source]:
-    """The sources as a layout takes them."""
+    """Return the sources in the form that a layout takes."""
     from spark_bridge.job.layout import Source
 
     return [

@@ -1,4 +1,4 @@
-"""One round of a topology on Spark, as its tasks are told of it: data alone, pickled to the executors."""
+"""One round of a topology on Spark, in the form in which tasks get it: only data, pickled to the executors."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ if TYPE_CHECKING:
     from spark_bridge.job.stateful import Saving
 
 
-# The rows of a block are alive at once. With Python's own 700 every block has the collector look at all that a worker has
-# imported, which takes longer than the rows do.
+# All rows of a block are alive at once. With Python's default of 700 the garbage collector would look through everything that a
+# worker has imported for each block, which takes longer than the rows do.
 _COLLECT_AT = 20_000
 
 
 class Job:
-    """``readers``: one for each source of the layout; ``outputs``: the streams that are wanted as results;
-    ``keeps_states``: whether there may be another round, to which bolts carry what they know; ``saving``: of a topology with
-    stateful bolts; ``attempt``: of a transactional topology, what is run.
+    """The data of one round.
+
+    ``readers``: one for each source of the layout. ``outputs``: the streams that are wanted as results.
+    ``keeps_states``: whether there may be another round, for which the states of bolts are kept. ``saving``: of a
+    topology with stateful bolts. ``attempt``: the attempt to run, of a transactional topology.
     """
 
     def __init__(
@@ -60,16 +62,18 @@ class Job:
     def picked(
         self, worker: int, rows: Iterable[Any]
     ) -> Iterator[tuple[int | None, list[Any], str | None, int | None]]:
-        """The rows of a source that this round is about: offset (None: unreliable), values, stream and direct task."""
+        """Return the rows of a source that this round reads: offset (None: unreliable), values, stream and direct
+        task.
+        """
         reader, partition = self._reader(worker)
         return reader.read(partition, rows)
 
     def sums(self, worker: int) -> Sequence[int]:
-        """Checksums of the rows that were read there."""
+        """Return the checksums of the rows that this worker read."""
         return self._reader(worker)[0].sums
 
     def _reader(self, worker: int) -> tuple[Reader, int]:
-        """The reader of a worker at level 0, and the partition that it reads."""
+        """Return the reader of a worker at level 0, and the partition that it reads."""
         for source, reader in zip(self.layout.sources, self.readers, strict=True):
             if source.first <= worker < source.first + source.size:
                 return reader, worker - source.first
@@ -86,7 +90,7 @@ class Stage:
         self.known = {task: payload for task, payload in known.items() if places[task][0] == level}
 
     def __call__(self, index: int, records: Iterable[Any]) -> Iterator[tuple[int, Record]]:
-        """What the worker of this index sends on."""
+        """Return the records that the worker of this index sends."""
         worker = Worker(self.job, self.level, index, self.known)
         usual = gc.get_threshold()
         gc.set_threshold(_COLLECT_AT, *usual[1:])

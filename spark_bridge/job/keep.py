@@ -1,4 +1,4 @@
-"""What a bolt knows, carried from one round to the next: a round is a Spark job of its own, with new objects."""
+"""A bolt's attributes, carried from one round to the next: a round is a Spark job of its own, with new objects."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ if TYPE_CHECKING:
 
 _Pickler: Any = _cloudpickle.Pickler
 
-# What the runner puts on a component, and will put on the next.
+# The attributes that the runner sets on each component, so that they are not carried.
 _RUNNERS = frozenset(("_collector", "_logger", "_metrics", "ack", "conf", "context", "emit", "emit_many", "fail"))
 
 
 def kept(component: object, state: State | None = None) -> tuple[bytes, list[str]]:
-    """A component's attributes, and the names of those that can't be pickled (a connection, a lock, an iterator).
+    """Return a component's pickled attributes, and the names of those that can't be pickled (a connection, a lock, an
+    iterator).
 
-    ``state``: is saved by others; what refers to it will refer to the next component's.
+    ``state`` is saved elsewhere; references to it become references to the next component's state.
     """
     attributes = {name: value for name, value in vars(component).items() if name not in _RUNNERS}
     try:
         return _dumped(attributes, state), []
-    except Exception:  # noqa: BLE001  # whatever the attributes' own code raises: then which ones is found out
+    except Exception:  # noqa: BLE001  # the attributes' own code may raise anything; which attribute it was is found out below
         pass
     left = []
     for name, value in list(attributes.items()):
@@ -38,7 +39,7 @@ def kept(component: object, state: State | None = None) -> tuple[bytes, list[str
 
 
 def restore(component: object, payload: bytes, state: State | None = None) -> None:
-    """Lay them over what ``initialize`` made."""
+    """Set the kept attributes on a component, over those that ``initialize`` made."""
     vars(component).update(_Reader(payload, state).load())
 
 
@@ -51,7 +52,7 @@ class _Writer(_Pickler):  # type: ignore[misc]
         return "state" if value is self._state and value is not None else None
 
 
-class _Reader(pickle.Unpickler):  # of what a task of this job's last round wrote
+class _Reader(pickle.Unpickler):  # reads what a task of this job's last round wrote
     def __init__(self, payload: bytes, state: State | None) -> None:
         super().__init__(io.BytesIO(payload))
         self._state = state

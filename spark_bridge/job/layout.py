@@ -1,11 +1,11 @@
-"""Where each task of a topology runs: which stage of the Spark job, and which of the stage's workers.
+"""The placing of a topology's tasks: in which stage of the Spark job each runs, and on which of the stage's workers.
 
-A *worker* is one Spark task. As a worker of Storm it may host several of the topology's tasks, and a tuple between two
-of them crosses nothing. A *level* is one Spark stage: a row of workers that need nothing of each other. Level 0 reads
-the sources; between one level and the next there is one shuffle.
+A *worker* is one Spark task. Like a worker of Storm it may host several of the topology's tasks, and a tuple between
+two of them stays in its process. A *level* is one Spark stage: workers that need nothing of each other. Level 0 reads
+the sources; between each level and the next there is one shuffle.
 
-A bolt whose inputs are all shuffled (or local-or-shuffled) out of one group of workers, one for each of its tasks, moves
-in with them: its tuples stay in the process that made them, and no shuffle is needed.
+If all inputs of a bolt are shuffled (or local-or-shuffled) from one group of workers, as many as it has tasks, the bolt
+runs on these workers: its tuples stay in the process that made them, and no shuffle is needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNMOVED = frozenset(("shuffle", "none", "local_or_shuffle"))
 
 
 class Source:
-    """One stream of a spout that rows come from: ``size`` workers read it, the first of them being ``first``."""
+    """One stream of a spout that rows come from. ``size`` workers read it, the first of which is ``first``."""
 
     __slots__ = ("component", "first", "size", "stream")
 
@@ -36,7 +36,7 @@ class Source:
 
 
 class _Group:
-    """``size`` workers side by side, each hosting one task of every bolt in the group."""
+    """``size`` workers of one level, each of which hosts one task of every bolt in the group."""
 
     def __init__(self, level: int, size: int) -> None:
         self.level = level
@@ -46,7 +46,11 @@ class _Group:
 
 
 class Layout:
-    """``sizes``: workers per level; ``places``: task -> (level, worker); ``hosts``: the tasks of each worker, upstream first."""
+    """The place of each task.
+
+    ``sizes``: the number of workers of each level. ``places``: task -> (level, worker). ``hosts``: (level, worker) ->
+    its tasks, upstream first.
+    """
 
     def __init__(
         self,
@@ -57,9 +61,11 @@ class Layout:
         move_in: bool,
         late: Collection[str] = (),
     ) -> None:
-        """``move_in``: bolts may share the workers of what they read; else every bolt has workers of its own.
+        """Place the tasks.
 
-        ``late``: bolts that are placed behind all others, as is everything downstream of them.
+        ``move_in``: bolts may run on the workers of what they read; otherwise every bolt has its own workers.
+
+        ``late``: the bolts that are placed after all others, together with everything downstream of them.
         """
         self.sources = list(sources)
         order = sorted(in_order(topology), key=lambda spec: spec.id in late)
@@ -105,7 +111,7 @@ class Layout:
             source.first = group.first
 
     def source_of(self, worker: int) -> tuple[Source, int] | None:
-        """What a worker of level 0 reads, and its number among those that read it."""
+        """Return the source that a worker of level 0 reads, and the worker's number among those that read it."""
         for source in self.sources:
             if source.first <= worker < source.first + source.size:
                 return source, worker - source.first
@@ -113,7 +119,7 @@ class Layout:
 
 
 def in_order(topology: Topology) -> list[ComponentSpec]:
-    """The bolts, each after all that it subscribes to. Raises NotOnSparkError for a cycle."""
+    """Return the bolts, each after all that it subscribes to. Raises NotOnSparkError for a cycle."""
     cyclic = cyclic_components(topology.components.values())
     if cyclic:
         raise NotOnSparkError(
@@ -134,12 +140,12 @@ def in_order(topology: Topology) -> list[ComponentSpec]:
 
 
 def _stays(spec: ComponentSpec, size: int) -> bool:
-    """Whether the tuples of a group of so many workers may stay where they are, and still be grouped as declared."""
+    """Return whether the tuples of ``size`` workers may stay where they are and still be grouped as declared."""
     return spec.tasks == size and (size == 1 or all(input_.grouping.type in _UNMOVED for input_ in spec.inputs))
 
 
 def _narrowed(source: Source, order: Iterable[ComponentSpec]) -> int:
-    """How many workers are to read a source: the number of tasks of a bolt that can move in with them."""
+    """Return how many workers should read a source: the number of tasks of a bolt that can run on the same workers."""
     wanted = [
         spec.tasks
         for spec in order

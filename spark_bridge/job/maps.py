@@ -1,4 +1,4 @@
-"""The maps that a transactional topology's bolts update: executors must be able to reach them."""
+"""The maps that a transactional topology's bolts update, which executors must be able to reach."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_maps(topology: Topology, master: str) -> None:
-    """NotOnSparkError for a map that a bolt has among its attributes, and that is not where its tasks run."""
+    """Raise NotOnSparkError for a map among a bolt's attributes that the bolt's tasks can't reach."""
     for spec in topology.bolts.values():
         for found in maps_of(innermost(spec.component)):
             is_memory = isinstance(found.backing, MemoryBacking)

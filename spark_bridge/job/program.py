@@ -1,4 +1,4 @@
-"""A component in another language, seen from Spark: its process, and the wire to it, as Storm's shell components have them."""
+"""A component in another language on Spark: its process and the wire to it, as Storm's shell components have them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,18 @@ if TYPE_CHECKING:
     from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
 
-_END_SECS = 5.0  # for a child to end by itself when its input has ended
+_END_SECS = 5.0  # time for a child to end by itself when its input has ended
 
 
 class DiedError(Exception):
-    """The child ended, or broke the protocol, or is silent for too long; the text has the component's name."""
+    """The child ended, broke the protocol, or was silent for too long; the text has the component's name."""
 
 
 class Program(ABC):
-    """One child after the other. Subclasses say things to ``conn``, and call ``pump`` for them to be heard."""
+    """A component's program, which is started again when it dies.
+
+    Subclasses call methods of ``conn``, and ``pump`` to send and receive.
+    """
 
     kind: Literal["bolt", "spout"]
 
@@ -49,10 +52,10 @@ class Program(ABC):
 
     @abstractmethod
     def handle(self, message: Any) -> None:
-        """A message that not every component sends. Raises RemoteProtocolError for what ends the child."""
+        """Handle a message that not every component sends. Raise RemoteProtocolError for one that ends the child."""
 
     def launch(self, conf: Mapping[str, Any]) -> None:
-        """Start a child and shake hands. Raises ComponentStartError when that goes wrong a few times in a row."""
+        """Start a child and do the handshake. Raises ComponentStartError when that fails several times in a row."""
         try:
             self._launch(conf)
         except BaseException:
@@ -84,15 +87,15 @@ class Program(ABC):
                     raise ComponentStartError(f"{self.plan} can't be started: {death}") from None
 
     def pump(self, wait: float | None) -> None:
-        """Write all that was said, and read what is there; ``wait``: for at least one message (None), or not (0).
+        """Write everything that is to be sent, and read what has come.
 
-        Raises DiedError.
+        ``wait``: None to wait for at least one message, 0 not to wait. Raises DiedError.
         """
         child = self.child
         limit = self.plan.settings.subprocess_timeout_secs
         data = self.conn.data_to_send()
         if data:
-            self._heard_at = time.monotonic()  # before, nothing was asked of it
+            self._heard_at = time.monotonic()  # the child was asked nothing before, so its silence counts from here
         try:
             written = child.write(data)
             while True:
@@ -117,7 +120,7 @@ class Program(ABC):
             raise DiedError(f"{self.plan}: {self._how(error)}") from None
 
     def end(self) -> None:
-        """Let the child see the end of its input, and wait for its end."""
+        """Close the child's input, and wait until the child has ended."""
         child = self.child
         child.close_input()
         deadline = time.monotonic() + _END_SECS
@@ -129,12 +132,12 @@ class Program(ABC):
         child.close()
 
     def close(self) -> None:
-        """All is over."""
+        """End the child, and remove its folder."""
         self.end()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def answer(self, targets: Sequence[int]) -> None:
-        """Send an emit's task ids."""
+        """Send the task ids of an emit."""
         self.conn.task_ids(targets)
         self.child.write(self.conn.data_to_send())
 

@@ -1,4 +1,4 @@
-"""What the workers of a round report, put together and checked."""
+"""The reports of a round's workers, added up and checked."""
 
 from __future__ import annotations
 
@@ -18,8 +18,14 @@ if TYPE_CHECKING:
 
 
 class RoundReport:
-    """``failed``: source's number -> (partition, offset) of its rows that failed; ``timed_out``: how many of them no bolt failed; ``rows``: how many it read;
-    ``gave_up``: something failed in a transaction; ``sums``: partition -> their checksums, source by source; ``tasks``: task -> executed, emitted, transferred, acked, failed, errors; ``kinds``: the types in outputs' columns.
+    """The sum of the reports of a round's workers.
+
+    ``failed``: for each source, (partition, offset) of the rows that failed. ``timed_out``: for each source, how many
+    of these no bolt failed. ``rows``: how many rows each source read. ``sums``: for each source, partition -> the
+    checksums of its rows. ``gave_up``:
+    whether something in a transaction failed. ``tasks``: task -> executed, emitted, transferred, acked, failed, errors.
+    ``kinds``:
+    output -> the types of its columns.
     """
 
     def __init__(self, layout: Layout, records: Iterable[Record], described: dict[int, str]) -> None:
@@ -81,7 +87,9 @@ def _numbers(data: bytes) -> array[int]:
 
 
 def _compare(layout: Layout, sent: dict[Any, Any], got: dict[Any, Any], described: dict[int, str]) -> None:
-    """What was sent must be what was received, or acks would be lies."""
+    """Raise SparkJobError unless what was sent is what was received, since otherwise a tuple may be acked that was
+    never processed.
+    """
     for pair in sorted(sent.keys() | got.keys()):
         if sent.get(pair) != got.get(pair):
             hosted = layout.hosts.get(pair[0], ())

@@ -1,4 +1,4 @@
-"""What came of a topology that ran as a Spark job."""
+"""The result of a topology that ran as a Spark job."""
 
 from __future__ import annotations
 
@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 class FailedTuple:
     """A spout tuple that failed at every attempt.
 
-    ``id``: (partition, offset) of an RDD's row, as it was read: where partitions are put together for the tasks of the first
-    bolt, of the whole that they make; else the message id.
+    Attributes:
+        component: The spout's id.
+        id: The message id. Of an RDD's row it is (partition, offset) as it was read: where partitions were put together
+            for the tasks of the first bolt, the partition is the one that they form.
+        values: The tuple's values.
     """
 
     component: str
@@ -40,10 +43,16 @@ class FailedTuple:
 
 @dataclass(frozen=True)
 class ReportedError:
-    """An error that a component reported, or an exception of its.
+    """An error that a component reported, or an exception that it raised.
 
-    ``times``: how often, in all rounds and tasks; ``task``, ``round`` and ``message`` are the first one's. Exceptions of one type
-    that were raised in one place are one.
+    Exceptions of one type that were raised at one place count as one error.
+
+    Attributes:
+        component: The component's id.
+        task: The task that had the error first.
+        round: The round in which it was first, from 1.
+        message: The text of the first one.
+        times: How often it happened, in all rounds and tasks.
     """
 
     component: str
@@ -58,11 +67,18 @@ class ReportedError:
 
 
 class JobResult:
-    """How it went, and the output streams.
+    """The outcome of a job, and the streams that were kept.
 
-    ``acked``: spout tuples whose whole tree was acked; ``lost``: how many were not, at the last attempt; ``failed``: those,
-    the first thousand, by name; ``rounds``: 1, and one more for each replay; ``counters``: by component; ``errors``: the
-    kinds of errors that were reported last, each with its count; ``seconds``: it took.
+    Attributes:
+        topology: The topology that ran.
+        acked: The number of spout tuples whose whole tree was acked.
+        lost: The number of spout tuples that failed at the last attempt.
+        failed: These lost tuples, at most a thousand.
+        rounds: 1, and one more for each round of replays.
+        seconds: The duration of the job.
+        counters: Component id -> its counters.
+        errors: The errors that were reported last, each with the number of times.
+        outputs: The kept streams, as (component, stream).
     """
 
     def __init__(self, topology: Topology, spark: SparkSession, outputs: Sequence[tuple[str, str]]) -> None:
@@ -78,18 +94,30 @@ class JobResult:
         self._spark = spark
         self._parts: list[RDD[Any]] = []
         self._kinds: dict[tuple[str, str], list[set[str]]] = {}
-        self._token: Any = None  # a broadcast that all that was made of the outputs needs; it ends with them
+        self._token: Any = None  # a broadcast that every use of the outputs needs; it is destroyed with them
         self._given_back = False
 
     def rdd(self, component: str, stream: str = "default") -> RDD[list[Any]]:
-        """The tuples that were emitted on a stream, each a list of values; those of replays as well, as on Storm."""
+        """Return the tuples that were emitted on a kept stream.
+
+        Args:
+            component: The component's id.
+            stream: The stream's name.
+
+        Returns:
+            An RDD in which each tuple is a list of values. As on Storm, tuples that replays emitted again are in it,
+            too.
+
+        Raises:
+            SparkJobError: The stream was not kept, or the outputs were given back.
+        """
         key = self._key(component, stream)
         if self._token is None:
             self._token = self._spark.sparkContext.broadcast(self.topology.name)
         token = self._token
 
         def rows(record: Any) -> list[list[Any]]:
-            assert token  # once it is destroyed Spark refuses to run this, where it would run the whole topology again
+            assert token  # Spark refuses a destroyed broadcast; otherwise it would run the whole topology again
             return unpacked(record[-1], record[-2])[0]
 
         def wanted(record: Any) -> bool:
@@ -99,10 +127,17 @@ class JobResult:
         return parts[0] if len(parts) == 1 else self._spark.sparkContext.union(parts)
 
     def dataframe(self, component: str, stream: str = "default", schema: StructType | None = None) -> DataFrame:
-        """The same with the declared fields as columns: text, long, double or boolean by what was emitted.
+        """Return the tuples that were emitted on a kept stream, with the declared fields as columns.
 
-        Lists and dicts are JSON text. Raises SparkJobError, with the field's name, where values of one field have types that
-        no column can have together; ``schema`` then says what it is to be.
+        Args:
+            component: The component's id.
+            stream: The stream's name.
+            schema: The columns' types. By default they are text, long, double or boolean, as the values are; lists and
+                dicts become JSON text.
+
+        Raises:
+            SparkJobError: The values of one field have types that no column can have together (give ``schema`` then),
+                the stream was not kept, or the outputs were given back.
         """
         key = self._key(component, stream)
         fields = self.topology.components[component].streams[stream].fields
@@ -126,12 +161,12 @@ class JobResult:
         return self._spark.createDataFrame(rows.map(tuple), schema)
 
     def unpersist(self) -> None:
-        """Give back the disk that the output streams take; they can't be read any more, nor what was made of them."""
+        """Free the disk space of the outputs. Neither they nor what was made of them can be read afterwards."""
         self._given_back = True
         self._drop()
 
     def forget(self) -> None:
-        """What was emitted so far counts for nothing."""
+        """Drop everything that was emitted so far."""
         self._drop()
         self._parts.clear()
         self._kinds.clear()

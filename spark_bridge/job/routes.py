@@ -1,4 +1,4 @@
-"""Where the tuples of a worker's tasks go: to a task beside them, into a block for another worker, or among the outputs."""
+"""The routes of a worker's tuples: to a task of the same worker, into a block for another worker, or to the outputs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     Place = tuple[str, Callable[[Any], None], Callable[[Any], None]]
 
-REMEMBERED = 65536  # keys of one stream whose place is known; a full memory is emptied, since keys may all be different
+REMEMBERED = 65536  # keys of one stream whose place is remembered; when it is full, all of them are dropped
 
-_SURE = frozenset(("fields", "global"))  # groupings that have one answer for a value, whenever they are asked
+_SURE = frozenset(("fields", "global"))  # groupings that always choose the same task for a value
 
 
 class LocalBox:
@@ -39,16 +39,16 @@ class LocalBox:
         self.out = out
 
     def add(self, values: list[Any], root: Any) -> None:
-        """One more tuple, to be executed once the current call is over."""
+        """Add a tuple, which is executed after the current call."""
         self.out.append((self.bolt, SparkTuple(values, self.stream, self.origin, root)))
 
 
 class SparkRoute(Route):
     """A Route with its ``boxes`` by target task.
 
-    ``places``: for a stream of one field that has one subscriber, text -> (itself, the appends of its place's box): a
+    ``places``: for a stream of one field with one subscriber, text -> (the text, the appends of its target's box). So a
     word that is emitted a million times is checked, hashed and routed once, and is one object in all rows of a block.
-    ``output``: gets each tuple, when the stream is wanted as a result.
+    ``output``: gets each tuple when the stream is wanted as a result.
     """
 
     __slots__ = ("boxes", "output", "places")
@@ -62,7 +62,7 @@ class SparkRoute(Route):
         self.output: Box | None = None
 
     def give(self, values: list[Any], targets: Collection[int], root: Any) -> None:
-        """Each target its own tuple: nothing that one changes is seen by another."""
+        """Give each target a tuple of its own, so that no target sees what another one changes."""
         if self.output is not None:
             self.output.keep(normalize(values) if targets else values)
         first = True
@@ -73,13 +73,13 @@ class SparkRoute(Route):
         if places is not None and type(values[0]) is str:
             if len(places) >= REMEMBERED:
                 places.clear()
-            for task in targets:  # the only one
+            for task in targets:  # there is only one
                 box = self.boxes[task]
                 places[values[0]] = (values[0], box.rows.append, box.roots.append)
 
 
 class Routing:
-    """Makes the routes of one worker. ``boxes``: what is to be sent from here, of all routes."""
+    """Makes the routes of one worker. ``boxes``: the boxes of all routes whose rows leave this worker."""
 
     def __init__(
         self,
@@ -106,7 +106,10 @@ class Routing:
         out: list[tuple[Any, Any]],
         name_tuple: Callable[[Any], str],
     ) -> dict[str, Route]:
-        """The routes of one task. ``bolts``: the tasks of this worker; ``out``: where deliveries to them are put."""
+        """Return the routes of one task.
+
+        ``bolts``: the tasks of this worker; ``out``: the list for deliveries to them.
+        """
         return {
             name: self._route(task, spec, name, bolts, Origin(spec.id, name, task, stream.fields, name_tuple), out)
             for name, stream in spec.streams.items()
@@ -139,7 +142,7 @@ class Routing:
                 continue
             local = self._hosted.intersection(tasks)
             if local and grouping.type in ("shuffle", "none"):
-                grouping = Grouping("local_or_shuffle")  # they live here in order that nothing has to move
+                grouping = Grouping("local_or_shuffle")  # they are here so that nothing has to move
             sure = sure and (grouping.type in _SURE or len(tasks) == 1) and not local
             choosers.append(
                 chooser(
@@ -148,7 +151,7 @@ class Routing:
                     tasks,
                     source_task=task,
                     local_tasks=self._hosted,
-                    # An own generator for each subscription, the same each time that Spark runs this task.
+                    # Each subscription has its own generator, with the same numbers each time that Spark runs this task.
                     rng=Random(self._rng.getrandbits(64)),
                     component=spec.id,
                     stream=name,

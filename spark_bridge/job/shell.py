@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from spark_bridge.job.routes import SparkRoute
     from spark_bridge.job.tuples import Failed
 
-_LOOK_SECS = 0.05  # between two heartbeats to a child that still works on tuples
+_LOOK_SECS = 0.05  # pause between two heartbeats to a child that still works on tuples
 
 
 class ShellTask(Program):
-    """``process`` gives the child one tuple; what it says meanwhile is dealt with at once."""
+    """The task of a bolt in another language: it gives the child one tuple after the other, and handles its messages at
+    once.
+    """
 
     kind = "bolt"
 
@@ -32,7 +34,7 @@ class ShellTask(Program):
         self.stats = TaskStats()
         self.left = ["what its process knows"]
         self._failed = failed
-        self._unfinished: dict[str, Any] = {}  # by the id that the child knows them by
+        self._unfinished: dict[str, Any] = {}  # the id that the child was given -> its tuple
         self._ids = count(1)
         self._synced = 0
 
@@ -43,14 +45,14 @@ class ShellTask(Program):
         self.launch(self.plan.conf)
 
     def process(self, tup: Any) -> None:
-        """Give it a tuple."""
+        """Give the child a tuple."""
         self.stats.received += 1
         id = str(next(self._ids))
         self._unfinished[id] = tup
         self._guarded(lambda: self._say(id, tup.component, tup.stream, tup.task, tup.values))
 
     def tick(self) -> None:
-        """One tick, for a bolt that is to get ticks at all."""
+        """Give the child one tick, if the bolt is configured to get ticks."""
         secs = self.plan.settings.tick_secs
         if secs:
             self.stats.received += 1
@@ -60,18 +62,20 @@ class ShellTask(Program):
 
     @property
     def holds(self) -> bool:
-        """Whether it has tuples that it has neither acked nor failed, after all it was given."""
+        """Whether the child has tuples that it has neither acked nor failed, after it has read all that it was
+        given.
+        """
         self._guarded(self._wait)
         return bool(self._unfinished)
 
     def finish(self) -> None:
-        """Give it the time that a tuple may take."""
+        """Wait until the child has finished all tuples, at most for the message timeout."""
         end = time.monotonic() + self.plan.settings.message_timeout_secs
         while self.holds and time.monotonic() < end:
             time.sleep(_LOOK_SECS)
 
     def settle(self) -> None:
-        """All is over: what it still holds has failed."""
+        """Count the tuples that the child still holds as failed."""
         stats = self.stats
         stats.lost = len(self._unfinished)
         for tup in self._unfinished.values():
@@ -81,7 +85,7 @@ class ShellTask(Program):
         stats.acked = stats.received - stats.failed - stats.lost
 
     def state(self) -> None:
-        """What it knows is in a process of another language."""
+        """Return None: what the bolt knows is in the memory of its process."""
 
     # ---- the conversation ----
 
@@ -90,14 +94,14 @@ class ShellTask(Program):
         self.pump(0)
 
     def _wait(self) -> None:
-        """Until it has read all that it was given: it answers a heartbeat in its turn."""
+        """Wait until the child has read all that it was given: it answers a heartbeat after everything before it."""
         self.conn.heartbeat(str(next(self._ids)))
         before = self._synced
         while self._synced == before:
             self.pump(None)
 
     def _guarded(self, call: Any) -> None:
-        """``call``; when the child dies of it, its tuples have failed, and there is another child."""
+        """Make ``call``. If the child dies in it, fail the child's tuples and start another child."""
         try:
             call()
         except DiedError as death:

@@ -1,4 +1,6 @@
-"""A spout in another language that runs as it is: its process is the driver's, which plays Storm's ShellSpout for it."""
+"""A spout in another language that runs as it is: its process is started by the driver, which does for it what Storm's
+ShellSpout does.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,13 @@ if TYPE_CHECKING:
 
 
 class ShellSpoutTask(Program):
-    """One task. ``emitted``: what it emitted since that was taken; ``left``: how many more tuples it may emit.
+    """One task.
 
-    A ``sync`` with ``"exhausted": true`` or ``false`` says whether more will come. Raises SparkJobError when the program
-    dies, since nobody knows what its next life would emit, and NotOnSparkError when it can't say whether it has an end.
+    ``emitted``: the tuples since the list was last taken; ``left``: how many more tuples the spout may emit.
+
+    A ``sync`` with ``"exhausted": true`` or ``false`` says whether more will come. Raises SparkJobError when the
+    program dies, since nobody knows what it would emit after a restart, and NotOnSparkError when it can't say whether
+    it has an end.
     """
 
     kind = "spout"
@@ -30,10 +35,10 @@ class ShellSpoutTask(Program):
         super().__init__(plan, links)
         self.left = left
         self.emitted: list[tuple[Any, list[Any], str | None, int | None]] = []
-        self._said: bool | None = None  # what the last sync said of being exhausted
-        self._idle = 0  # empty nexts in a row
-        # As in the embedded cluster: one of ours then says whether it is exhausted, and does not sleep when it has nothing.
-        # What became of its tuples it hears at the end of the round, as every spout here, whatever the ackers.
+        self._said: bool | None = None  # "exhausted" of the last sync
+        self._idle = 0  # the number of nexts in a row that emitted nothing
+        # With "local" a spout of this library says whether it is exhausted, and does not sleep when it has nothing, as in
+        # the embedded cluster. Acks and fails come at the end of the round, however many ackers are configured.
         self.launch({**plan.conf, "multilang.parent": "local", "topology.acker.executors": 1})
         self._command("activate")
 
@@ -46,11 +51,11 @@ class ShellSpoutTask(Program):
 
     @property
     def waits(self) -> bool:
-        """Whether it is better asked again later, after it emitted nothing."""
+        """Whether to ask again later, after the spout emitted nothing."""
         return bool(self.emitted) or self._said is not None
 
     def ask(self) -> bool:
-        """Ask once; whether it emitted."""
+        """Send one ``next``, and return whether the spout emitted something."""
         before = len(self.emitted)
         self._command("next")
         if self._said is None and self.left == float("inf"):
@@ -69,15 +74,15 @@ class ShellSpoutTask(Program):
         return bool(new)
 
     def tell(self, tup_id: Any, acked: bool) -> None:
-        """What came of a tuple. It may emit one that failed again, which it does in answer to a ``next``."""
+        """Tell the spout that a tuple was acked or failed. It may emit a failed one again in answer to a ``next``."""
         self._idle = 0
-        self._said = None  # what it is told may change it
+        self._said = None  # an ack or fail may change it
         if not acked:
             self.left += 1
         self._command("ack" if acked else "fail", tup_id)
 
     def close(self) -> None:
-        """Tell it that it is over, unless it died."""
+        """Deactivate and end the program, unless it died."""
         try:
             if self.conn.command is None and self.child.poll() is None:
                 self._command("deactivate")
@@ -87,7 +92,7 @@ class ShellSpoutTask(Program):
             super().close()
 
     def _command(self, name: str, *arguments: Any) -> None:
-        """Say it, and hear all that comes until the program's sync."""
+        """Send a command, and handle all messages until the program's sync."""
         conn = self.conn
         try:
             getattr(conn, name)(*arguments)
@@ -105,4 +110,4 @@ class ShellSpoutTask(Program):
         self.plan.route(message)
         self.emitted.append((message.id, message.values, message.stream, message.task))
         if message.need_task_ids:
-            self.answer(())  # which ones they are is known when the round has run
+            self.answer(())  # the task ids are only known when the round has run
