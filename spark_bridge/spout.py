@@ -160,7 +160,7 @@ class PartitionSpout(OverSource, Spout):
     def gave_up(self, tup_id: str, failures: int) -> None:
         """Report a row that will not be replayed any more; the progress goes past it.
 
-        Override this to do something else.
+        Override it to do something else.
 
         Args:
             tup_id: The row, as "PARTITION:OFFSET".
@@ -377,8 +377,9 @@ class PartitionSpout(OverSource, Spout):
         return True
 
     def _patiently(self, ask: Any) -> Any:
-        """Return what ``ask`` returns, and retry while the source, which may be started a little after the spout, is
-        unavailable.
+        """Return what ``ask`` returns.
+
+        It is retried while the source is unavailable, which may start a little after the spout.
         """
         from time import sleep
 

@@ -73,8 +73,9 @@ class Box:
         self.rows.append(values if self.wide else values[0])
 
     def take(self) -> tuple[int, bytes]:
-        """Return the number of rows and their block, and empty the lists in place, because others hold their ``append``
-        methods.
+        """Return the number of rows and their block, and empty the lists in place.
+
+        Others hold their ``append`` methods.
         """
         count = len(self.rows)
         payload = packed(self.rows, self.roots, self.wide)
@@ -114,8 +115,9 @@ def unpacked(payload: bytes, count: int) -> tuple[list[list[Any]], list[Any]]:
 
 
 def _planes(numbers: bytes) -> tuple[bytes, ...]:
-    """Split 64-bit numbers into eight rows of bytes, by significance; a row that has only one value, as most have, is
-    shortened to one byte.
+    """Split 64-bit numbers into eight rows of bytes.
+
+    A row that repeats one byte, as most rows do, is shortened to that byte.
     """
     planes = [numbers[start::8] for start in range(8)]
     return tuple(plane[:1] if plane.count(plane[:1]) == len(plane) else plane for plane in planes)

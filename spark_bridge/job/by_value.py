@@ -33,8 +33,7 @@ _USERS = Lock()
 
 @contextmanager
 def by_value(topology: Topology, provider: type[StateProvider] | None = None) -> Iterator[None]:
-    """Pickle the topology's modules, and those of its state provider, whole in this context, unless they are installed
-    packages.
+    """Pickle the modules of the topology and of its state provider whole in this context, unless they are installed.
 
     Raises NotOnSparkError, with the component's id or the provider's name, when one can't be pickled.
     """
@@ -81,8 +80,8 @@ def _let_go(module: ModuleType) -> None:
 
 
 def _modules(topology: Topology, provider: type[StateProvider] | None) -> Iterator[ModuleType]:
-    """Return the modules of the topology, its components and its state provider that are not installed, and those in
-    the same folders.
+    """Return the modules that are not installed: those of the topology, its components and its provider, and their
+    neighbours.
     """
     named: set[Any] = {topology.module}
     named.update(each.__module__ for each in getattr(provider, "__mro__", ()))

@@ -147,9 +147,7 @@ def _emit(  # noqa: C901  # one body, since each call from here costs a share of
 def _emit_many(
     collector: BoltCollector, emitter: Emitter, emit: Callable[..., Any], automatic: bool
 ) -> Callable[..., None]:
-    """Return a bolt's emit_many, which does what emit does for each row, without the call for the most frequent
-    kind.
-    """
+    """Return a bolt's emit_many: its emit for each row, without the call for the most frequent kind."""
     default: SparkRoute | None = emitter.routes.get(DEFAULT_STREAM)  # type: ignore[assignment]
     places = None if default is None else default.places
 

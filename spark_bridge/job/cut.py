@@ -156,8 +156,9 @@ class _Ends:
 
 
 class _Totals(AccumulatorParam[dict[int, set[int]]]):
-    """An accumulator of partition -> the checksums that were found: only one, however often Spark ran the task, unless
-    rows changed.
+    """An accumulator of partition -> the checksums that were found.
+
+    There is only one for each partition, however often Spark ran the task, unless the rows changed.
     """
 
     def zero(self, value: dict[int, set[int]]) -> dict[int, set[int]]:

@@ -62,9 +62,7 @@ class Job:
     def picked(
         self, worker: int, rows: Iterable[Any]
     ) -> Iterator[tuple[int | None, list[Any], str | None, int | None]]:
-        """Return the rows of a source that this round reads: offset (None: unreliable), values, stream and direct
-        task.
-        """
+        """Return the rows that this round reads: offset (None: unreliable), values, stream and direct task."""
         reader, partition = self._reader(worker)
         return reader.read(partition, rows)
 

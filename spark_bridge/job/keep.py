@@ -18,8 +18,8 @@ _RUNNERS = frozenset(("_collector", "_logger", "_metrics", "ack", "conf", "conte
 
 
 def kept(component: object, state: State | None = None) -> tuple[bytes, list[str]]:
-    """Return a component's pickled attributes, and the names of those that can't be pickled (a connection, a lock, an
-    iterator).
+    """Return a component's pickled attributes, and the names of those that can't be pickled, such as a connection or a
+    lock.
 
     ``state`` is saved elsewhere; references to it become references to the next component's state.
     """

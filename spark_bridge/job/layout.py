@@ -63,8 +63,7 @@ class Layout:
     ) -> None:
         """Place the tasks.
 
-        ``move_in``: bolts may run on the workers of what they read; otherwise every bolt has its own workers.
-
+        ``move_in``: bolts may run on the workers of what they read; otherwise every bolt has workers of its own.
         ``late``: the bolts that are placed after all others, together with everything downstream of them.
         """
         self.sources = list(sources)

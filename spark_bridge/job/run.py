@@ -1,4 +1,4 @@
-"""A topology as a Spark job: the rounds, from the sources to what came of them."""
+"""A topology as a Spark job, from its sources to its result: the rounds of reading and replaying."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from spark_bridge.job.states import Where
     from spark_bridge.sources.source import PartitionSource
 
-MAX_NAMED = 1000  # failed tuples whose values are fetched
-MAX_ERRORS = 100  # kinds of them; the oldest are dropped; the counters count them all
-_IDLE_SECS = 0.02  # while a spout waits for its replays to be due
+MAX_NAMED = 1000  # failed tuples whose values are fetched for the result
+MAX_ERRORS = 100  # kinds of errors in the result, the latest ones; the counters count all errors
+_IDLE_SECS = 0.02  # pause while a spout waits for its replays to be due
 
-# What a stateful bolt can't do here: when it is called elsewhere, what to do instead.
+# Methods of stateful bolts that have no place on Spark: name, when they are called elsewhere, what to use instead.
 _LATE_HOOKS = (
     ("pre_commit", "committed", "pre_prepare"),
     ("pre_rollback", "rolled back", "init_state, which a new bolt is given after each rollback"),
@@ -76,23 +76,38 @@ def run_topology(
 ) -> JobResult:
     """Run ``topology`` on ``spark`` until every spout tuple is acked, or has failed for good.
 
-    ``sources``: what stands in for spouts, by component id, or (id, stream): an RDD whose rows are tuples of values (or, for
-    a stream of one field, the values themselves), or a DataFrame with the stream's fields among its columns. A spout
-    without one runs as it is, in the driver, until it says that it is exhausted: ``limits`` bounds how many tuples it may
-    emit, ``batch`` how many each of its tasks emits for one round. ``conf`` is laid over the topology's. ``outputs``: the
-    streams to keep, by component id or (id, stream); those that nobody subscribes to, unless given. Rows that fail are
-    replayed in further rounds, ``max_replays`` times at the most. ``seed``: of all random choices; the same seed groups
-    the same tuples the same way. ``progress`` is called several times a second, in the caller's thread.
+    A row that fails is replayed in a further round. The state of stateful bolts is saved all at once when every row is
+    processed; when the job breaks off, nothing is saved.
 
-    ``initial_state``: what stateful bolts begin with (None: nothing), and ``save_state``: where it is kept when every row is
-    processed (None: nowhere), each the path of an SQLite file, ``"redis://HOST:PORT/DATABASE"``, or the conf entries of a
-    provider. It is saved all at once or, when the job breaks off, not at all; to a place that is empty, unless it is the
-    initial one. ``positions``: where the spouts of a topology with exact alignment go on after this job, saved with the state:
-    spout -> what ``position()`` returns, for each of its tasks. A PartitionSource among the sources needs none: it is read from
-    where the initial state's spout is to where it ends now, and that is saved.
+    Args:
+        topology: The topology to run.
+        sources: The rows of spouts, by component id or (id, stream). Each is an RDD whose rows are tuples of values
+            (or, for a stream of one field, the values themselves), a DataFrame with the stream's fields among its
+            columns, or a PartitionSource, which is read from the position in the initial state to its present end. A
+            spout without a source runs as it is, in the driver, until it is exhausted.
+        spark: The session.
+        conf: Configuration that overrides the topology's.
+        outputs: The streams to keep, by component id or (id, stream); by default those that nobody subscribes to.
+        max_replays: How often a row is replayed at most.
+        limits: Spout id -> how many tuples a spout without a source may emit at most.
+        batch: How many tuples each task of a spout without a source emits for one round.
+        seed: The seed of all random choices: the same seed groups the same tuples in the same way.
+        progress: Called several times a second with the progress, in the caller's thread.
+        initial_state: The state with which stateful bolts begin: the path of an SQLite file,
+            ``"redis://HOST:PORT/DATABASE"``, or the conf entries of a provider. None: they begin without state.
+        save_state: The place to save the state to, in the same forms. It must be empty, unless it is the initial
+            state's. None: the state is not saved.
+        positions: Spout id -> the position of each of its tasks, as its ``position()`` returns it. With exact alignment
+            the spouts go on there after this job. The positions are saved with the state; those of PartitionSources are
+            found by the job.
 
-    Raises NotOnSparkError, before any job starts, for what Spark can't express; ComponentStartError for a component that
-    can't be initialized; SparkJobError when the job breaks off.
+    Returns:
+        The counters, the errors and the output streams.
+
+    Raises:
+        NotOnSparkError: Spark can't express the topology, or the arguments don't fit. Raised before any job starts.
+        ComponentStartError: A component can't be initialized.
+        SparkJobError: The job broke off.
     """
     declared = topology.with_conf(conf or {})
     before, after = initial_and_saved(declared, initial_state, save_state)
@@ -152,9 +167,10 @@ class Run:
         known: Mapping[int, bytes] | None = None,
         transactions: Transactions | None = None,
     ) -> None:
-        """``known``: what bolts know from an earlier run, by task; when it is given, ``known_now`` says what they do at the end.
+        """Check everything that can be checked before a job starts.
 
-        ``transactions``: of a transactional topology; the rows are the one that was begun.
+        ``known``: what bolts know from an earlier run, by task; when it is given, ``known_now`` returns what they know
+        at the end. ``transactions``: of a transactional topology; the rows are the transaction that was begun.
         """
         for name, number, least in (("max_replays", max_replays, 0), ("batch", batch, 1)):
             if type(number) is not int or number < least:
@@ -167,7 +183,7 @@ class Run:
         self._conf.update({"topology.name": name, "storm.id": storm_id(name)})
         self._assignment = declared.task_ids(
             Settings(self._conf).ackers
-        )  # the checkpoint spout's among them: as on Storm
+        )  # with those of the checkpoint spout, as on Storm
         self._topology = topology = as_declared(declared)
         self._late = late(declared)
         self._transactions = transactions
@@ -191,7 +207,7 @@ class Run:
         }
         if transactions is not None:
             check_maps(topology, str(spark.sparkContext.master))
-        in_order(topology)  # refuses cycles before anything else is looked at
+        in_order(topology)  # first of all, because it refuses cycles
         found = check_sources(topology, sources)
         self._limits = dict(limits)
         self._check_spouts({component for component, _ in found})
@@ -209,14 +225,17 @@ class Run:
         self._sums: dict[int, list[int]] = {}
         self._left: dict[str, set[str]] = {}
         self._known = known
-        self._at_end: dict[int, bytes] = {}  # what bolts knew at the end of the last round, as far as it is wanted here
+        self._at_end: dict[int, bytes] = {}  # what bolts knew at the end of the last round
 
     def changes(self) -> dict[str, Rows]:
-        """What changed in the states of stateful bolts, by namespace."""
+        """Return the changes in the states of stateful bolts, by namespace."""
         return {name: split(self._at_end[task])[1] for task, name in self._stateful.items() if task in self._at_end}
 
     def known_now(self) -> dict[int, bytes]:
-        """What bolts know at the end, for the next run, in which what changed in states is committed."""
+        """Return what bolts know at the end, for the next run.
+
+        Changes of states are left out, since they are committed by then.
+        """
         return {
             task: joined(split(payload)[0], []) if task in self._stateful else payload
             for task, payload in self._at_end.items()
@@ -264,12 +283,12 @@ class Run:
                 check_bound(spec, self._limits.get(id))
 
     def run(self) -> JobResult:
-        """All rounds."""
+        """Run all rounds."""
         start = time.perf_counter()
         with by_value(self._topology, None if self._saving is None else self._saving.kind):
             feeds: list[RowFeed | EmittedFeed] = []
             try:
-                feeds.extend(self._feeds())  # one by one: those that were made are closed when the next can't be
+                feeds.extend(self._feeds())  # lazily: if making one fails, those before it are closed
                 self._rounds(feeds)
                 self._conclude(feeds)
             except SPARK_ERRORS as error:
@@ -336,7 +355,9 @@ class Run:
             states = self._round(job, [rows for rows, _ in rounds], states, feeds)
 
     def _undo(self, report: RoundReport, feeds: list[RowFeed | EmittedFeed]) -> None:
-        """All counts, or nothing does, and something failed: everything is read again from the start."""
+        """Have everything read again from the start, because something failed and either everything counts or
+        nothing.
+        """
         result = self._result
         for feed, rows, failed, sums in zip(feeds, report.rows, report.failed, report.sums, strict=True):
             assert isinstance(feed, RowFeed)
@@ -354,7 +375,7 @@ class Run:
     def _round(
         self, job: Job, rows: list[RDD[Any]], states: RDD[Any] | None, feeds: list[RowFeed | EmittedFeed]
     ) -> RDD[Any] | None:
-        """One round; the states that the bolts had at its end. None: it was undone."""
+        """Run one round, and return the states that the bolts had at its end, or None if the round was undone."""
         from pyspark import StorageLevel
 
         sc = self._spark.sparkContext
@@ -395,7 +416,7 @@ class Run:
             self._progress(Progress(self._result.rounds, self._result.acked, done, tasks))
 
     def _reported(self, task: int, message: str) -> None:
-        """A spout in the driver said so; its errors are counted there."""
+        """Take an error of a spout that runs in the driver, which counts it itself."""
         self._said(task, message)
 
     def _said(self, task: int, message: str, times: int = 1) -> None:
@@ -425,7 +446,7 @@ class Run:
         result.counters = self._counters(feeds)
 
     def _named(self, feed: RowFeed, room: int) -> list[FailedTuple]:
-        """The rows that were given up, read once more."""
+        """Return the rows that were given up, which are read once more for this."""
         picks: dict[int, list[int]] = {}
         for partition in sorted(feed.lost):
             taken = feed.lost[partition][:room]
@@ -482,7 +503,7 @@ class Run:
 
 
 def _outputs(topology: Topology, wanted: Iterable[str | tuple[str, str]] | None) -> list[tuple[str, str]]:
-    """The streams to keep as (component, stream)."""
+    """Return the streams to keep, as (component, stream)."""
     every = [(id, stream) for id, spec in topology.components.items() for stream in spec.streams]
     if wanted is None:
         read = {(input_.component, input_.stream) for spec in topology.bolts.values() for input_ in spec.inputs}
@@ -521,7 +542,7 @@ def _is_report(record: Any) -> bool:
 
 
 def _comes_here(record: Any, tasks: frozenset[int] | None) -> bool:
-    """Whether the driver wants it: reports, and what the bolts of these tasks, or of all, know."""
+    """Return whether the driver wants the record: reports, and what the bolts of these tasks (None: of all) know."""
     return _is_report(record) or (_is_state(record) and (tasks is None or record[6] in tasks))
 
 

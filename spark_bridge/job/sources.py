@@ -1,4 +1,6 @@
-"""What stands in for a spout: an RDD or a DataFrame, each of whose rows is a spout tuple with its place as message id."""
+"""The source of a spout's rows: an RDD or a DataFrame, each of whose rows is a spout tuple with its offset as message
+id.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,14 @@ if TYPE_CHECKING:
     Row = tuple[int | None, list[Any], str | None, int | None]
 
 _MAX_SHOWN = 200  # characters of a row in a message
-_SUMMED = 512  # rows to a checksum
+_SUMMED = 512  # rows that share a checksum
 
 
 class Reader:
-    """Reads rows of one source, on an executor. ``picks``: partition -> ascending offsets; None: all rows of all.
+    """Reads rows of one source, on an executor. ``picks``: partition -> ascending offsets; None: all rows.
 
-    ``kinds``: of a DataFrame's columns, those that JSON lacks being encoded as ``spark_bridge.sources`` does. ``known``: the
-    ``sums`` of each partition when all of it was read, by which rows that changed since are noticed.
+    ``kinds``: of a DataFrame's columns, whose values get a JSON form as in ``spark_bridge.sources``. ``known``: the
+    ``sums`` of each partition from the time when all of it was read, which show whether rows have changed since.
     """
 
     def __init__(
@@ -52,10 +54,10 @@ class Reader:
         self.picks = picks
         self.kinds = list(kinds)
         self.known = known or {}
-        self.sums = array("I")  # of what was read, if it was all: a checksum of every so many rows
+        self.sums = array("I")  # a checksum of every _SUMMED rows, if all rows were read
 
     def read(self, partition: int, rows: Iterable[Any]) -> Iterator[Row]:
-        """Offset and values of the rows that are wanted; the rest is not even looked at."""
+        """Return offset and values of the wanted rows. The others are not even checked."""
         self._converters = [(index, convert) for index, kind in enumerate(self.kinds) if (convert := converter(kind))]
         rows = iter(rows)
         if self.picks is not None:
@@ -67,13 +69,13 @@ class Reader:
         offset = 0
         while block := list(islice(rows, _SUMMED)):
             found = self._block(partition, offset, block)
-            sums.append(_sum(found))  # now: a bolt in this process may change them
+            sums.append(_sum(found))  # before the rows are given away: a bolt in this process may change them
             for values in found:
                 yield offset, values, None, None
                 offset += 1
 
     def _again(self, partition: int, rows: Iterator[Any], wanted: Sequence[int]) -> Iterator[Row]:
-        """The rows that are wanted, if they and those around them are what they were."""
+        """Return the wanted rows, after checking that they and their neighbours have not changed."""
         known = self.known.get(partition)
         places: dict[int, list[int]] = {}
         for offset in wanted:
@@ -102,7 +104,7 @@ class Reader:
         return [self._values(partition, offset, row) for offset, row in enumerate(rows, start)]
 
     def _values(self, partition: int, offset: int, row: Any) -> list[Any]:
-        """A row as a tuple's values: what a component in a process of its own would get."""
+        """Return a row as a tuple's values, as a component in a process of its own would get them."""
         width = len(self.fields)
         values = list(row) if isinstance(row, list | tuple) else [row]
         if len(values) != width:
@@ -133,7 +135,7 @@ def _sum(rows: list[list[Any]]) -> int:
 
 
 def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) -> tuple[RDD[Any], list[Kind]]:
-    """What was given for a spout's stream as an RDD, and the kinds of a DataFrame's columns.
+    """Return the source of a spout's stream as an RDD, and the kinds of a DataFrame's columns.
 
     Raises NotOnSparkError for what can't be a source.
     """
@@ -151,7 +153,10 @@ def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) 
 
 
 def columns_of(component: str, fields: Sequence[str], given: Any) -> tuple[DataFrame, list[Kind]]:
-    """A stream's fields out of a DataFrame, streaming or not, and their kinds. Raises NotOnSparkError as ``rows_of`` does."""
+    """Return a stream's fields out of a DataFrame, streaming or not, and their kinds.
+
+    Raises NotOnSparkError as ``rows_of`` does.
+    """
     schema = getattr(given, "schema", None)
     if schema is None or not hasattr(given, "columns"):
         raise NotOnSparkError(
@@ -175,18 +180,20 @@ def columns_of(component: str, fields: Sequence[str], given: Any) -> tuple[DataF
 
 
 def quoted(column: str) -> str:
-    """A column's name as Spark takes it for nothing else, such as a part of a struct."""
+    """Quote a column's name, so that Spark does not take it for a part of a struct."""
     return f"`{column.replace('`', '``')}`"
 
 
 def fields_of_rows(spec: ComponentSpec, stream: str) -> tuple[str, ...]:
-    """The fields of a spout's stream that a source has values for: the attempt of a transactional one is no row's."""
+    """Return the fields of a spout's stream that a source has values for: all but the attempt of a transactional
+    one.
+    """
     fields = tuple(spec.streams[stream].fields)
     return fields[1:] if isinstance(spec.component, AnySpout) else fields
 
 
 def check_sources(topology: Topology, sources: Mapping[Any, Any]) -> dict[tuple[str, str], Any]:
-    """The sources by (spout, stream). Raises NotOnSparkError for one that belongs to no spout, or to no stream of it."""
+    """Return the sources by (spout, stream). Raises NotOnSparkError for one of an unknown spout or stream."""
     found: dict[tuple[str, str], Any] = {}
     for key, given in sources.items():
         component, stream = key if isinstance(key, tuple) else (key, None)

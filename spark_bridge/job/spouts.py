@@ -1,4 +1,4 @@
-"""A spout that runs as it is, in the driver: what it emits in a round is the round's source."""
+"""A spout that runs as it is, in the driver: the tuples that it emits in a round are the round's source."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def check_bound(spec: ComponentSpec, limit: int | None) -> None:
     """Raise NotOnSparkError for a spout that has no end."""
     if isinstance(spec.component, ShellComponent):
-        return  # whether it can say when it is exhausted, the answer to its first next tells
+        return  # the answer to its first next shows whether it can say when it is exhausted
     if getattr(type(spec.component), "exhausted", None) is Spout.exhausted and limit is None:
         raise NotOnSparkError(
             f"spout {spec.id!r} has no end that Spark could wait for: give it a source, {{{spec.id!r}: rdd}}, define "
@@ -44,7 +44,7 @@ def check_bound(spec: ComponentSpec, limit: int | None) -> None:
 
 
 class RoundCollector(SpoutCollector):
-    """What stands behind a spout in the driver: keeps what is emitted for the round."""
+    """The collector of a spout in the driver, which keeps the emitted tuples for the round."""
 
     settles_in_rounds = True
 
@@ -113,7 +113,7 @@ class _Task:
 
     @property
     def emitted(self) -> list[Emitted]:
-        """What it emitted since that was taken."""
+        """The tuples that it emitted since the list was last cleared."""
         return self.collector.emitted
 
     @property
@@ -126,11 +126,14 @@ class _Task:
 
     @property
     def waits(self) -> bool:
-        """Whether it is better asked again later, after it emitted nothing."""
+        """Whether to ask again later, after the spout emitted nothing."""
         return bool(self.emitted) or self.runner.exhausted() is not None
 
     def ask(self) -> bool:
-        """Ask once; whether it emitted. Raises SparkJobError for its own exception."""
+        """Call the spout once, and return whether it emitted something.
+
+        Raises SparkJobError for the spout's own exception.
+        """
         emitted = self.emitted
         before = len(emitted)
         try:
@@ -146,7 +149,7 @@ class _Task:
         return bool(new)
 
     def tell(self, tup_id: Any, acked: bool) -> None:
-        """What came of a tuple."""
+        """Tell the spout that a tuple was acked or failed."""
         try:
             (self.runner.ack if acked else self.runner.fail)(tup_id)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
@@ -154,7 +157,7 @@ class _Task:
             self.links.report(self.plan, describe(error, self.component, None, f"in {what} of {tup_id!r}"))
 
     def close(self) -> None:
-        """Tell it that it is over."""
+        """Deactivate and close the spout."""
         try:
             self.runner.deactivate()
             close(self.component)
@@ -163,9 +166,10 @@ class _Task:
 
 
 class SpoutFeed:
-    """The tasks of one spout. ``batch``: tuples that each may emit in one round.
+    """The tasks of one spout. ``batch``: how many tuples each may emit in one round.
 
-    ``positions``: task index -> where a ReplayableSpout begins, if not at its own beginning; None: nobody keeps that here.
+    ``positions``: task index -> the position where a ReplayableSpout begins, if not at its start. None: positions are
+    not kept.
     """
 
     def __init__(
@@ -214,7 +218,7 @@ class SpoutFeed:
         return all(task.exhausted for task in self.tasks)
 
     def emit(self) -> list[tuple[SpoutTask, Emitted]]:
-        """What its tasks emit for the next round: replays first, as each spout has it."""
+        """Return what the tasks emit for the next round: replays first, if the spout emits them first."""
         emitted: list[tuple[SpoutTask, Emitted]] = []
         for task in self.tasks:
             while len(task.emitted) < self._batch and not task.exhausted:
@@ -225,13 +229,13 @@ class SpoutFeed:
         return emitted
 
     def settle(self, emitted: Sequence[tuple[SpoutTask, Emitted]], failed: set[int]) -> None:
-        """Tell the spouts what came of their tuples. ``failed``: places in ``emitted``."""
+        """Tell the spouts which tuples were acked and which failed. ``failed``: indexes in ``emitted``."""
         for place, (task, (tup_id, *_)) in enumerate(emitted):
             if tup_id is not None:
                 task.tell(tup_id, place not in failed)
 
     def close(self) -> None:
-        """Tell them that it is over."""
+        """Close all tasks."""
         for task in self.tasks:
             task.close()
 
@@ -241,25 +245,27 @@ class SpoutFeed:
 
 
 class SpoutReader:
-    """Reads, on an executor, what a spout emitted in the driver: one list for each partition."""
+    """Reads, on an executor, the tuples that a spout emitted in the driver: one list for each partition."""
 
-    sums: tuple[int, ...] = ()  # they are in the driver's memory and can't change
+    sums: tuple[int, ...] = ()  # needs no checksums, as the rows are in the driver's memory and can't change
 
     def read(self, _partition: int, rows: Iterator[Any]) -> Iterator[Any]:
-        """Offset (None: an unreliable tuple), values, stream and direct task of each."""
+        """Return offset (None: an unreliable tuple), values, stream and direct task of each tuple."""
         for chunk in rows:
             for offset, (reliable, values, stream, direct) in enumerate(chunk):
                 yield offset if reliable else None, values, stream, direct
 
 
 def _direct(topology: Topology, spec: ComponentSpec, stream: str) -> frozenset[int] | None:
-    """Whether a subscriber takes direct emits; which tasks those are is looked up where the tuple is routed."""
+    """Return an empty set if a subscriber takes direct emits, else None; the tasks are looked up where the tuple is
+    routed.
+    """
     inputs = [input_ for _, input_ in topology.subscribers(spec.id) if input_.stream == stream]
     return frozenset() if any(input_.grouping.type == "direct" for input_ in inputs) else None
 
 
 def links_of(report: Callable[[TaskPlan, str], None]) -> Links:
-    """What spouts' tasks have in common, where nothing is acked before a round is over."""
+    """Return the links of spouts' tasks; nothing is acked before a round is over."""
 
     def log(plan: TaskPlan, message: str, level: int) -> None:
         logging.getLogger(plan.component).log((5, 10, 20, 30, 40)[level], "%s", message, extra={"task": plan.id})

@@ -1,7 +1,7 @@
-"""A stateful bolt's task inside a Spark task: reads what is committed, and sends what changed to who commits it.
+"""A stateful bolt's task inside a Spark task, which reads committed state and sends its changes to the driver.
 
-An executor writes nothing. So a task that Spark runs twice, or gives up, has changed nothing: of all attempts the changes of
-the one that Spark kept reach the driver.
+An executor writes nothing, so a task that Spark runs twice, or gives up, has changed nothing. The driver commits the
+changes of the attempt that Spark kept.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 class Saving(NamedTuple):
-    """Of what is being processed, what its tasks are told.
+    """The transaction to come, in the form that tasks get.
 
-    ``txid``: its transaction; ``committed``: namespace -> the transaction that it begins with; ``kind``: of the provider, which an
-    executor need not be able to import.
+    ``txid``: its number. ``committed``: namespace -> the transaction whose state the task begins with. ``kind``: the
+    class of the provider, which is sent because an executor may not be able to import it.
     """
 
     txid: int
@@ -45,18 +45,18 @@ class Saving(NamedTuple):
 
 
 def split(payload: bytes) -> tuple[bytes, Rows]:
-    """Of what ``StatefulTask.state`` gave: the bolt's other attributes, and what changed in its state."""
+    """Split what ``StatefulTask.state`` returned into the bolt's other attributes and the changes of its state."""
     # Written by a task of this very job and carried by Spark's own shuffle, which pickles as well.
     return pickle.loads(payload)  # type: ignore[no-any-return]  # noqa: S301
 
 
 def joined(attributes: bytes, rows: Rows) -> bytes:
-    """What ``split`` takes apart."""
+    """Join what ``split`` takes apart."""
     return pickle.dumps((attributes, rows), 5)
 
 
 def open_state(provider: StateProvider, name: str) -> StoredState:
-    """The state of a namespace, which can tell what changed in it."""
+    """Open the state of a namespace, as one that can tell its changes."""
     state: Any = state_of(provider, name, KeyValueState)
     if isinstance(state, StoredState):
         return state
@@ -65,7 +65,7 @@ def open_state(provider: StateProvider, name: str) -> StoredState:
 
 
 class _Pickled(Serializer):
-    """Between the tasks of a job and its driver, as Spark's own shuffle does it."""
+    """Pickling between the tasks of a job and its driver, as Spark's own shuffle does it."""
 
     def encode(self, value: Any) -> bytes:
         return pickle.dumps(value, 5)
@@ -75,7 +75,7 @@ class _Pickled(Serializer):
 
 
 class _Behind(Store):
-    """Somebody's own key-value state as a store. A task only reads it; the driver puts into it what tasks have changed."""
+    """A provider's own key-value state as a store. A task only reads it; the driver writes the tasks' changes to it."""
 
     def __init__(self, provider: StateProvider, name: str, state: KeyValueState[Any, Any]) -> None:
         self._provider = provider
@@ -89,7 +89,7 @@ class _Behind(Store):
         return txids_of(self._provider, self._name)
 
     def count(self) -> int:
-        return self.largest  # nobody knows, and it has its own ways to keep keys in memory
+        return self.largest  # the number is unknown, and the state has its own ways to keep keys in memory
 
     def load(self, key: bytes) -> bytes | None:
         value = self._state.get(pickle.loads(key))  # noqa: S301
@@ -132,7 +132,7 @@ class _Behind(Store):
 
 
 class StatefulTask(BoltTask):
-    """As BoltTask, with a state."""
+    """A BoltTask with a state."""
 
     saved: StoredState
 
@@ -141,7 +141,7 @@ class StatefulTask(BoltTask):
         self._saving = saving
 
     def start(self, state: bytes | None) -> None:
-        """As BoltTask.start; ``state`` has what changed in earlier rounds, too."""
+        """Start as BoltTask does; ``state`` also has the changes of earlier rounds."""
         attributes, rows = (None, ()) if state is None else split(state)
         name = namespace(self.plan.component, self.plan.context.task_index)
         self._provider = provider_from(self._saving.kind, self.plan.conf)
@@ -167,7 +167,7 @@ class StatefulTask(BoltTask):
         return execute
 
     def finish(self) -> None:
-        """All tuples of the round are processed."""
+        """Call the bolt's ``pre_prepare``, when all tuples of the round are processed."""
         component = self._component
         component._collector.current = None
         component._collector.anchors = ()
@@ -177,7 +177,7 @@ class StatefulTask(BoltTask):
             raise SparkJobError(f"{self.plan}: {describe(error, component, None, 'in pre_prepare')}") from error
 
     def state(self) -> bytes:
-        """What it knows, and what changed in its state."""
+        """Return the bolt's attributes, and the changes of its state."""
         return joined(super().state() or b"", self.saved.changes())
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""The states of a topology's stateful bolts, as the driver keeps them: where Storm's checkpoints keep them, in the same way.
+"""The states of a topology's stateful bolts, read and written by the driver in the form that Storm's checkpoints have.
 
-The namespaces, the transactions and the checkpoint spout's own entry are those of ``multilang.state``. So a topology that
-ran on Storm or on the embedded cluster goes on here from the same store, and back; and what was cut short by one is brought
-to an end by the other.
+The namespaces, the transactions and the checkpoint spout's own entry are those of ``multilang.state``. So a topology
+that ran on Storm or on the embedded cluster goes on here from the same store, and back; a commit that was cut short by
+one engine is completed by the other.
 """
 
 from __future__ import annotations
@@ -45,17 +45,19 @@ if TYPE_CHECKING:
     Where = str | os.PathLike[str] | Mapping[str, Any]
     LogPlace = tuple[str, int]  # a log's id, and the row where a batch ends
 
-QUERIES_KEY = "__queries"  # beside the checkpoint spout's state: the last batch of each streaming query that is in it
-LOGS_KEY = "__logs"  # beside it: by spout, the log of what it emitted, the row there, and the transaction that has its position
+QUERIES_KEY = "__queries"  # beside the checkpoint spout's state: query -> its last batch that is in the states
+LOGS_KEY = "__logs"  # beside it: spout -> id of its log, the row in the log, the transaction that has the position
 
 
 def is_stateful(topology: Topology) -> bool:
-    """Whether its builder added checkpoints."""
+    """Return whether the topology's builder added checkpoints."""
     return SPOUT in topology.components
 
 
 def conf_of(where: Where) -> dict[str, Any]:
-    """The conf entries of a place: a path of an SQLite file, ``redis://host:port/database``, or the entries themselves."""
+    """Return the conf entries of a place: the path of an SQLite file, ``redis://host:port/database``, or the entries
+    themselves.
+    """
     if not isinstance(where, str | os.PathLike):
         return dict(where)
     text = os.fspath(where)
@@ -78,14 +80,17 @@ def conf_of(where: Where) -> dict[str, Any]:
 
 
 class _Begun:
-    """What a run begins with. ``provider``: of the states; ``conf``: how a task gets at them."""
+    """The states with which a run begins.
+
+    ``provider``: of the states; ``conf``: the entries with which a task reads them.
+    """
 
     def __init__(self, provider: StateProvider) -> None:
         self.provider = provider
         self._open: dict[str, StoredState] = {}
 
     def moved(self, positions: Mapping[str, Sequence[Any]]) -> dict[str, Rows]:
-        """What changes where spouts are to go on there, task by task; by namespace, as ``save`` and ``fill`` take it."""
+        """Return the changes, by namespace, that set the positions of spouts, as ``save`` and ``fill`` take them."""
         changes: dict[str, Rows] = {}
         for spout, each in positions.items():
             for index, position in enumerate(each):
@@ -101,7 +106,7 @@ class _Begun:
 
 
 class NoStates(_Begun):
-    """A topology's bolts begin with empty states. ``after``: where they are put when the job ends, in the form that it has there."""
+    """Empty states. ``after``: the place for the states at the job's end, which have the form that this place needs."""
 
     saving = Saving(0, {}, MemoryStateProvider)
 
@@ -113,9 +118,12 @@ class NoStates(_Begun):
 
 
 class States(_Begun):
-    """What one place has stored for ``topology``: settled, and claimed until ``close``. ``where``: None for the conf's own.
+    """The states of ``topology`` in one place: settled, and claimed until ``close``.
 
-    ``conf``: how a task gets at it. Raises StateError for what can't be used, NotOnSparkError for what is not this topology's.
+    ``where``: None for the place in the conf.
+
+    ``conf``: the entries with which a task reads them. Raises StateError for a store that can't be used,
+    NotOnSparkError for states of another topology.
     """
 
     def __init__(self, topology: Topology, where: Where | None) -> None:
@@ -143,7 +151,7 @@ class States(_Begun):
 
     @property
     def conf(self) -> dict[str, Any]:
-        """The entries that name this place, wherever a task runs."""
+        """The entries that name this place, on whatever machine a task runs."""
         name, config = self._stored.conf.get(PROVIDER), self.provider.config
         if isinstance(self.provider, SqliteStateProvider):
             name, config = name or SQLITE, {**config, "path": self.provider.path}
@@ -151,7 +159,7 @@ class States(_Begun):
 
     @property
     def is_local(self) -> bool:
-        """Whether nobody on another machine gets at it."""
+        """Whether other machines can't read it."""
         return self.provider.local
 
     @property
@@ -161,7 +169,7 @@ class States(_Begun):
 
     @property
     def saving(self) -> Saving:
-        """What tasks are told of the next transaction."""
+        """The next transaction, in the form that tasks get."""
         return Saving(
             self.txid + 1, {name: self._state(name).store.txids()[0] for name in self._names}, type(self.provider)
         )
@@ -172,9 +180,10 @@ class States(_Begun):
         return not self._stored.namespaces() and self._coordinator.get(STATE_KEY) is None
 
     def begin(self, query: str, batch: int) -> int | None:
-        """The transaction that a streaming query's batch will be. None: it is in these states already.
+        """Return the transaction that a streaming query's batch will be, or None if the batch is in these states
+        already.
 
-        SparkJobError when it is neither the query's last batch nor the one after it.
+        Raises SparkJobError when it is neither the query's last batch nor the one after it.
         """
         last = (self._coordinator.get(QUERIES_KEY) or {}).get(query)
         if last == batch:
@@ -183,12 +192,14 @@ class States(_Begun):
         return self.txid + 1
 
     def followed(self, spout: str, log: str) -> int | None:
-        """The row of this log of the spout's where the last transaction ended. None: it is not by this log."""
+        """Return the row of the spout's log where the last transaction ended, or None if its position comes from
+        another log.
+        """
         found, row, txid = (self._coordinator.get(LOGS_KEY) or {}).get(spout, (None, 0, 0))
         return row if (found, txid) == (log, self.txid) else None
 
     def follow(self, spout: str, place: LogPlace) -> None:
-        """There in its log this spout goes on, which is where the states are."""
+        """Store that this spout goes on at this place of its log, which is where the states are."""
         self._coordinator.put(LOGS_KEY, {**(self._coordinator.get(LOGS_KEY) or {}), spout: [*place, self.txid]})
         self._coordinator.commit()
 
@@ -199,12 +210,13 @@ class States(_Begun):
         batch: int = 0,
         logs: Mapping[str, LogPlace] | None = None,
     ) -> None:
-        """Commit what changed in the states, by namespace, and that this batch is in them: all of it, or none.
+        """Commit the changes of the states, by namespace, together with the number of this batch: all of it, or
+        nothing.
 
-        ``logs``: by spout, whose positions are among the changes, where those are in its log.
+        ``logs``: spout -> the place in its log of the position that is among the changes.
 
-        Storm's three phases. From the moment on when COMMITTING is stored, whoever comes next commits it. Raises FencedError when
-        somebody else has taken the states over meanwhile.
+        These are Storm's three phases. From the moment when COMMITTING is stored, whoever comes next commits the
+        transaction. Raises FencedError when somebody else has taken the states over meanwhile.
         """
         txid = self.txid + 1
         self._remember(txid, PREPARING)
@@ -226,7 +238,7 @@ class States(_Begun):
         self._steps("done")
 
     def fill(self, before: States | NoStates, changes: Mapping[str, Rows]) -> None:
-        """Store what ``before`` has, with ``changes``, in this empty place: all at once, or nothing."""
+        """Store the states of ``before`` with ``changes`` in this empty place: all of it, or nothing."""
         contents: dict[str, dict[Any, Any]] = {}
         others = before._stored.namespaces() if isinstance(before, States) else []  # such as the positions of sources
         for name in dict.fromkeys([*self._names, *others, *changes]):
@@ -245,7 +257,7 @@ class States(_Begun):
         self._coordinator.claim(self.epoch)
 
     def positions(self, spout: str) -> list[Any]:
-        """Where each task of a spout goes on; None: at its beginning."""
+        """Return the position of each task of a spout; None: it is at its beginning."""
         found = []
         for index in range(self.topology[spout].tasks):
             state = open_state(self.provider, namespace(spout, index))
@@ -254,7 +266,7 @@ class States(_Begun):
         return found
 
     def items(self, component: str) -> Iterator[tuple[Any, Any]]:
-        """All keys and values of a component's tasks."""
+        """Return all keys and values of a component's tasks."""
         for index in range(self.topology[component].tasks):
             state = open_state(self.provider, namespace(component, index))
             try:
@@ -263,17 +275,17 @@ class States(_Begun):
                 state.close()
 
     def describe(self) -> str:
-        """Where it is, for people."""
+        """Return a text for people that says where the states are."""
         return self.provider.describe()
 
     def close_states(self) -> None:
-        """Let go of what is stored, and keep the place claimed."""
+        """Close the stored states, and keep the place claimed."""
         for state in self._open.values():
             state.close()
         self._open.clear()
 
     def close(self) -> None:
-        """Somebody else may have it."""
+        """Release the place, so that another owner may claim it."""
         self.close_states()
         self._coordinator.close()
         self._stored.close()
@@ -300,7 +312,7 @@ class States(_Begun):
         return {id: self.topology[id].tasks for id in spout.stateful}
 
     def _check_tasks(self) -> None:
-        """As the checkpoint spout does: state that was divided among another number of tasks is refused."""
+        """Refuse states that were divided among another number of tasks, as the checkpoint spout does."""
         stored: dict[str, int] = self._coordinator.get(TASKS_KEY) or {}
         for component, tasks in self._tasks().items():
             before = stored.get(component, tasks)
@@ -316,7 +328,7 @@ class States(_Begun):
 def initial_and_saved(
     topology: Topology, initial: Where | None, save: Where | None
 ) -> tuple[States | None, States | None]:
-    """The places that ``run_topology`` reads and writes: one and the same when they are."""
+    """Return the places that ``run_topology`` reads and writes, which is one object if they are the same."""
     if not is_stateful(topology):
         if initial is None and save is None:
             return None, None
@@ -342,7 +354,7 @@ def initial_and_saved(
 
 
 def _why_not_filled(place: States) -> str | None:
-    """Why a job's state can't be put there, all at once."""
+    """Return the reason why a job's states can't be put there all at once, or None."""
     if not place.is_empty:
         return (
             f"{place.describe()} holds state already; name an empty place, or, to go on from it, give initial_state too"

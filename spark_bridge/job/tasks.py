@@ -26,13 +26,15 @@ if TYPE_CHECKING:
     from spark_bridge.job.tuples import Failed
 
 _SYSTEM = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",))
-_PRUNE_FROM = 10_000  # tuples that a bolt keeps, until those it has finished since are looked for
+_PRUNE_FROM = 10_000  # number of kept tuples from which on finished ones are looked for and dropped
 
 
 class BoltTask:
-    """``process`` runs one tuple. ``failed``: gets the roots of what failed; ``held``: what it keeps for later.
+    """One task of a bolt.
 
-    ``anchored``: refuse what it emits anchored to nothing; ``saved``: the state of a stateful bolt.
+    ``failed``: gets the roots of what failed; ``held``: the tuples that it has neither acked nor failed.
+
+    ``anchored``: refuse tuples that are anchored to nothing; ``saved``: the state of a stateful bolt.
     """
 
     saved: State | None = None
@@ -50,7 +52,7 @@ class BoltTask:
         self.execute: Callable[[Any], object]
 
     def start(self, state: bytes | None) -> None:
-        """Give it a component of its own, initialized, with what it knew at the end of the last round."""
+        """Give the task a component of its own, initialized, with what it knew at the end of the last round."""
         for attempt in range(1, START_ATTEMPTS + 1):
             self._component = component = self.plan.spec.new()
             collector = SparkBoltCollector(self.plan, self._links, self.stats, self._failed)
@@ -67,7 +69,7 @@ class BoltTask:
             restore(component, state, self.saved)
 
     def started(self, component: Any, collector: Any) -> Callable[[Any], object]:
-        """Initialize it; what runs one tuple."""
+        """Initialize the component, and return the function that runs one tuple."""
         return start_bolt(component, collector, self.plan.conf, self.plan.context)
 
     def process(self, tup: Any) -> None:
@@ -81,7 +83,7 @@ class BoltTask:
             self.hold(tup)
 
     def died(self, error: BaseException, tup: Any) -> None:
-        """An exception came out of it."""
+        """Report an exception of the component, and fail the tuple."""
         component = self._component
         component._collector.current = None
         component._collector.anchors = ()
@@ -90,29 +92,29 @@ class BoltTask:
             component._collector.fail(tup)
 
     def hold(self, tup: SparkTuple) -> None:
-        """It has neither acked nor failed a tuple."""
+        """Keep a tuple that the bolt has neither acked nor failed."""
         self.held.append(tup)
         if len(self.held) >= self._prune_at:
             self.held = [each for each in self.held if each.unfinished]
             self._prune_at = max(_PRUNE_FROM, 2 * len(self.held))
 
     def tick(self) -> None:
-        """One tick, for a bolt that is to get ticks at all."""
+        """Run one tick, if the bolt is configured to get ticks."""
         secs = self.plan.settings.tick_secs
         if secs:
             self.process(SparkTuple([secs], TICK_STREAM, _SYSTEM, 0))
 
     @property
     def holds(self) -> bool:
-        """Whether it keeps tuples that it has neither acked nor failed."""
+        """Whether the bolt keeps tuples that it has neither acked nor failed."""
         self.held = [tup for tup in self.held if tup.unfinished]
         return bool(self.held)
 
     def finish(self) -> None:
-        """What a bolt of this process is to do with its tuples, it has done by now."""
+        """Do nothing: a bolt in this process has done by now what it does with its tuples."""
 
     def settle(self) -> None:
-        """All is over: what it still holds has failed, as it would by timing out."""
+        """Count what the bolt still holds as failed by timing out."""
         left = [tup for tup in self.held if tup.unfinished]
         for tup in left:
             note(self._failed.timed_out, tup.root)
@@ -122,12 +124,14 @@ class BoltTask:
         stats.acked = stats.received - stats.failed - len(left)
 
     def state(self) -> bytes | None:
-        """What it knows, for the next round; ``left`` gets the names of what can't be carried."""
+        """Return what the bolt knows, for the next round; ``left`` gets the names of attributes that can't be
+        carried.
+        """
         payload, self.left = kept(self._component, self.saved)
         return payload
 
     def close(self) -> None:
-        """Tell it that it is over."""
+        """Close the component."""
         try:
             close(self._component)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code

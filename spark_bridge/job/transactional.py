@@ -1,7 +1,7 @@
-"""A transactional topology's bolt inside a Spark task: a worker sees one attempt at one transaction, and the end of it.
+"""A transactional topology's bolt inside a Spark task. A worker sees one attempt at one transaction, and its end.
 
-Nothing is counted, since a stage ends when it has seen all its input. What fails, fails the attempt: whoever reads what
-this worker sends is told, and finishes nothing. Committers are behind everything else, so that none of them finishes when
+Nothing is counted, since a stage ends when it has read all its input. A failure fails the attempt: the workers that
+read from this one are told, and finish nothing. Committers come after everything else, so that none of them finishes if
 anything failed in the processing phase.
 """
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from spark_bridge.job.tuples import Failed
 
 
-_RUNNING = "multilang.transaction"  # Spark's local property: the attempt that is being run
+_RUNNING = "multilang.transaction"  # Spark's local property for the present attempt
 
 
 @contextmanager
 def running(sc: SparkContext, attempt: TransactionAttempt | None) -> Iterator[None]:
-    """Meanwhile workers may run this attempt."""
+    """Let workers run this attempt in this context."""
     if attempt is not None:
         sc.setLocalProperty(_RUNNING, str(attempt))
     try:
@@ -48,12 +48,15 @@ def running(sc: SparkContext, attempt: TransactionAttempt | None) -> Iterator[No
 
 
 class Batch:
-    """What the tasks of a worker have in common. ``failed``: the attempt will be replaced by another."""
+    """The state that the tasks of a worker share.
+
+    ``failed``: the attempt has failed, and will be replaced by another.
+    """
 
     __slots__ = ("attempt", "failed")
 
     def __init__(self, attempt: TransactionAttempt) -> None:
-        """Raises SparkJobError when the attempt is over, and Spark makes again what it has lost of its outputs."""
+        """Raise SparkJobError when the attempt is over, and Spark runs this task only to restore lost outputs."""
         self.attempt = attempt
         self.failed = False
         task = TaskContext.get()
@@ -65,7 +68,7 @@ class Batch:
 
 
 class TransactionalTask(BoltTask):
-    """As BoltTask; ``finish`` is the end of the batch."""
+    """A BoltTask for one attempt; ``finish`` is the end of the batch."""
 
     def __init__(self, plan: TaskPlan, links: Links, failed: Failed, batch: Batch) -> None:
         super().__init__(plan, links, failed)
@@ -80,7 +83,7 @@ class TransactionalTask(BoltTask):
             if batch.failed:
                 tup.unfinished = False
             else:
-                tup.values[0] = attempt  # which was text on the way here
+                tup.values[0] = attempt  # it was sent as text
                 inner(tup)
 
         return execute
@@ -95,7 +98,7 @@ class TransactionalTask(BoltTask):
         self.execute = execute
 
     def finish(self) -> None:
-        """All of the batch is here, unless it failed."""
+        """Call the bolt's ``finished_id``, since the whole batch has come, unless the attempt has failed."""
         component, batch = self._component, self._batch
         finished = getattr(component, "finished_id", None)
         if finished is None or batch.failed:
@@ -112,12 +115,14 @@ class TransactionalTask(BoltTask):
             self._links.report(self.plan, describe(error, component, None, f"in finished_id of {batch.attempt!r}"))
 
     def state(self) -> bytes | None:
-        """What a BasicBolt knows. Of batch bolts nothing is left: each batch has one of its own."""
+        """Return what a BasicBolt knows. A batch bolt has nothing to keep, because each batch has a bolt of its own."""
         return None if isinstance(self._component, Wrapper) else super().state()
 
 
 def _install(collector: SparkBoltCollector, batch: Batch, ways: set[str]) -> None:
-    """Put functions in the place of a collector's: on ``ways``, streams that somebody reads, a tuple begins with the attempt."""
+    """Replace a collector's functions: on ``ways``, the streams that somebody reads, a tuple begins with the
+    attempt.
+    """
     text = str(batch.attempt)
 
     def checked(emit: Callable[..., Any]) -> Callable[..., Any]:
@@ -132,7 +137,7 @@ def _install(collector: SparkBoltCollector, batch: Batch, ways: set[str]) -> Non
             kind = type(values)
             if (kind is list or kind is tuple) and values:
                 if values[0] == text:
-                    values = [text, *values[1:]]  # as plain text it is quick to check and to pack
+                    values = [text, *values[1:]]  # plain text is checked and packed faster
                 elif (stream or "default") in ways:
                     refuse_foreign(values)
             return emit(values, stream, anchors, direct_task, need_task_ids, on_task_ids)

@@ -1,8 +1,8 @@
-"""Which transaction a run is, in the topology's own store: where the embedded cluster and Storm keep it, in the same way.
+"""The transaction number of a run, kept in the topology's own store as Storm and the embedded cluster keep it.
 
-So what was committed on Spark is followed by the next transaction elsewhere, and back. A run's number is written down
-before it begins, so that a batch that is repeated after a crash is the same transaction again; a map that has it already
-is not updated twice.
+So a transaction that was committed on Spark is followed by the next one elsewhere, and back. A run's number is stored
+before it begins, so that a batch that is repeated after a crash is the same transaction again. A map that has this
+transaction already is not updated twice.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ JOB = "job"
 
 
 class Transactions:
-    """Those of ``topology``, claimed until ``close``.
+    """The transactions of ``topology``, claimed until ``close``.
 
-    Raises InUseError while another run has them, and StateError for a store that can't be used. Whatever writes raises
+    Raises InUseError while another run has them, and StateError for a store that can't be used. Every write raises
     FencedError when another run has taken them over.
     """
 
@@ -50,10 +50,12 @@ class Transactions:
         return self._state.get_data(CURRENT) or 1
 
     def begin(self, run: str = JOB, batch: int = 0) -> int | None:
-        """The txid of a batch of this run: the same as before for one that was begun before. None: it is committed.
+        """Return the txid of a batch of this run, the same one if the batch was begun before.
 
-        Raises SparkJobError when this is neither the run's last batch nor the one after it, StateError when the next txid
-        belongs to something that was begun elsewhere.
+        None: it is committed already.
+
+        Raises SparkJobError when this is neither the run's last batch nor the one after it, StateError when the next
+        txid belongs to something that was begun elsewhere.
         """
         current = self.current
         path = f"{RUNS}/{run}"
@@ -75,14 +77,14 @@ class Transactions:
         return current
 
     def attempt(self) -> TransactionAttempt:
-        """One more attempt at the transaction that was begun, unlike any before."""
+        """Return one more attempt at the transaction that was begun, with a number that no earlier attempt had."""
         self._last_attempt += 1
         return TransactionAttempt(self.current, self._last_attempt)
 
     def commit(self) -> None:
-        """All of what was begun is done."""
+        """Store that the transaction is committed."""
         self._state.set_data(CURRENT, self.current + 1)
 
     def close(self) -> None:
-        """Somebody else may have them."""
+        """Release the transactions, so that another run may claim them."""
         self._state.close()

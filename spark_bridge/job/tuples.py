@@ -11,11 +11,14 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
 Roots: TypeAlias = "int | tuple[int, ...]"
-"""The spout tuples behind a tuple: one, several, or none (0)."""
+"""The roots of a tuple: one, several, or none (0)."""
 
 
 class Failed(set[int]):
-    """The roots of what bolts failed; ``timed_out``: of what they had neither acked nor failed at the end, as if it timed out."""
+    """The roots of tuples that bolts failed.
+
+    ``timed_out``: the roots of tuples that were neither acked nor failed at the end.
+    """
 
     __slots__ = ("timed_out",)
 
@@ -23,28 +26,30 @@ class Failed(set[int]):
         self.timed_out: set[int] = set()
 
 
-OFFSET_BITS = 40  # of a root: the row's place in what its worker reads; the rest is the worker's number from 1 on
+OFFSET_BITS = 40  # bits of a root for the row's offset at its worker; the others are the worker's number plus 1
 
 
 def root_of(worker: int, offset: int) -> int:
-    """The root of a source's row."""
+    """Return the root of a source's row."""
     return (worker + 1) << OFFSET_BITS | offset
 
 
 def row_of(root: int) -> tuple[int, int]:
-    """The worker and the offset of a root."""
+    """Return the worker and the offset of a root."""
     return (root >> OFFSET_BITS) - 1, root & ((1 << OFFSET_BITS) - 1)
 
 
 class SparkTuple(LocalTuple):
-    """A tuple with ``root``: what fails when it does. There are no edges to xor: a stage has seen all of its input when
-    it ends, so what was neither acked nor failed by then is known, one by one.
+    """A tuple with ``root``, the spout tuples that fail if it fails.
+
+    There is no xor of edges as in an acker: a stage has read all of its input when it ends, so the tuples that were
+    neither acked nor failed are known one by one.
     """
 
     __slots__ = ()
 
     def __init__(self, values: list[Any], stream: str, origin: Origin, root: Any) -> None:
-        # Not LocalTuple's own: there is no edge, and this is the most frequent call of all.
+        # LocalTuple's own is not called: there is no edge, and nothing is called more often than this.
         self.values = values
         self.stream = stream
         self.origin = origin
@@ -52,7 +57,9 @@ class SparkTuple(LocalTuple):
         self.unfinished = True
 
     def __reduce__(self) -> Any:
-        """A bolt that keeps it keeps the values; what became of it was settled when its round ended."""
+        """Pickle the values without the root, since a tuple that a bolt keeps was acked or failed when its round
+        ended.
+        """
         origin = self.origin
         return _kept, (self.values, self.stream, origin.component, origin.task, tuple(origin.index), self.unfinished)
 
@@ -64,7 +71,7 @@ def _kept(values: list[Any], stream: str, component: str, task: int, fields: tup
 
 
 def joined(anchors: Iterable[Any]) -> Roots:
-    """The roots of what is anchored to all of these."""
+    """Return the roots of a tuple that is anchored to all of these."""
     roots: set[int] = set()
     for anchor in anchors:
         root = anchor.root

@@ -1,4 +1,4 @@
-"""Waiting for a Spark job, and telling meanwhile how far it is."""
+"""Waiting for a Spark job while reporting its progress."""
 
 from __future__ import annotations
 
@@ -25,8 +25,13 @@ _STEP_SECS = 0.2
 
 @dataclass(frozen=True)
 class Progress:
-    """``round``: from 1; ``acked``: in the rounds before; ``done`` of ``tasks``: Spark's tasks in this one, its stages
-    together.
+    """The progress of a job.
+
+    Attributes:
+        round: The present round, from 1.
+        acked: The number of spout tuples that were acked in earlier rounds.
+        done: The number of Spark tasks of this round that have ended, in all its stages.
+        tasks: The number of Spark tasks of this round.
     """
 
     round: int
@@ -36,7 +41,10 @@ class Progress:
 
 
 def collected(rdd: RDD[Any], sizes: list[int], tell: Callable[[int, int], None] | None) -> list[Any]:
-    """``rdd.collect()``. ``sizes``: tasks of each stage; ``tell``: called now and then with tasks done and tasks in all."""
+    """Return ``rdd.collect()``.
+
+    ``sizes``: the tasks of each stage; ``tell``: called with tasks done and tasks in all, several times a second.
+    """
     return _collected(rdd) if tell is None else _watched(rdd, rdd.context, sizes, tell)
 
 
@@ -80,7 +88,7 @@ def _watched(rdd: RDD[Any], sc: SparkContext, sizes: list[int], tell: Callable[[
 
 
 def _done(sc: SparkContext, group: str) -> int:
-    """Tasks that have ended, of the jobs of this group."""
+    """Return the number of ended tasks in the jobs of this group."""
     tracker = sc.statusTracker()
     total = 0
     for job in tracker.getJobIdsForGroup(group):
@@ -99,10 +107,10 @@ _STOPPED = (
 
 
 def brief(error: Exception) -> SparkJobError:
-    """What Spark is told of the error that ended a batch.
+    """Return the error that Spark is given for a batch that failed.
 
-    Spark searches its text for a sign that the query was stopped, by a pattern that takes more of the stack the longer the text is,
-    until that overflows. So there is the sign alone, or else nothing of the stacks that Spark itself has given.
+    Spark searches its text for a sign that the query was stopped, with a pattern that needs more stack the longer the
+    text is, until the stack overflows. So the text has only that sign, or else nothing of Spark's own stack traces.
     """
     text = str(error)
     for name in _STOPPED:
@@ -115,7 +123,7 @@ _MARK = "spark_bridge.job.errors."
 
 
 def readable(error: Exception) -> SparkJobError:
-    """The error that a task raised, out of what Spark wraps around it; else what Spark itself has to say."""
+    """Return the error that a task raised, taken out of Spark's text around it, or else Spark's own message."""
     text = str(error)
     at = text.rfind(_MARK)
     if at >= 0:
@@ -135,6 +143,6 @@ def readable(error: Exception) -> SparkJobError:
     if said.startswith("An error occurred while calling"):
         said = said.partition("\n: ")[2]
     cause = text.rpartition("\nCaused by: ")[2].partition("\n")[0].strip() if "\nCaused by: " in text else ""
-    if cause and cause not in said:  # Spark's own text is often no more than "Job aborted."
+    if cause and cause not in said:  # Spark's own text is often only "Job aborted."
         said = f"{said[:1500]}; {cause}"
     return SparkJobError(f"the Spark job failed: {said[:2000]}")

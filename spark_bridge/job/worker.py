@@ -1,4 +1,4 @@
-"""One Spark task: the topology's tasks that it hosts, what comes in to them, and what goes out."""
+"""One Spark task: the topology's tasks that it hosts, their input, and their output."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     Out = tuple[int, Record]
 
 _LEVELS = (5, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)  # by Storm's number, 0 is trace
-_STEP = 512  # inputs between two looks at how full the boxes are
-_MAX_ERRORS = 20  # kinds of errors of which one worker reports the text; all are counted
+_STEP = 512  # inputs between two checks of how full the boxes are
+_MAX_ERRORS = 20  # kinds of errors whose text one worker reports; all errors are counted
 
 
 def _log_error(about: tuple[str, int], message: str) -> None:
@@ -44,12 +44,12 @@ def _log_error(about: tuple[str, int], message: str) -> None:
     logging.getLogger(component).error("%s", message, extra={"task": task})
 
 
-# What this process told before, whichever of its tasks it was: Spark gives it one after the other, replays included.
+# The errors that this process has logged. It is shared by all Spark tasks of the process, which run one after the other.
 _REPEATS = Repeats(_log_error)
 
 
 class Worker:
-    """The worker of number ``index`` at ``level``, from which records leave, keyed by who gets them.
+    """Worker number ``index`` of ``level``, which sends records, each keyed by the worker that gets it.
 
     ``known``: what its bolts know from before this job, by task.
     """
@@ -61,7 +61,7 @@ class Worker:
         self._index = index
         self._out: list[tuple[Any, Any]] = []
         self._failed = Failed()
-        self._errors: dict[tuple[int, str], list[Any]] = {}  # task and kind -> the first one's text, how often
+        self._errors: dict[tuple[int, str], list[Any]] = {}  # task and kind -> the first text, how often
         self._error_counts: dict[int, int] = {}
         self._named: dict[str, Any] = {}
         self._ids = count(1)
@@ -82,7 +82,7 @@ class Worker:
     # ---- its life ----
 
     def read(self, rows: Iterable[Any]) -> Iterator[Out]:
-        """At level 0: the rows of a source, or the states that bolts had at the end of the round before."""
+        """Process the input of level 0: the rows of a source, or the states of bolts at the end of the round before."""
         found = self._job.layout.source_of(self._index)
         if found is None:
             yield from self._hand_on(rows)
@@ -97,7 +97,7 @@ class Worker:
         every = 0
         for offset, values, stream, direct in picked:
             if attempt is not None:
-                feed.emit([attempt, *values], 0, stream, direct)  # what fails, fails all of them
+                feed.emit([attempt, *values], 0, stream, direct)  # without a root: a failure fails the whole attempt
             else:
                 feed.emit(values, 0 if offset is None else root_of(self._index, offset), stream, direct)
             every += 1
@@ -106,7 +106,7 @@ class Worker:
         yield from self._finish(every, feed)
 
     def receive(self, records: Iterable[Out]) -> Iterator[Out]:
-        """At a later level: what the workers before sent here, and what is only passed on."""
+        """Process the input of a later level: records from earlier workers, and records that are only passed on."""
         arrivals = Arrivals()
         try:
             level = self._level
@@ -139,7 +139,7 @@ class Worker:
         self.drain()
 
     def _work(self, record: Record) -> Iterator[Out]:
-        """The rows of one block."""
+        """Process the rows of one block."""
         source, stream, target = record.what
         component = self._job.assignment[source]
         fields = self._job.topology.components[component].streams[stream].fields
@@ -152,7 +152,7 @@ class Worker:
                 execute = bolt.execute
                 bolt.stats.received += min(_STEP, len(roots) - start)
                 for values, root in zip(rows[start : start + _STEP], roots[start : start + _STEP], strict=True):
-                    # BoltTask.process, without the call
+                    # the body of BoltTask.process, to save the call
                     tup = SparkTuple(values, stream, origin, root)
                     try:
                         execute(tup)
@@ -170,7 +170,7 @@ class Worker:
             yield from self._flush(LIMIT)
 
     def _finish(self, rows: int, feed: _Feed | None, got: Ledger | None = None) -> Iterator[Out]:
-        """The input has ended: ticks, what is still in boxes, states, and the report."""
+        """Finish after the end of the input: ticks, rows that are still in boxes, states, and the report."""
         for bolt in self._tasks.values():
             for _ in range(_ticks(bolt.plan.settings)):
                 bolt.tick()
@@ -197,7 +197,7 @@ class Worker:
         for bolt in self._tasks.values():
             bolt.close()
         _REPEATS.tell_due()
-        self._out.clear()  # nothing is anchored any more, and nobody receives: as in the embedded cluster
+        self._out.clear()  # as in the embedded cluster, nobody receives what is emitted in close()
         report = {
             "worker": (self._level, self._index),
             "tasks": {task: self._counts(task, bolt.stats) for task, bolt in self._tasks.items()},
@@ -217,7 +217,7 @@ class Worker:
         yield self._addressed(self._record(REPORT, END, 0, None, 0, pickle.dumps(report, 5)))
 
     def _counts(self, task: int, stats: Any) -> tuple[int, ...]:
-        # What took the short way through SparkRoute.places was not counted one by one; its boxes know how much it was.
+        # Tuples that took the short way through SparkRoute.places were not counted one by one; their boxes have the number.
         short = sum(box.sent - box.counted for box in self._routing.boxes if box.owner == task and box.kind == ROWS)
         errors = self._error_counts.get(task, 0)
         return (stats.executed, stats.emitted + short, stats.transferred + short, stats.acked, stats.failed, errors)
@@ -225,7 +225,7 @@ class Worker:
     # ---- what it sends ----
 
     def _flush(self, limit: int) -> Iterator[Out]:
-        """Blocks of the boxes that hold at least so many rows."""
+        """Send a block from each box that holds at least so many rows."""
         for box in self._routing.boxes:
             if len(box.rows) >= limit:
                 if box.kind == OUTPUT:
@@ -237,13 +237,13 @@ class Worker:
                 yield self._addressed(record)
 
     def _tell_failure(self) -> Iterator[Out]:
-        """To all of the next level, who tell the next."""
+        """Send FAILED to all workers of the next level, which pass it on."""
         level = self._level + 1
         for worker in range(self._job.layout.sizes[level] if level < len(self._job.layout.sizes) else 0):
             yield worker, self._record(FAILED, level, worker, None, 0, b"")
 
     def _look_at(self, box: Any) -> None:
-        """Which types the columns of an output have, so that it can be a DataFrame."""
+        """Note the types in an output's columns, so that it can become a DataFrame."""
         columns = zip(*box.rows, strict=True) if box.wide else [box.rows]
         found = [{kind.__name__ for kind in set(map(type, column))} for column in columns]
         known = self._kinds.setdefault(box.what, [set() for _ in found])
@@ -254,7 +254,7 @@ class Worker:
         return Record(kind, level, worker, self._level, self._index, next(self._number), what, rows, payload)
 
     def _addressed(self, record: Record) -> Out:
-        """To the worker itself when it is of the next level, else to any there, which passes it on."""
+        """Address a record to its worker if that is of the next level, else to any worker there, which passes it on."""
         sizes = self._job.layout.sizes
         here = self._level + 1
         if here >= len(sizes):
@@ -314,7 +314,7 @@ class Worker:
         return self._routing.of(task, spec, self._tasks, self._out, self._name_tuple)
 
     def _name_tuple(self, tup: Any) -> str:
-        """An id for a tuple whose id is asked for; it can be acked and anchored to by it."""
+        """Return an id for a tuple whose id is asked for. The tuple can be acked, and anchored to, by it."""
         id = str(next(self._ids))
         self._named[id] = tup
         return id
@@ -352,7 +352,7 @@ class Worker:
 
 
 class _Feed:
-    """A spout's task, as far as its rows are to be routed."""
+    """A spout's task, which only routes its rows."""
 
     def __init__(self, worker: Worker, plan: TaskPlan, stream: str) -> None:
         self.task = plan.id
@@ -365,7 +365,7 @@ class _Feed:
         self._out = worker._out
 
     def emit(self, values: list[Any], root: int, stream: str | None, direct: int | None) -> None:
-        """One row."""
+        """Route one row."""
         route = self._routes[self._stream if stream is None else stream]
         targets: Any = route.targets(values, direct)
         self.emitted += 1
@@ -377,9 +377,9 @@ class _Feed:
 
 
 def _ticks(settings: Settings) -> int:
-    """One, and then as many as would come until a tuple that the bolt keeps has timed out."""
+    """Return one, or as many ticks as come until a tuple that the bolt keeps has timed out."""
     return max(1, int(settings.message_timeout_secs / settings.tick_secs)) if settings.tick_secs else 1
 
 
 def _nothing(*_: object) -> None:
-    """There are no ackers: a stage has seen all of its input when it ends."""
+    """Do nothing: there are no ackers, because a stage has read all of its input when it ends."""
