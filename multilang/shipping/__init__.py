@@ -1,4 +1,4 @@
-"""Shipping to a real Storm: topology jars, archives for the blob store, Flux, and talking to Nimbus.
+"""Shipping to a real Storm: topology jars, archives for the blob store, Flux, and Nimbus.
 
 The names below are imported when they are first used.
 """

@@ -15,13 +15,21 @@ from multilang.shipping.tree import Entry, Tree
 if TYPE_CHECKING:
     from multilang.shipping.jar import Shipment
 
-# The supervisor unpacks a blob by the end of its key; these two by the system's tar, which keeps modes and links.
+# The ends of keys for which the supervisor unpacks a blob with the system's tar, which keeps modes and links.
 SUFFIXES = (".tgz", ".tar.gz")
 
 
 @dataclass(frozen=True)
 class Archived:
-    """What was written. ``checked``: its Python was run in another folder than this one."""
+    """An archive that was written.
+
+    Attributes:
+        files: The number of files.
+        links: The number of symbolic links.
+        size: The archive's size in bytes.
+        environment: True if it is a virtual environment.
+        checked: True if its Python was run in another folder.
+    """
 
     files: int
     links: int
@@ -31,7 +39,15 @@ class Archived:
 
 
 def archive_folder(folder: Path, out: Path) -> Archived:
-    """Write ``folder`` to ``out``; a virtual environment together with its Python. Raises ShippingError."""
+    """Write a folder to an archive; a virtual environment is written together with its Python.
+
+    Args:
+        folder: The folder.
+        out: The archive, whose name ends in .tgz.
+
+    Raises:
+        ShippingError: The folder can't be archived, or the archive can't be written.
+    """
     check_suffix(out)
     if not folder.is_dir():
         raise ShippingError(f"{folder} is no folder; name an environment (python3 -m venv env) or any other folder")
@@ -47,7 +63,9 @@ def archive_folder(folder: Path, out: Path) -> Archived:
 
 
 def archive_shipment(shipment: Shipment, out: Path) -> Archived:
-    """Write a topology's files, which a jar has in resources/, to a .tgz: code that the blob store can renew."""
+    """Write the files that a topology's jar has in resources/ to a .tgz, so that the code can be renewed in the blob
+    store.
+    """
     check_suffix(out)
     tree = Tree()
     for item in shipment.contents:
@@ -61,7 +79,7 @@ def archive_shipment(shipment: Shipment, out: Path) -> Archived:
 
 
 def write_tree(tree: Tree, out: Path, name: str, environment: bool) -> Archived:
-    """Write the archive beside ``out``, try its Python, and only then put it there."""
+    """Write the archive beside ``out``, test its Python, and only then move it to ``out``."""
     try:
         handle, part = tempfile.mkstemp(prefix=f".{out.name}.", dir=out.parent)
     except OSError as error:

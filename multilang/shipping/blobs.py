@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 _KEY = re.compile(r"[\w \t._-]+", re.ASCII)  # Storm's BlobStore.KEY_PATTERN
 _PUT = "multilang blob put {key} FILE puts one there, and multilang blob ls shows those there are"
-EVERYTHING = 7  # read 1, write 2, administrate 4: what `storm blobstore create --acl o::rwa` gives to everybody
+EVERYTHING = 7  # read 1, write 2, administrate 4: the rights of `storm blobstore create --acl o::rwa`
 
 
 def put_blob(nimbus: Nimbus, key: str, path: Path, replication: int = 1) -> bool:
-    """Put a file under a key, in the place of what is there; whether it is new. Raises NimbusError.
+    """Store a file under a key, in the place of an earlier one. Return True if the key is new. Raises NimbusError.
 
-    Topologies that map the key get what is new while they run. ``replication``: copies in a store of several nodes.
+    Topologies that map the key get the new file while they run. ``replication``: the number of copies in a store of
+    several nodes.
     """
     if not _KEY.fullmatch(key):
         raise NimbusError(f"{key!r} is no key of a blob: use letters, digits, spaces, dots, hyphens and underscores")
@@ -38,19 +39,19 @@ def put_blob(nimbus: Nimbus, key: str, path: Path, replication: int = 1) -> bool
                     nimbus.call("uploadBlobChunk", session, piece)
             except BaseException:
                 nimbus.call("cancelBlobUpload", session)
-                if created:  # a key whose upload was never finished is listed, and can't be used
+                if created:  # otherwise a key would stay listed that can't be used
                     delete_blob(nimbus, key)
                 raise
             nimbus.call("finishBlobUpload", session)
     except OSError as error:
         raise NimbusError(f"{path} can't be read: {error.strerror or error}") from None
     if created:
-        nimbus.call("createStateInZookeeper", key)  # as Storm's own client does: it tells the other Nimbuses
+        nimbus.call("createStateInZookeeper", key)  # tells the other Nimbuses, as Storm's own client does
     return created
 
 
 def list_blobs(nimbus: Nimbus) -> list[str]:
-    """All keys, sorted."""
+    """Return all keys, sorted."""
     keys: list[str] = []
     session = ""
     while True:
@@ -62,7 +63,7 @@ def list_blobs(nimbus: Nimbus) -> list[str]:
 
 
 def check_map(nimbus: Nimbus, mapped: Iterable[str]) -> None:
-    """Raise RefusedError for the first key of a topology's blob map under which there is nothing."""
+    """Raise RefusedError for the first key in a topology's blob map that the store does not have."""
     wanted = sorted(mapped)
     there = set(list_blobs(nimbus)) if wanted else set()
     for key in wanted:
@@ -74,7 +75,7 @@ def check_map(nimbus: Nimbus, mapped: Iterable[str]) -> None:
 
 
 def read_blob(nimbus: Nimbus, key: str) -> Iterator[bytes]:
-    """A blob's content, piece by piece. Raises NimbusError at the first piece when there is no such key."""
+    """Return a blob's content, piece by piece. Raises NimbusError at the first piece when there is no such key."""
     with _found(key):
         begun = nimbus.call("beginBlobDownload", key)
     while piece := nimbus.call("downloadBlobChunk", begun.session):
@@ -82,7 +83,7 @@ def read_blob(nimbus: Nimbus, key: str) -> Iterator[bytes]:
 
 
 def save_blob(nimbus: Nimbus, key: str, path: Path) -> int:
-    """Write a blob into a file, which is there whole or not at all; its bytes."""
+    """Write a blob to a file, which is there whole or not at all, and return its size in bytes."""
     pieces = read_blob(nimbus, key)
     size = 0
     part = None
@@ -103,7 +104,7 @@ def save_blob(nimbus: Nimbus, key: str, path: Path) -> int:
 
 
 def delete_blob(nimbus: Nimbus, key: str) -> None:
-    """Delete a key. Raises RefusedError when there is none."""
+    """Delete a key. Raises RefusedError when there is no such key."""
     with _found(key):
         nimbus.call("deleteBlob", key)
 

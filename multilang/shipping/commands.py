@@ -1,4 +1,4 @@
-"""The command line of each component as a worker starts it: two words, the files they name being shipped."""
+"""The command line with which a worker starts each component: two words, and the files that they name."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from multilang.topology.home import Home
 
 LAUNCHER = "run_topology.py"
-_SYSTEM = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/")  # programs that workers may have
+_SYSTEM = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/")  # programs there may exist on workers
 
-# Thrift has two words for a command, and none that says where it is started: always in resources/, above which Storm puts the
-# links to blobs that its worker's directory has too. A worker need not have a Python for it, whose own may be in a blob.
+# Thrift's command has two words and always starts in resources/, above which Storm puts the links to blobs that are in the
+# worker's directory, too. It is a script for sh, because a worker may have no other Python than the one in a blob.
 _IN_WORKER = """\
 # Starts a component in the worker's directory, where Storm puts links to blobs and to resources/.
 case "$0" in
@@ -39,10 +39,12 @@ esac
 
 @dataclass(frozen=True)
 class Shipped:
-    """A word of a command. ``in_shipment``: the name of a file in the jar's ``resources/``, not seen from there.
+    """A word of a command.
 
-    ``before``: what stands before that name, as in ``--conf=a.json``; ``written``: the name as it was written; ``runs``: it is
-    started as a program.
+    ``in_shipment``: it is the name of a file in the jar's ``resources/``, relative to that folder.
+
+    ``before``: the text before the name, as in ``--conf=a.json``; ``written``: the name as it was written; ``runs``: it
+    is started as a program.
     """
 
     text: str
@@ -52,7 +54,7 @@ class Shipped:
     runs: bool = False
 
     def seen_from(self, folder: str) -> str:
-        """The word where the jar's files are in ``folder``; in the current one if that is empty."""
+        """Return the word when the jar's files are in ``folder``, or in the current folder if that is empty."""
         if not self.in_shipment:
             return self.text
         if folder:
@@ -62,11 +64,12 @@ class Shipped:
 
 
 class Commands:
-    """Commands by component id, the files they name being added to ``contents``.
+    """The commands by component id. The files that they name are added to ``contents``.
 
-    ``two``: words for Storm's ShellComponent, which is started in ``resources/``; ``in_worker``: words for what is started in
-    the worker's directory, where that can be said; ``scripts``: the words that a launcher in ``resources/`` starts.
-    ``blobs``: the names of blobs in the worker's directory; ``modules``: files that are imported, which are not run for that.
+    ``two``: words for Storm's ShellComponent, which starts them in ``resources/``. ``in_worker``: words of components
+    that start in the worker's directory, for engines that can express that. ``scripts``: words that a launcher in
+    ``resources/`` starts. ``blobs``: the names of blobs in the worker's directory. ``modules``: files that are
+    imported, which therefore need no permission to be run.
     """
 
     def __init__(
@@ -82,16 +85,16 @@ class Commands:
         self.in_worker: dict[str, list[Shipped]] = {}
         self.scripts: dict[str, list[str]] = {}
         for spec in programs_in(topology):
-            if spec.component is not topology[spec.id].component:  # a task in Python runs it
+            if spec.component is not topology[spec.id].component:  # a Python task runs the program
                 _shipped(spec, home, contents, blobs)
         shells = [spec for spec in topology.components.values() if isinstance(spec.component, ShellComponent)]
         commands = {
             spec.id: _shipped(spec, home, contents, blobs) for spec in shells
-        }  # all, before any launcher is made
+        }  # all of them before any launcher, whose text depends on them
         own = {
             words[at].text for id, words in commands.items() for at in _started(topology[id]) if words[at].in_shipment
         }
-        # A jar has no permissions to run files and no empty folders, which a command's program may need for what it starts in turn.
+        # A jar keeps neither permissions to run files nor empty folders, and a command's program may need both for what it starts.
         helped = bool(contents.folders) or not contents.executables <= {*own, *modules}
         for spec in topology.components.values():
             words = commands.get(spec.id)
@@ -117,7 +120,7 @@ class Commands:
 
 
 def add_tree(contents: Contents, path: Path, home: Home, why: str) -> None:
-    """Add a file or a whole folder under the name that it has below the topology's folder, or below ``resources/`` there.
+    """Add a file or folder under its name relative to the topology's folder, or to ``resources/`` there.
 
     Links are followed, as who opens them follows them; those that lead round are left out, and that is told.
     """
@@ -133,7 +136,7 @@ def add_tree(contents: Contents, path: Path, home: Home, why: str) -> None:
 
 
 def _add(contents: Contents, path: Path, home: Home, why: str, above: tuple[str, ...]) -> None:
-    """``above``: the folders that it is in, resolved."""
+    """Add one file or folder. ``above``: the resolved folders that it is in."""
     name = _name(home, path)
     real = os.path.realpath(path)
     if path.is_symlink():
@@ -166,7 +169,9 @@ def _add(contents: Contents, path: Path, home: Home, why: str, above: tuple[str,
 
 
 def _of_tools(path: Path) -> str | None:
-    """Why something in a folder does not go along, an empty text for what need not be told; None if it does."""
+    """Return why something in a folder is not shipped, an empty text if that need not be reported, None if it is
+    shipped.
+    """
     if path.name == "__pycache__" or (path.suffix in (".pyc", ".pyo") and path.with_suffix(".py").exists()):
         return ""
     if path.name in (".git", ".hg", ".svn", ".bzr"):
@@ -179,13 +184,13 @@ def _of_tools(path: Path) -> str | None:
 
 
 def _started(spec: ComponentSpec) -> list[int]:
-    """Which words of a command are its program and its script."""
+    """Return which words of a command are its program and its script."""
     command = spec.component.command  # type: ignore[union-attr]
     return [at for at in (0, program_in(command), script_in(command)) if at is not None]
 
 
 def _shipped(spec: ComponentSpec, home: Home, contents: Contents, blobs: Collection[str]) -> list[Shipped]:
-    """The words with the names that files have in the shipment."""
+    """Return the words with the names that files have in the shipment."""
     words = []
     why = f"in the command of {spec.kind} {spec.id!r}"
     for index, word in enumerate(words_of(spec, home, blobs)):
@@ -213,7 +218,7 @@ def _shipped(spec: ComponentSpec, home: Home, contents: Contents, blobs: Collect
             add_tree(contents, Path(word.path), home, why)
         if word.runs:
             contents.executables.add(name)
-        written = "" if word.needed and not word.runs else word.text  # an interpreter looks for no script on the PATH
+        written = "" if word.needed and not word.runs else word.text  # no script is searched on the PATH
         words.append(Shipped(name, True, word.before, written, word.runs))
     return words
 

@@ -1,4 +1,4 @@
-"""The conf of a topology on a real Storm: the keys without which a Python topology meets Storm's faults."""
+"""The conf of a topology on a real Storm, with the keys that avoid Storm's faults with Python topologies."""
 
 from __future__ import annotations
 
@@ -16,33 +16,38 @@ if TYPE_CHECKING:
 
 KRYO = "topology.kryo.register"
 
-# What Storm's parser makes of lists, of dicts and of floats of more than 18 characters. Kryo refuses classes that are
-# not registered, and the worker that emits one of these to another worker dies of it.
+# The classes that Storm's parser makes of lists, dicts, and floats of more than 18 characters. Kryo refuses classes that
+# are not registered, and a worker that sends an object of such a class to another worker dies.
 KRYO_CLASSES = (
     "org.apache.storm.shade.net.minidev.json.JSONArray",
     "org.apache.storm.shade.net.minidev.json.JSONObject",
     "java.math.BigDecimal",
 )
 
-# Seconds without a sign of life after which Storm gives a process up, its default being 30. Ours answers while user
-# code runs, but not during a call into C that keeps Python's lock, nor while the machine has no time for it.
+# Seconds without a heartbeat after which Storm gives up a process; Storm's default is 30. Our process answers while user
+# code runs, but not during a C call that holds Python's global lock, nor while it gets no time on a busy machine.
 SUBPROCESS_TIMEOUT = 60
 
 
 def default_conf(topology: Topology) -> dict[str, Any]:
-    """The keys that are set for every topology. Its own conf wins, except that Kryo's registrations are put together."""
+    """Return the keys that are set for every topology.
+
+    The topology's own conf overrides them; Kryo's registrations are merged.
+    """
     return {
         KRYO: _registrations(topology),
-        # Storm 2.6 to 2.8 dies of a plain task id in a direct emit; the other form is right on every version.
+        # A plain task id in a direct emit makes Storm 2.6 to 2.8 die; the other form works on every version.
         "multilang.direct.task.plain": False,
         "topology.subprocess.timeout.secs": SUBPROCESS_TIMEOUT,
     }
 
 
 def storm_conf(topology: Topology) -> dict[str, Any]:
-    """The whole conf to submit: the topology's own over the defaults. A state provider's config is text, as Storm has it.
+    """Return the conf to submit: the defaults, overridden by the topology's own.
 
-    A component's map of blobs is put into the topology's: Storm reads no other.
+    A state provider's config is text, as in Storm.
+
+    A component's map of blobs is merged into the topology's, because Storm reads no other.
     """
     defaults = default_conf(topology)
     conf = {**defaults, **topology.conf, KRYO: defaults[KRYO]}
@@ -56,7 +61,9 @@ def storm_conf(topology: Topology) -> dict[str, Any]:
 
 
 def _registrations(topology: Topology) -> list[Any]:
-    """The topology's own list (class names, or ``{class: serializer}``), and those of ours that it does not name."""
+    """Return the topology's own list (class names, or ``{class: serializer}``) with those of our classes that it does
+    not have.
+    """
     own = topology.conf.get(KRYO)
     if own is None:
         return list(KRYO_CLASSES)

@@ -1,4 +1,4 @@
-"""The files of a shipment, by their names in it: nothing has two meanings, nothing leads out."""
+"""The files of a shipment by name. No name has two meanings, and none leads out of the folder."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-YOURS = "your files"  # the part that is the user's own
+YOURS = "your files"  # the part with the user's own files
 
 
 @dataclass(frozen=True)
 class Item:
-    """One file. ``part``: whose it is, for the list of what went in; ``why``: what made it come along."""
+    """One file.
+
+    ``part``: the part that it belongs to, for the list of shipped files; ``why``: the reason why it is shipped.
+    """
 
     name: str
     data: bytes
@@ -27,7 +30,7 @@ class Item:
 
 
 class Contents:
-    """Files by name, ``/`` between folders. Adding the same bytes twice is no fault; other bytes are.
+    """Files by name, with ``/`` between folders.
 
     What a jar can't hold, so that launchers make it again: ``executables``, the user's files that may be run; ``folders``, those
     that are empty. For the list of what went in: ``notes``; ``left_out``, by name, with the reason. ``warnings``: sentences on what
@@ -44,7 +47,7 @@ class Contents:
         self._owners: dict[str, Item] = {}
 
     def add(self, item: Item) -> None:
-        """Raises ShippingError for a name that leads out of the folder or that something else has."""
+        """Add a file. Raises ShippingError for a name that leads out of the folder, or that another file has."""
         check_name(item.name, item.why)
         there = self._items.get(item.name)
         if there is None:
@@ -68,7 +71,7 @@ class Contents:
         self.add(Item(name, data, part, why, executable))
 
     def has_module(self, name: str) -> bool:
-        """Whether a top-level module or package of this name is here."""
+        """Return whether there is a top-level module or package of this name."""
         return name in self._owners
 
     @property
@@ -80,14 +83,18 @@ class Contents:
         return name in self._items
 
     def __iter__(self) -> Iterator[Item]:
-        """In the order of their names, which is that of the archive: the same input gives the same bytes."""
+        """Iterate in the order of the names, which is that of the archive, so that the same input gives the same
+        bytes.
+        """
         return iter([self._items[name] for name in sorted(self._items)])
 
     def __len__(self) -> int:
         return len(self._items)
 
     def _check_owner(self, item: Item) -> None:
-        """``x.py`` of one part and ``x/`` or ``x.*.so`` of another are one name to an import, and one hides the other."""
+        """Refuse ``x.py`` of one part beside ``x/`` or ``x.*.so`` of another: an import knows one name, and one would
+        hide the other.
+        """
         first, slash, _ = item.name.partition("/")
         if not (slash or first.endswith((".py", ".so"))):
             return
@@ -101,7 +108,7 @@ class Contents:
 
 
 def check_name(name: str, why: str) -> None:
-    """Refuse a name that leads out of the folder it is unpacked into."""
+    """Refuse a name that leads out of the folder that it is unpacked into."""
     parts = name.split("/")
     if (
         not name

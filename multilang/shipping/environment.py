@@ -1,8 +1,8 @@
-"""A virtual environment made whole and relocatable: its base interpreter and standard library come along.
+"""A virtual environment made complete and relocatable, with its base interpreter and the standard library.
 
 A venv is half of a Python: its ``bin/python`` looks for the other half in the place that ``pyvenv.cfg`` names. Without
-that file, Python looks for its library beside itself (``../lib/python3.x/os.py``), wherever that is; so the two
-halves are put together.
+that file, Python looks for its library beside itself (``../lib/python3.x/os.py``), wherever that is. So the two halves
+are put together without it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from multilang.shipping.tree import Entry, Tree
 if TYPE_CHECKING:
     from typing import Any
 
-# Of the standard library: what no component imports, and is large or needs a screen.
+# Parts of the standard library that no component imports, and that are large or need a screen.
 _NOT_SHIPPED = ("test", "idlelib", "turtledemo", "tkinter", "ensurepip", "config-*", "site-packages", "dist-packages")
 _ABOUT = """\
 import json, sys, sysconfig
@@ -41,17 +41,17 @@ except OSError:
     mapped = []
 print(json.dumps([sys.prefix, *filter(os.path.exists, sys.path), *mapped]))
 """
-# A script whose interpreter is found beside it: sh runs the second line, Python reads it as a string.
+# The beginning of a script whose interpreter is beside it: sh runs the second line, and Python reads it as a string.
 _SHEBANG = "#!/bin/sh\n'''exec' \"$(dirname -- \"$0\")/{python}\" \"$0\" \"$@\"\n' '''\n"
 
 
 def is_environment(folder: Path) -> bool:
-    """Whether it is a virtual environment."""
+    """Return whether it is a virtual environment."""
     return (folder / "pyvenv.cfg").is_file()
 
 
 def environment_tree(folder: Path) -> Tree:
-    """The whole of a virtual environment. Raises ShippingError for one that has parts elsewhere."""
+    """Return the whole of a virtual environment. Raises ShippingError for one that has parts elsewhere."""
     folder = Path(os.path.realpath(folder))
     if re.search(r"(?im)^include-system-site-packages\s*=\s*true", (folder / "pyvenv.cfg").read_text()):
         raise ShippingError(
@@ -73,7 +73,7 @@ def environment_tree(folder: Path) -> Tree:
     for name in ("python", "python3"):
         tree.add(f"bin/{name}", Entry(link=python))
     if "dist-packages" in Path(about["library"], "site.py").read_text(encoding="utf-8"):
-        # Debian's Python looks there.
+        # Debian's Python looks for packages there.
         tree.add("lib/python3/dist-packages", Entry(link=f"../{python}/site-packages"))
     _check_paths(tree, folder)
     _relocate_scripts(tree, folder, python)
@@ -81,9 +81,10 @@ def environment_tree(folder: Path) -> Tree:
 
 
 def _program(path: Path, base: str) -> bytes:
-    """The interpreter, which looks for a shared libpython beside itself and no more where it was installed.
+    """Return the interpreter, changed to look for a shared libpython beside itself and no longer where it was
+    installed.
 
-    The loader's search path in the file is a string that may be made shorter in its place, as chrpath does.
+    The loader's search path in the file is a string that may be made shorter in place, as chrpath does it.
     """
     data = path.read_bytes()
     installed, relative = f"{base}/lib\0".encode(), b"$ORIGIN/../lib\0"
@@ -93,9 +94,9 @@ def _program(path: Path, base: str) -> bytes:
 
 
 def check_interpreter(archive: Path, name: str) -> bool:
-    """Unpack the archive elsewhere and run its Python; False when there is none, or none for this machine.
+    """Unpack the archive elsewhere and run its Python. Return False when it has none, or none for this machine.
 
-    Raises ShippingError when it works only thanks to something outside of the archive.
+    Raises ShippingError when it works only because of something outside of the archive.
     """
     with tempfile.TemporaryDirectory() as folder:
         root = os.path.realpath(folder)
@@ -128,7 +129,9 @@ def _left_behind(name: str) -> bool:
 
 
 def _check_paths(tree: Tree, folder: Path) -> None:
-    """An installation that stays in its own folder (pip install -e) is a path to what is not shipped."""
+    """Refuse an installation that stays in its own folder (pip install -e), since its path leads to files that are not
+    shipped.
+    """
     for name, entry in tree.entries.items():
         if name.endswith(".pth") and isinstance(entry.source, Path):
             for line in entry.source.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -140,7 +143,7 @@ def _check_paths(tree: Tree, folder: Path) -> None:
 
 
 def _relocate_scripts(tree: Tree, folder: Path, python: str) -> None:
-    """Programs that pip made start with the absolute path of the environment's Python."""
+    """Change the programs that pip made, which start with the absolute path of the environment's Python."""
     for name, entry in list(tree.entries.items()):
         if not name.startswith("bin/") or not isinstance(entry.source, Path):
             continue

@@ -1,22 +1,26 @@
-"""What can't be shipped, and what a cluster answers."""
+"""Errors of shipping, and errors of a cluster."""
 
 from __future__ import annotations
 
 
 class ShippingError(ValueError):
-    """Something can't go to a cluster; the text names it and says what to write instead."""
+    """Something can't be sent to a cluster. The text names it and says what to write instead."""
 
 
 class NimbusError(RuntimeError):
-    """Nimbus could not do what it was asked; the text says why, as a person can act on it."""
+    """Nimbus could not do what it was asked. The text says why, and what the reader can do."""
 
 
 class UnreachableError(NimbusError):
-    """No Nimbus answers there, or not as this client speaks."""
+    """No Nimbus answers at that address, or it does not speak this client's protocol."""
 
 
 class RefusedError(NimbusError):
-    """Nimbus refused. ``kind``: the name of its exception, as ``"NotAliveException"``."""
+    """Nimbus refused a call.
+
+    Attributes:
+        kind: The name of Storm's exception, such as ``"NotAliveException"``.
+    """
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -24,4 +28,4 @@ class RefusedError(NimbusError):
 
 
 class ClusterError(RuntimeError):
-    """A cluster on this machine can't be started or stopped; the text says why and what to do."""
+    """A cluster on this machine can't be started or stopped. The text says why and what to do."""

@@ -23,7 +23,16 @@ _CLASSES = {
 
 
 def flux_yaml(shipment: Shipment, interpreter: str = "python3", places: Places | None = None) -> str:
-    """The YAML of a packed topology. Raises ShippingError for a direct stream, of which Flux's components know nothing."""
+    """Return the YAML of a packed topology.
+
+    Args:
+        shipment: The packed topology.
+        interpreter: The workers' command for Python.
+        places: The blobs with the topology's files and Python; None: both are as usual.
+
+    Raises:
+        ShippingError: The topology has a direct stream, which Flux's components don't support.
+    """
     topology = shipment.topology
     check_flux(topology)
     places = places or Places()
@@ -40,7 +49,7 @@ def flux_yaml(shipment: Shipment, interpreter: str = "python3", places: Places |
 
 
 def check_flux(topology: Topology) -> None:
-    """Raise ShippingError, which names the streams, for what Flux can't express."""
+    """Raise ShippingError, with the streams' names, for what Flux can't express."""
     check_shippable(topology)
     direct = [
         f"{name!r} of {spec.id!r}"
@@ -104,7 +113,9 @@ def _grouping(grouping: Grouping, fields_id: str) -> str:
 
 
 def _fields_components(topology: Topology) -> list[str]:
-    """Objects that partial-key groupings refer to: Flux makes Fields of a list of names only as a component."""
+    """Return the objects that partial-key groupings refer to: Flux makes Fields from a list of names only as a
+    component.
+    """
     lines: list[str] = []
     for spec in topology.components.values():
         for number, input_ in enumerate(spec.inputs):
@@ -122,7 +133,9 @@ def _fields_id(spec: ComponentSpec, number: int) -> str:
 
 
 def _flow(value: Any) -> str:
-    """JSON, which YAML includes, but for its floats: YAML 1.1 reads 1e-07 as text, and 1.0e-07 as a number."""
+    """Return JSON, which YAML includes, except for its floats: YAML 1.1 reads 1e-07 as text, and 1.0e-07 as a
+    number.
+    """
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_flow(str(key))}: {_flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):

@@ -1,6 +1,7 @@
-"""Which files a topology's module needs: its imports, read from the source, followed as far as they are the user's own.
+"""The files that a topology's module needs, found by reading imports from the source and following them into the user's
+own files.
 
-Nothing is executed. Left aside is what can't run on a worker: ``if TYPE_CHECKING`` and ``if __name__ == "__main__"``.
+Nothing is executed. Code that can't run on a worker is ignored: ``if TYPE_CHECKING`` and ``if __name__ == "__main__"``.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ if TYPE_CHECKING:
     from multilang.shipping.named import Named
 
 OURS = {"multilang", "spark_bridge"}
-PROVIDED = {*OURS, "ujson"}  # what the jar has without being told
+PROVIDED = {*OURS, "ujson"}  # packages that every jar has
 _IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 
 
 @dataclass(frozen=True)
 class Import:
-    """An import statement: ``module``, and the names taken ``from`` it; ``optional``: in a try that expects a failure."""
+    """An import statement: ``module``, and the names taken ``from`` it.
+
+    ``optional``: it is in a try that expects a failure.
+    """
 
     module: str
     names: tuple[str, ...]
@@ -40,7 +44,11 @@ class Import:
 
 @dataclass
 class Found:
-    """``files``: name in the jar -> (file, why); ``foreign``: installed packages, by name -> why; ``multilang``: what of us."""
+    """The imported files and packages.
+
+    ``files``: name in the jar -> (file, reason). ``foreign``: installed package -> reason. ``multilang``: the imported
+    modules and names of this project.
+    """
 
     files: dict[str, tuple[Path, str]] = field(default_factory=dict)
     foreign: dict[str, str] = field(default_factory=dict)
@@ -48,11 +56,10 @@ class Found:
 
 
 def follow(start: str, file: Path, leave_out: Sequence[str] = (), named: Sequence[Named] = ()) -> Found:
-    """Everything that the module ``start`` in ``file`` imports, directly or not, and what comes along by its name.
+    """Return everything that the module ``start`` in ``file`` imports, directly or not, and the code that a conf names.
 
-    ``leave_out``: top-level names to skip.
-
-    Raises ShippingError for a module that is not to be found, hides one of Python's, or is no source code.
+    ``leave_out``: top-level names to skip. Raises ShippingError for a module that is not found, hides one of Python's,
+    or has no source code.
     """
     follower = _Follower(set(leave_out), file.parents[start.count(".") + (file.name == "__init__.py" and "." in start)])
     follower.start(start, file)
@@ -64,7 +71,7 @@ def follow(start: str, file: Path, leave_out: Sequence[str] = (), named: Sequenc
 
 
 def imports_of(source: str, name: str) -> list[Import]:
-    """The import statements that can run when ``source`` is imported and used."""
+    """Return the import statements that can run when ``source`` is imported and used."""
     try:
         tree = ast.parse(source, name)
     except SyntaxError as error:
@@ -73,7 +80,9 @@ def imports_of(source: str, name: str) -> list[Import]:
 
 
 def names_of_ours(source: str) -> set[str]:
-    """The dotted names by which ``source`` takes things from this package's modules: ``tx.Map`` after ``import ... as tx``."""
+    """Return the dotted names that ``source`` uses of this package's modules, such as ``tx.Map`` after ``import ... as
+    tx``.
+    """
     nodes = list(_nodes(ast.parse(source)))
     bound: dict[str, str] = {}
     for node in nodes:
@@ -89,14 +98,14 @@ def names_of_ours(source: str) -> set[str]:
         taken: list[str] = []
         while isinstance(node, ast.Attribute):
             taken.insert(0, node.attr)
-            node = node.value  # down to the name that the chain begins with
+            node = node.value  # down to the first name of the chain
         if taken and isinstance(node, ast.Name) and node.id in ours:
             found.add(".".join([ours[node.id], *taken]))
     return found
 
 
 def is_installed(path: str) -> bool:
-    """Whether pip or the system put it there, so that a requirement brings it and not a copy of its files."""
+    """Return whether pip or the system installed it, so that a requirement provides it and its files are not copied."""
     return bool({"site-packages", "dist-packages"}.intersection(Path(path).parts))
 
 
@@ -109,18 +118,18 @@ class _Follower:
         self._seen: set[str] = set()
 
     def start(self, name: str, file: Path) -> None:
-        if "." in name:  # with the packages around it
+        if "." in name:  # the packages around it are needed, too
             self._find(name, f"the topology's module {name}", optional=False)
         else:
             self._seen.add(name)
             self._take(name, file, file.name == "__init__.py", "the topology's module")
 
     def name(self, named: Named) -> None:
-        """Something that a conf names."""
+        """Add something that a conf names."""
         if not all(part.isidentifier() for part in (*named.module.split("."), named.attribute)):
             raise ShippingError(f"{named.dotted!r}, {named.why}, is no name of code; write 'package.module.Name'")
         if named.reader is not None:
-            self.found.multilang.add(named.reader)  # which reads it on a worker too
+            self.found.multilang.add(named.reader)  # the module that reads it is needed on a worker, too
         if named.module.partition(".")[0] in OURS:
             self.found.multilang.update([named.module, named.dotted])
         elif self._find(named.module, named.why, optional=False) and named.module not in self._seen:
@@ -130,7 +139,7 @@ class _Follower:
             )
 
     def read(self, module: str, file: Path, package: bool) -> None:
-        """One module's own imports."""
+        """Read one module's own imports."""
         source = importlib.util.decode_source(file.read_bytes())
         self.found.multilang.update(names_of_ours(source))
         for each in imports_of(source, str(file)):
@@ -146,11 +155,11 @@ class _Follower:
                 self.found.multilang.update([base, *(f"{base}.{name}" for name in each.names)])
                 continue
             if self._find(base, why, each.optional):
-                for name in each.names:  # a name taken from a package may be a module in it, or anything else
+                for name in each.names:  # a name taken from a package may be a module in it
                     self._find(f"{base}.{name}", why, optional=True)
 
     def _find(self, name: str, why: str, optional: bool) -> bool:
-        """Whether ``name`` is one of the user's own; queues it and the packages that it is in."""
+        """Return whether ``name`` is one of the user's own modules; queue it and the packages that it is in."""
         top, *rest = name.split(".")
         if top in PROVIDED or top in self._leave_out or top in self.found.foreign:
             return False
@@ -218,7 +227,7 @@ def _top_level(name: str) -> ModuleSpec | None:
 
 
 def _nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """All but what can't run on a worker."""
+    """Return all nodes but those that can't run on a worker."""
     if isinstance(node, ast.If) and _never_on_a_worker(node.test):
         for inner in node.orelse:
             yield from _nodes(inner)
@@ -235,7 +244,7 @@ def _statements(node: ast.AST, optional: bool) -> Iterator[Import]:
     elif isinstance(node, ast.ImportFrom):
         names = tuple(alias.name for alias in node.names if alias.name != "*")
         if node.module == "multilang" and not names:
-            names = tuple(multilang.__all__)  # a star takes all of these, each from its own part of the package
+            names = tuple(multilang.__all__)  # a star import takes all of these
         yield Import(node.module or "", names, node.level, node.lineno, optional)
     elif isinstance(node, ast.If) and _never_on_a_worker(node.test):
         for inner in node.orelse:

@@ -50,7 +50,7 @@ class RowFeed:
 
     @property
     def waiting(self) -> bool:
-        """Whether there is something to read."""
+        """True if there is something to read."""
         return self._picks is None or bool(self._picks)
 
     def undone(self, failures: int, sums: Mapping[int, Sequence[int]]) -> None:
@@ -121,7 +121,7 @@ class EmittedFeed:
 
     @property
     def waiting(self) -> bool:
-        """Whether the spout may emit more."""
+        """True if the spout may emit more."""
         return not self.spout.exhausted and self._fruitless < self._max_fruitless
 
     def round(self, sc: SparkContext) -> tuple[RDD[Any], Any]:
@@ -134,7 +134,7 @@ class EmittedFeed:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the last batch was empty."""
+        """True if the last batch was empty."""
         return not self._batch
 
     def settle(self, _rows: int, failed: Iterable[tuple[int, int]], _sums: Mapping[int, Sequence[int]]) -> int:

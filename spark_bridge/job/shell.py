@@ -62,7 +62,7 @@ class ShellTask(Program):
 
     @property
     def holds(self) -> bool:
-        """Whether the child has tuples that it has neither acked nor failed, after it has read all that it was
+        """True if the child has tuples that it has neither acked nor failed, after it has read all that it was
         given.
         """
         self._guarded(self._wait)

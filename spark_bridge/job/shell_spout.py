@@ -44,14 +44,14 @@ class ShellSpoutTask(Program):
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing more will come."""
+        """True if nothing more will come."""
         if self.left <= 0:
             return True
         return self._idle >= IDLE_ROUNDS if self._said is None else self._said
 
     @property
     def waits(self) -> bool:
-        """Whether to ask again later, after the spout emitted nothing."""
+        """True if the spout, after it emitted nothing, should be asked again later."""
         return bool(self.emitted) or self._said is not None
 
     def ask(self) -> bool:

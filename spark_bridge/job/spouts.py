@@ -118,7 +118,7 @@ class _Task:
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing more will come, replays included."""
+        """True if nothing more will come, replays included."""
         if self.left <= 0:
             return not getattr(self.component, "waiting_for_replay", 0)
         said = self.runner.exhausted()
@@ -126,7 +126,7 @@ class _Task:
 
     @property
     def waits(self) -> bool:
-        """Whether to ask again later, after the spout emitted nothing."""
+        """True if the spout, after it emitted nothing, should be asked again later."""
         return bool(self.emitted) or self.runner.exhausted() is not None
 
     def ask(self) -> bool:
@@ -214,7 +214,7 @@ class SpoutFeed:
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing more will come, replays included."""
+        """True if nothing more will come, replays included."""
         return all(task.exhausted for task in self.tasks)
 
     def emit(self) -> list[tuple[SpoutTask, Emitted]]:

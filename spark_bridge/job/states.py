@@ -159,7 +159,7 @@ class States(_Begun):
 
     @property
     def is_local(self) -> bool:
-        """Whether other machines can't read it."""
+        """True if other machines can't read it."""
         return self.provider.local
 
     @property
@@ -176,7 +176,7 @@ class States(_Begun):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever stored."""
+        """True if nothing was ever stored."""
         return not self._stored.namespaces() and self._coordinator.get(STATE_KEY) is None
 
     def begin(self, query: str, batch: int) -> int | None:

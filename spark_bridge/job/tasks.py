@@ -106,7 +106,7 @@ class BoltTask:
 
     @property
     def holds(self) -> bool:
-        """Whether the bolt keeps tuples that it has neither acked nor failed."""
+        """True if the bolt keeps tuples that it has neither acked nor failed."""
         self.held = [tup for tup in self.held if tup.unfinished]
         return bool(self.held)
 

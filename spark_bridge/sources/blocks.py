@@ -1,7 +1,8 @@
-"""Rows in blocks, as they leave an executor: JSON text, with a checksum that covers everything before it, too.
+"""Rows in blocks, as an executor sends them: JSON text with a checksum that also covers all blocks before it.
 
-A partition's blocks all hold ``block_rows`` rows but the last. The *chain* of a block is the hash of its own text and of
-the chain of the block before it, so that two computations of a partition that differ anywhere up to here differ here.
+All blocks of a partition but the last have ``block_rows`` rows. The *chain* of a block is the hash of its own text and
+of the chain of the block before it. So if two computations of a partition differ anywhere before a place, their chains
+at this place differ.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ START = b"\0" * 16  # the chain before the first block
 
 
 class Block:
-    """``rows`` rows from ``index * block_rows`` on. ``before``, ``chain``: see the module; ``last``: no more follow."""
+    """The ``rows`` rows from ``index * block_rows`` on.
+
+    ``before``, ``chain``: see the module; ``last``: no block follows.
+    """
 
     __slots__ = ("before", "chain", "data", "index", "last", "rows")
 
@@ -40,9 +44,9 @@ class Block:
         self.data = data
 
     def decoded(self) -> list[Row]:
-        """The rows, each a tuple of values."""
-        # Tuples of plain values are nothing to the collector; the lists before them would have it look at all that this
-        # process holds, block after block.
+        """Return the rows, each a tuple of values."""
+        # The garbage collector soon ignores tuples of plain values. The temporary lists would make it look through everything
+        # in this process for each block.
         collects = gc.isenabled()
         gc.disable()
         try:
@@ -53,12 +57,12 @@ class Block:
 
 
 def chain_of(before: bytes, data: bytes) -> bytes:
-    """The chain of a block with this text, after one with the chain ``before``."""
+    """Return the chain of a block with this text, after one with the chain ``before``."""
     return blake2b(data, digest_size=16, key=before).digest()
 
 
 class RowText:
-    """Turns what an RDD holds into the JSON text of a row. ``kinds``: of the columns of a DataFrame, None for any RDD."""
+    """Turns an RDD's row into the JSON text of a row. ``kinds``: of a DataFrame's columns; None for any other RDD."""
 
     def __init__(self, fields: Sequence[str], kinds: Sequence[Kind] | None) -> None:
         self.fields = tuple(fields)
@@ -70,7 +74,10 @@ class RowText:
         return encoded(self._row(row), self.fields)
 
     def values(self, row: Any) -> list[Any]:
-        """The row's values as JSON has them. Raises SourceError with the field's name for one that has no form."""
+        """Return the row's values as JSON has them.
+
+        Raises SourceError with the field's name for a value that has no JSON form.
+        """
         values = self._row(row)
         if not all(value is None or value is True or value is False or _is_ascii(value) for value in values):
             return loads(encoded(values, self.fields))  # type: ignore[no-any-return]
@@ -102,7 +109,10 @@ def _is_ascii(value: Any) -> bool:
 
 
 def blocks_of(rows: Iterable[Any], partition: int, text_of: RowText, block_rows: int) -> Iterator[tuple[Any, ...]]:
-    """The blocks of one partition, as the arguments of Block; an empty partition has one, empty and last."""
+    """Return the blocks of one partition, as the arguments of Block.
+
+    An empty partition has one block, which is empty and last.
+    """
     before = START
     index = 0
     texts: list[str] = []
@@ -121,7 +131,10 @@ def blocks_of(rows: Iterable[Any], partition: int, text_of: RowText, block_rows:
 
 
 class Chains:
-    """What was seen of each partition before, by which rows that changed are noticed. 16 bytes a block."""
+    """The chains of each partition that were seen before, which show whether rows have changed.
+
+    They take 16 bytes a block.
+    """
 
     def __init__(self, source: str, block_rows: int) -> None:
         self._source = source
@@ -129,7 +142,7 @@ class Chains:
         self._seen: dict[tuple[int, int], tuple[bytes, bool]] = {}
 
     def check(self, partition: int, block: Block) -> None:
-        """Raises ChangedRowsError when the block, or one before it, is not what it was."""
+        """Raise ChangedRowsError when the block, or one before it, is not what it was."""
         seen = self._seen
         before = seen.get((partition, block.index - 1)) if block.index else (START, False)
         if before is not None and before != (block.before, False):
@@ -139,13 +152,13 @@ class Chains:
             self._refuse(partition, block.index if before is not None else 0, block.index + 1)
 
     def check_end(self, partition: int, last: Block) -> None:
-        """The same, for a partition that turned out to end with ``last``."""
+        """Raise ChangedRowsError as ``check`` does, for a partition that ends with ``last``."""
         self.check(partition, last)
         if (partition, last.index + 1) in self._seen:
             self._refuse(partition, last.index + 1, last.index + 2)
 
     def newest(self) -> dict[int, int]:
-        """Partition -> the last block of it that was seen."""
+        """Return partition -> its last block that was seen."""
         found: dict[int, int] = {}
         for partition, index in list(self._seen):
             found[partition] = max(index, found.get(partition, 0))

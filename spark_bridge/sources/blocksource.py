@@ -1,4 +1,4 @@
-"""What the live sources have in common, in the driver and elsewhere: rows by offset out of blocks by number."""
+"""The common part of the live sources, in the driver and elsewhere: rows by offset, read from blocks by number."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
     from spark_bridge.sources.blocks import Block
     from spark_bridge.sources.source import Row
 
-_KEPT = 4  # decoded blocks: the one that is read, and some that failed rows are in
+_KEPT = 4  # decoded blocks that are kept: the present one, and some in which failed rows are
 
 
 class BlockSource(PartitionSource):
-    """Subclasses give ``block``; ``read`` decodes it and keeps the last few."""
+    """A source whose subclasses define ``block``; ``read`` decodes the block and keeps the last few."""
 
     def __init__(self) -> None:
         self._decoded: dict[tuple[int, int], Sequence[Row]] = {}
 
     @property
     def block_rows(self) -> int:
-        """How many rows a block has."""
+        """The number of rows of a block."""
         raise NotImplementedError
 
     def block(self, partition: int, index: int) -> Block | None:
-        """A block, or None when the partition has ended before it."""
+        """Return a block, or None when the partition has ended before it."""
         raise NotImplementedError
 
     def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:

@@ -1,11 +1,11 @@
 """Messages of bytes between a spout's process and the Spark driver, over TCP.
 
 The framing and the mutual authentication are those of multiprocessing.connection: each end proves by an HMAC that it
-knows the secret, which never crosses the wire. Only ``send_bytes`` and ``recv_bytes`` are used, never their siblings that
-pickle. What crosses is neither encrypted nor sealed: for networks that others listen on, use a tunnel.
+knows the secret, which never crosses the wire. Only ``send_bytes`` and ``recv_bytes`` are used, never the methods that
+pickle. Messages are neither encrypted nor signed: on networks that others listen on, use a tunnel.
 
-A message is a JSON object on one line, and after the line, in answers, the text of a block. Waits have ends: a peer that
-does not speak, or does not read, is hung up on.
+A message is a JSON object on one line; in answers, the text of a block follows the line. No wait is endless: a peer
+that sends nothing, or reads nothing, for too long is disconnected.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from typing import Any
 
 SECRET = "MULTILANG_SOURCE_SECRET"  # the name of an environment variable
-SECRET_FILE = "multilang.source.secret.file"  # in the conf: the path alone, for the conf is no place for secrets
+SECRET_FILE = "multilang.source.secret.file"  # in the conf, which has only the path: it is no place for secrets
 SHORTEST_SECRET = 16  # characters
 MAX_REQUEST = 1024 * 1024  # bytes
-MAX_ANSWER = 1024 * 1024 * 1024  # bytes: a block is as long as its rows are
-STALLED_SECS = 30.0  # without a byte while one is due; who works on an answer says so more often than that
+MAX_ANSWER = 1024 * 1024 * 1024  # bytes; large, because the length of a block depends on its rows
+STALLED_SECS = 30.0  # longest silence while a message is due; an end that works on an answer says so more often
 
 
 def secret(variable: str = SECRET, file: str | None = None) -> bytes:
     """Return the secret that both ends know.
 
     Args:
-        variable: The environment variable that has it, unless it is in a file.
+        variable: The environment variable that has it, unless a file is given.
         file: The file that has it; white space around it does not count.
 
     Raises:
-        SourceError: It is not there, or short.
+        SourceError: There is no secret, or it is too short.
     """
     if file is None:
         place, text = f"the environment variable {variable}", os.environ.get(variable, "")
@@ -63,25 +63,31 @@ def secret(variable: str = SECRET, file: str | None = None) -> bytes:
 
 
 class Channel:
-    """One end of a connection. ``stalled_secs``: how long the other may be silent, or not read, when it is its turn."""
+    """One end of a connection.
+
+    ``stalled_secs``: how long the other end may send nothing, or read nothing, when it should.
+    """
 
     def __init__(self, sock: socket.socket, stalled_secs: float = STALLED_SECS) -> None:
         sock.settimeout(None)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        # A second handle on the socket, to end it from another thread: closing alone would not wake who waits for it.
+        # A second handle on the socket, to shut it down from another thread: closing alone would not wake a thread that waits.
         self._socket = sock.dup()
         self._connection = Connection(sock.detach())
         self.patience(stalled_secs)
 
     def patience(self, secs: float) -> None:
-        """Who is silent in the middle of a message, or does not read, is hung up on after so long."""
+        """Set the seconds after which a peer that stops within a message, or does not read, is disconnected."""
         seconds, micros = divmod(int(secs * 1e6), 1_000_000)
         for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
             self._socket.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", seconds, micros))
 
     def prove(self, key: bytes, first: bool) -> None:
-        """Mutual authentication; ``first``: this end asks first (the server's). Raises SourceError if the secrets differ."""
+        """Authenticate both ends.
+
+        ``first``: this end, the server's, asks first. Raises SourceError if the secrets differ.
+        """
         try:
             if first:
                 deliver_challenge(self._connection, key)
@@ -99,14 +105,18 @@ class Channel:
             raise SourceError("the other end speaks another protocol; is this the port that serve() told?") from None
 
     def send(self, message: dict[str, Any], data: bytes = b"") -> None:
-        """Raises SourceUnavailable when the other end is gone, or does not read."""
+        """Send a message. Raises SourceUnavailable when the other end is gone, or does not read."""
         try:
             self._connection.send_bytes(dumps(message).encode() + b"\n" + data)
         except (OSError, ValueError) as error:
             raise SourceUnavailable(f"the connection ended: {error!r}") from None
 
     def receive(self, most: int, wait: float | None = None) -> tuple[dict[str, Any], bytes]:
-        """The next message and what follows it; ``wait``: seconds until it begins, None for ever, else SourceUnavailable."""
+        """Return the next message and the data after it.
+
+        ``most``: the longest message, in bytes. ``wait``: seconds until it begins, None for no limit; afterwards
+        SourceUnavailable is raised.
+        """
         try:
             if wait is not None and not self._connection.poll(wait):
                 raise SourceUnavailable(f"nothing was heard for {wait:g} seconds")
@@ -123,7 +133,7 @@ class Channel:
             raise SourceError("the other end speaks another protocol") from None
 
     def close(self) -> None:
-        """From any thread: whoever waits for this connection hears of it."""
+        """Shut the connection down, from any thread. A thread that waits for it gets an error."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -132,16 +142,19 @@ class Channel:
 
     def __del__(self) -> None:
         if hasattr(self, "_socket"):
-            self._socket.close()  # of a source that nobody closed
+            self._socket.close()  # the source was not closed
 
     def release(self) -> None:
-        """Free it, in the thread that uses it."""
+        """Close the connection, in the thread that uses it."""
         self.close()
         self._connection.close()
 
 
 def connect(host: str, port: int, key: bytes, stalled_secs: float = STALLED_SECS) -> Channel:
-    """A connection to a driver that serves. Raises SourceUnavailable when it does not answer, SourceError for the secret."""
+    """Connect to a driver that serves.
+
+    Raises SourceUnavailable when it does not answer, SourceError for another secret.
+    """
     try:
         sock = socket.create_connection((host, port), timeout=stalled_secs)
     except OSError as error:

@@ -1,12 +1,12 @@
-"""What is in the folder of a published source.
+"""The files in the folder of a published source.
 
 ``manifest.json``   the source's name, fields and the kinds of its columns; for each partition its rows and the names and
-                    checksums of its two files. Written last: a folder without it holds nothing published
+                    checksums of its two files. It is written last: a folder without it has nothing published
 ``part-*.parquet``  the rows of one partition, in row groups
 ``part-*.json``     its index: rows, place and checksum of each row group, and of the file's end (Parquet's footer)
 
-A file's name has a random part of the attempt that wrote it: what a lost attempt leaves behind is never mistaken for what
-the manifest names. All is read and written through fsspec.
+Each attempt to write a file gives it another random name, so that a file of a lost attempt is never mistaken for one
+that the manifest names. Everything is read and written through fsspec.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ JSON = "json"  # the kind of a column that holds JSON texts
 
 
 def packages_for(url: str) -> dict[str, str]:
-    """What reading a published source needs, as a component's ``requires``; s3:// needs s3fs besides."""
+    """Return the packages that reading this URL needs, as a component's ``requires`` has them, such as s3fs for
+    s3://.
+    """
     found = {"fsspec": "fsspec>=2024.6", "pyarrow": "pyarrow>=18"}
     try:
         from fsspec.registry import known_implementations
@@ -40,7 +42,7 @@ def packages_for(url: str) -> dict[str, str]:
 
 
 class Folder:
-    """A folder on any file system that fsspec knows, by its URL. Raises SourceError when there is no such system."""
+    """A folder on any file system that fsspec knows, by its URL. Raises SourceError for an unknown file system."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -55,11 +57,14 @@ class Folder:
         self.path = path.rstrip("/")
 
     def place(self, name: str) -> str:
-        """The path of a file in here."""
+        """Return the path of a file in this folder."""
         return f"{self.path}/{name}"
 
     def read(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
-        """A file, or a part of it. Raises DamagedError when it is not there, SourceUnavailable when it can't be read now."""
+        """Return a file, or a part of it.
+
+        Raises DamagedError when it does not exist, SourceUnavailable for other failures.
+        """
         try:
             return self.fs.cat_file(self.place(name), start=start, end=end)  # type: ignore[no-any-return]
         except FileNotFoundError:
@@ -68,7 +73,7 @@ class Folder:
             raise SourceUnavailable(f"{name} of {self.url} can't be read: {error}") from None
 
     def write(self, name: str, data: bytes) -> None:
-        """Put a file there: what is seen under its name is nothing, the old one or the whole new one."""
+        """Write a file. A reader finds no file, the old one, or the whole new one."""
         import uuid
 
         part = self.place(f".{name}.{uuid.uuid4().hex}")
@@ -76,7 +81,7 @@ class Folder:
         self.fs.mv(part, self.place(name))
 
     def names(self) -> list[str]:
-        """All files in here, by now."""
+        """Return the names of all files that are in the folder now."""
         self.fs.invalidate_cache(self.path)
         try:
             return [path.rpartition("/")[2] for path in self.fs.ls(self.path, detail=False)]
@@ -85,12 +90,12 @@ class Folder:
 
 
 def checksum(data: bytes) -> str:
-    """Of any part of any file."""
+    """Return the checksum of a file, or of a part of one."""
     return sha256(data).hexdigest()
 
 
 def verified(folder: Folder, name: str, start: int, size: int, due: str) -> bytes:
-    """A part of a file, when it is what was written. Raises DamagedError."""
+    """Return a part of a file. Raises DamagedError unless it is what was written."""
     data = folder.read(name, start, start + size)
     if len(data) != size:
         raise DamagedError(
@@ -102,7 +107,7 @@ def verified(folder: Folder, name: str, start: int, size: int, due: str) -> byte
 
 
 def manifest_of(folder: Folder) -> dict[str, Any]:
-    """The manifest. Raises SourceError when nothing was published there, DamagedError when it is not what was written."""
+    """Return the manifest. Raises SourceError when nothing was published there, DamagedError when it was altered."""
     try:
         data = folder.read(MANIFEST)
     except DamagedError:
@@ -120,5 +125,5 @@ def manifest_of(folder: Folder) -> dict[str, Any]:
 
 
 def sealed(manifest: dict[str, Any]) -> bytes:
-    """The manifest's text, with its checksum."""
+    """Return the manifest's text, with its checksum."""
     return dumps({**manifest, "checksum": checksum(dumps(manifest).encode())}).encode()

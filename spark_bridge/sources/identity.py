@@ -1,7 +1,7 @@
-"""By what a source is known again: how many partitions it has, its fields, and a running checksum of the rows that were read.
+"""The identity of a source: its number of partitions, its fields, and a running checksum of the rows that were read.
 
-The checksum goes over the rows one by one, so that it is the same however they are divided into pieces. A source is the one
-that was when the rows up to where each partition was read give the checksum that they gave then; what comes behind may be
+The checksum is computed row by row, so that it is the same however the rows are divided into pieces. A source is the
+same one as before if the rows up to where each partition was read give the same checksum as then; later rows may be
 anything.
 """
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
     from spark_bridge.sources.source import PartitionSource, Row
 
-FORM = 1  # of the checksum; another form can't be compared
-_MARSHAL = 2  # its oldest form with binary floats: no references, so that equal rows have equal text
-_HEAD = 5  # bytes of it before the first item of a list
-_PIECE = 8192  # rows that are read at once to be compared
-_KEPT_ROWS = 16384  # that a spout holds on to, in all
-_STEP = 512  # rows between two places whose checksum is known when the rows are not held any more
+FORM = 1  # the version of the checksum; different versions can't be compared
+_MARSHAL = 2  # marshal's oldest version with binary floats: it has no references, so equal rows have equal text
+_HEAD = 5  # bytes of marshal's text before the first item of a list
+_PIECE = 8192  # rows of one read for a comparison
+_KEPT_ROWS = 16384  # rows that a spout keeps, over all partitions
+_STEP = 512  # rows between two places whose checksum is kept when the rows are not
 
 
 def extended(total: int, rows: Sequence[Row]) -> int:
-    """Return the checksum of what has the checksum ``total`` and of ``rows`` behind it; that of nothing is 0."""
+    """Return the checksum of rows with the checksum ``total`` followed by ``rows``. The checksum of no rows is 0."""
     try:
         text = marshal.dumps(list(map(tuple, rows)), _MARSHAL)
-    except ValueError:  # a value that is no plain one, such as an object of a subclass of str
+    except ValueError:  # marshal refuses some values, such as objects of a subclass of str
         for row in plain_rows(rows):
             total = crc32(_text(row), total)
         return total
@@ -44,7 +44,7 @@ def extended(total: int, rows: Sequence[Row]) -> int:
 
 
 def _text(row: Row) -> bytes:
-    """Return one row's part of the text, whatever rows are beside it."""
+    """Return the text of one row, which does not depend on the rows beside it."""
     try:
         return marshal.dumps([tuple(row)], _MARSHAL)[_HEAD:]
     except ValueError:
@@ -52,12 +52,12 @@ def _text(row: Row) -> bytes:
 
 
 class Mark:
-    """How far a partition was read, and what it was that was read.
+    """The place up to which a partition was read, and the identity of the rows before it.
 
     Attributes:
         watermark: How many of its rows are acked without a gap.
-        total: Their checksum; None where it is not known, as in what older versions kept.
-        source: What ``described`` says of the source; empty where that is not known.
+        total: Their checksum; None where it is unknown, as in marks of older versions.
+        source: What ``described`` returned for the source; empty where that is unknown.
     """
 
     __slots__ = ("source", "total", "watermark")
@@ -79,7 +79,9 @@ class Mark:
 
 
 def described(source: PartitionSource) -> dict[str, Any]:
-    """Return what is kept of a source beside the checksums: for messages, but for ``identity`` and ``form``."""
+    """Return what is kept of a source beside the checksums: ``identity`` and ``form`` for comparisons, the rest for
+    messages.
+    """
     return {
         "form": FORM,
         "identity": source.identity,
@@ -90,15 +92,18 @@ def described(source: PartitionSource) -> dict[str, Any]:
 
 
 class Comparison:
-    """Looks whether a source has the rows that were read of it, piece by piece.
+    """Compares a source with the rows that were read of it before, piece by piece.
 
     Attributes:
-        about: What is kept of the source from now on.
-        totals: Partition -> the checksum of its rows up to its mark, as far as that was found.
+        about: The description of the source that is kept from now on.
+        totals: Partition -> the checksum of its rows up to its mark, of partitions that were compared so far.
     """
 
     def __init__(self, source: PartitionSource, marks: Mapping[int, Mark], reader: str, anew: str) -> None:
-        """``reader``: who has read what was read, for messages; ``anew``: what to give instead to begin anew."""
+        """Compare nothing yet.
+
+        ``reader``: who read the rows before, for messages; ``anew``: what to give instead to begin anew.
+        """
         self.about = described(source)
         self.totals: dict[int, int] = {}
         self._source = source
@@ -108,7 +113,7 @@ class Comparison:
         self._offset = self._total = 0
 
     def finish(self) -> dict[int, int]:
-        """Compare all that is left, and return ``totals``."""
+        """Compare everything that is left, and return ``totals``."""
         while self.step():
             pass
         return self.totals
@@ -117,8 +122,8 @@ class Comparison:
         """Compare one more piece, and return whether there are more.
 
         Raises:
-            ChangedRowsError: The source is not the one that was.
-            SourceUnavailable: It can't be read for now; the next step tries again.
+            ChangedRowsError: The source is another one than before.
+            SourceUnavailable: It can't be read at present; the next step tries again.
         """
         if not self._left:
             return False
@@ -161,22 +166,22 @@ class Comparison:
         self._offset = self._total = 0
 
     def _check(self, partition: int, mark: Mark) -> None:
-        """Look at what can be seen without reading."""
+        """Check what can be checked without reading."""
         there = self.about["partitions"]
         if partition >= there:
             self._refuse(partition, mark, "is not there any more")
-        if mark.source.get("partitions", 0) > there:  # nothing was read of those that are missing, and nothing would be
+        if mark.source.get("partitions", 0) > there:  # partitions are missing that were never read, and never would be
             self._refuse(there, mark, "is not there any more", partition)
         then, now = mark.source.get("fields"), self.about["fields"]
         if then is None or then == now:
             return
-        # A field that was only renamed is where it was, and its values are.
+        # A field that is at its old place with another name was only renamed, and has the same values.
         moved = [field for place, field in enumerate(now) if field in then and then.index(field) != place]
         if len(then) != len(now) or moved:
             self._refuse(partition, mark, f"has the fields {', '.join(now)}, and had {', '.join(then)}")
 
     def _refuse(self, partition: int, mark: Mark, what: str, read: int | None = None) -> NoReturn:
-        """``read``: the partition of which rows were read, where it is another one."""
+        """Raise ChangedRowsError. ``read``: the partition whose rows were read, if it is not ``partition``."""
         count, now = mark.source.get("partitions"), self.about["partitions"]
         counts = f", which had {count} partitions and has {now}," if count not in (None, now) else ""
         of = "" if read is None else f"of partition {read} "
@@ -189,7 +194,9 @@ class Comparison:
 
 
 def carried_on(source: PartitionSource, partition: int, offset: int, total: int, end: int) -> tuple[int, int]:
-    """Return ``end``, or where the partition ends before, and the checksum there; ``total`` is that at ``offset``."""
+    """Return ``end``, or the partition's end if that comes before, and the checksum there; ``total`` is the one at
+    ``offset``.
+    """
     while offset < end:
         rows = source.read(partition, offset, min(_PIECE, end - offset))
         if not rows:
@@ -200,7 +207,9 @@ def carried_on(source: PartitionSource, partition: int, offset: int, total: int,
 
 
 class Sums:
-    """The running checksums of the partitions that a spout reads, at any place between what is acked and what is read."""
+    """The running checksums of the partitions that a spout reads, at any place between the acked rows and the read
+    ones.
+    """
 
     def __init__(self) -> None:
         self._marks: dict[int, tuple[array[int], array[int]]] = {}  # ascending places, and the checksum at each
@@ -208,20 +217,20 @@ class Sums:
         self._rows = 0
 
     def begin(self, partition: int, offset: int, total: int) -> None:
-        """The partition is read from here on; ``total``: of the rows before."""
+        """Begin a partition at this offset; ``total`` is the checksum of the rows before."""
         self._marks[partition] = (array("q", [offset]), array("L", [total]))
 
     def read(self, partition: int, offset: int, rows: Sequence[Row]) -> None:
-        """These came next."""
+        """Add the next rows of the partition."""
         self._held.append((partition, offset, rows))
         self._rows += len(rows)
         while self._rows > _KEPT_ROWS and len(self._held) > 1:
             self._sum_up(*self._held.popleft())
 
     def at(self, partition: int, offset: int) -> tuple[int, int]:
-        """Return a place and the checksum of the rows before it: ``offset``, or one a little before it.
+        """Return a place and the checksum of the rows before it: ``offset``, or a place a little before it.
 
-        Nothing before it will be asked for again.
+        No earlier place may be asked for afterwards.
         """
         places, totals = self._marks[partition]
         index = bisect_right(places, offset) - 1
@@ -243,7 +252,7 @@ class Sums:
         return place, total
 
     def _sum_up(self, partition: int, start: int, rows: Sequence[Row]) -> None:
-        """These rows are not held any more."""
+        """Keep only checksums of these rows."""
         self._rows -= len(rows)
         places, totals = self._marks[partition]
         end = start + len(rows)

@@ -1,10 +1,10 @@
 """The rows of an RDD or DataFrame, read in the Spark driver, partition by partition and block by block.
 
-A job on one partition gives some blocks of it: one at first, so that the first row is there soon, then more and more,
-read ahead in a thread while the ones before are used; the next partition is begun meanwhile. Rows become text in the
-executors, so that the driver only passes bytes on. When a partition turns out to be long, the blocks are persisted (in memory, then on disk, on the
-executors), so that the next job does not compute what is before its own; what an executor takes with it when it is
-lost, Spark computes again, and the checksums tell whether it is the same.
+A job on one partition brings some of its blocks: one at first, so that the first row comes soon, then more and more.
+They are read ahead in a thread while the blocks before are used, and the next partition is begun meanwhile. The
+executors turn rows into text, so that the driver only passes bytes on. When a partition turns out to be long, the
+executors persist its blocks (in memory, then on disk), so that the next job need not compute the blocks before its own.
+What is lost with an executor, Spark computes again, and the checksums show whether it is the same.
 """
 
 from __future__ import annotations
@@ -31,21 +31,27 @@ if TYPE_CHECKING:
     from spark_bridge.sources.source import Progress
     from spark_bridge.sources.values import Kind
 
-READ_AHEAD_BYTES = 8 * 1024 * 1024  # what one job brings of one partition, if that is more than a block
-_MOST_BLOCKS = 64  # that one job brings
-# A job that begins so early computes what is before it anew: to keep the blocks, Spark would compute the whole partition
-# before it gave the first of them.
+READ_AHEAD_BYTES = 8 * 1024 * 1024  # what one job brings of a partition at most, unless one block is longer
+_MOST_BLOCKS = 64  # blocks that one job brings at most
+# Before this block, jobs compute the earlier blocks again instead of having them persisted: to persist the blocks, Spark
+# would compute the whole partition before it returned the first one.
 _UNKEPT_BLOCKS = 16
-_JOBS_AHEAD = 4  # at once, over all partitions
+_JOBS_AHEAD = 4  # jobs at once, over all partitions
 
 
 class RDDSource(BlockSource):
-    """Lives in the Spark driver; ``serve`` makes it reachable for other processes.
+    """The rows of an RDD or DataFrame, in the Spark driver; ``serve`` makes it reachable for other processes.
 
-    ``fields``: names of a row's values; a DataFrame has its own, a row of an RDD is one value, "value", unless named.
-    ``name``: the same in a later run over the same rows, for spouts to go on where they stopped; a new one if none.
-    ``persist``: True from the start, False never, None when a partition turns out to be long; or a StorageLevel.
-    Raises SourceError for a column whose type has no JSON form.
+    Args:
+        rows: The RDD or DataFrame.
+        fields: The names of a row's values. A DataFrame has its own; by default a row of an RDD is one value, "value".
+        name: The source's name. Give a later run over the same rows the same name, for spouts to go on where they
+            stopped.
+        persist: True: from the start; False: never; None: when a partition turns out to be long; or a StorageLevel.
+        block_rows: The number of rows that are sent to a spout's process at once.
+
+    Raises:
+        SourceError: A column's type has no JSON form.
     """
 
     def __init__(
@@ -84,7 +90,7 @@ class RDDSource(BlockSource):
 
     @property
     def identity(self) -> str | None:
-        return self._tag  # other rows than it gave first are refused
+        return self._tag  # within its life, rows that differ from the first ones are refused
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -100,11 +106,16 @@ class RDDSource(BlockSource):
 
     @property
     def failed(self) -> SourceError | None:
-        """Why nothing more can be read of it: rows that changed, a job that failed."""
+        """The error after which nothing more can be read, such as changed rows or a failed job; None: there was no such
+        error.
+        """
         return self._failed
 
     def block(self, partition: int, index: int) -> Block | None:
-        """Any number of threads may ask. Raises SourceError for a failed job, ChangedRowsError for rows that changed."""
+        """Return a block, or None behind the partition's end. Any number of threads may call this.
+
+        Raises SourceError for a failed job, ChangedRowsError for rows that changed.
+        """
         if not 0 <= partition < self._partitions:
             raise SourceError(f"{self._name!r} has no partition {partition}, only 0 to {self._partitions - 1}")
         if self._failed is not None:
@@ -120,29 +131,29 @@ class RDDSource(BlockSource):
                 raise
             raise SourceUnavailable(f"the source {self._name!r} was closed") from None
         except SourceError as error:
-            self._failed = error  # rows were given out that can't be read again: everyone must hear of it
+            self._failed = error  # rows that were given out can't be read again, which concerns every reader
             raise
 
     def soon(self, partition: int, offset: int) -> None:
         self.prepare(partition, offset // self._block_rows)
 
     def prepare(self, partition: int, index: int) -> None:
-        """Begin with a partition that will be read from block ``index`` on, while another is still used."""
+        """Begin with a partition that will be read from block ``index`` on, while another one is still used."""
         if 0 <= partition < self._partitions and index >= 0 and self._failed is None and not self._closed:
             with self._lock:
                 reader = self._readers.setdefault(partition, _Reader(self, partition))
             try:
                 reader.prepare(index)
             except RuntimeError:
-                pass  # closed meanwhile: it takes no more jobs
+                pass  # it was closed meanwhile, and takes no more jobs
 
     def finished(self, partition: int) -> None:
-        """All rows of a partition are acked: what is kept of it here can go."""
+        """Free what is kept of a partition here, because all its rows are acked."""
         with self._lock:
             self._readers.pop(partition, None)
 
     def close(self) -> None:
-        """Stop reading ahead, end the jobs that do, and let the executors drop what was persisted."""
+        """Stop reading ahead, cancel the jobs that do it, and let the executors drop what was persisted."""
         super().close()
         if not self._closed:
             self._closed = True
@@ -167,14 +178,17 @@ class RDDSource(BlockSource):
     # ---- for the readers ----
 
     def run(self, partition: int, index: int, count: int) -> list[Block]:
-        """A job: ``count`` blocks from ``index`` on, fewer at the end or beyond READ_AHEAD_BYTES; the last one if later."""
+        """Run a job that returns ``count`` blocks from ``index`` on, or fewer at the end or beyond READ_AHEAD_BYTES.
+
+        If the partition ends before ``index``, the job returns its last block.
+        """
         if self._closed:
             raise SourceUnavailable(f"the source {self._name!r} was closed")
         if index >= _UNKEPT_BLOCKS and self._persist is None and not self._persisted:
             self._keep()
         sc = self._blocks.ctx
         try:
-            sc.addJobTag(self._tag)  # of this thread's jobs
+            sc.addJobTag(self._tag)  # for this thread's jobs
             try:
                 found = list(sc.runJob(self._blocks, _Taken(index, count, READ_AHEAD_BYTES), [partition]))
             finally:
@@ -184,7 +198,7 @@ class RDDSource(BlockSource):
                 raise SourceUnavailable(f"the source {self._name!r} was closed") from None
             raise explained(error, f"Spark could not compute partition {partition} of {self._name!r}") from error
         blocks = [Block(*each) for each in found]
-        if blocks[0].index < index:  # the partition has ended before
+        if blocks[0].index < index:  # the partition ends before
             self._chains.check_end(partition, blocks[0])
         else:
             for block in blocks:
@@ -196,7 +210,7 @@ class RDDSource(BlockSource):
         return self._ahead.submit(call)
 
     def _over(self, sc: Any) -> bool:
-        """Whether the source was closed or Spark stopped meanwhile."""
+        """Return whether the source was closed, or Spark stopped, meanwhile."""
         return self._closed or getattr(sc, "_jsc", None) is None
 
     def _keep(self) -> None:
@@ -255,16 +269,16 @@ class _View(BlockSource):
 
 
 class _Reader:
-    """One partition: the blocks that were read and not yet passed, and the job that reads ahead."""
+    """The reader of one partition: the blocks that were read and not yet used, and the job that reads ahead."""
 
     def __init__(self, source: RDDSource, partition: int) -> None:
         self._source = source
         self._partition = partition
         self._lock = Lock()
         self._blocks: dict[int, Block] = {}
-        self._job: tuple[int, int, Future[list[Block]]] | None = None  # from which block, how many
+        self._job: tuple[int, int, Future[list[Block]]] | None = None  # first block, number
         self._count = 1
-        self._end: int | None = None  # how many blocks there are, once it is known
+        self._end: int | None = None  # the number of blocks, once it is known
 
     def block(self, index: int) -> Block | None:
         while True:
@@ -281,26 +295,29 @@ class _Reader:
             start, count, future = job
             if start <= index < start + count:
                 self._take(job, future)
-            else:  # a row that failed long ago: a job of its own, which does not disturb what is read ahead
+            else:  # a row that failed long ago gets a job of its own, so that reading ahead goes on undisturbed
                 block = self._source.run(self._partition, index, 1)[0]
                 return block if block.index == index else None
 
     def prepare(self, index: int) -> None:
-        """Begin to read from here, if nothing is read yet; nobody waits for the first row, so with as much as a job brings."""
+        """Begin to read from here, if nothing is read yet.
+
+        As nobody waits for the first row, the job brings as much as it may.
+        """
         with self._lock:
             if self._job is None and not self._blocks and self._end is None:
                 self._count = _MOST_BLOCKS
                 self._start(index)
 
     def _start(self, index: int) -> tuple[int, int, Future[list[Block]]]:
-        """Start a job; with the lock."""
+        """Start a job. The caller has the lock."""
         source, partition, count = self._source, self._partition, self._count
         self._count = min(count * 4, _MOST_BLOCKS)
         self._job = job = (index, count, source.run_ahead(lambda: source.run(partition, index, count)))
         return job
 
     def _take(self, job: tuple[int, int, Future[list[Block]]], future: Future[list[Block]]) -> None:
-        """Wait for a job and keep what it brought. Whoever comes first does, the others find it done."""
+        """Wait for a job and keep what it brought. The first thread does it; the others find it done."""
         try:
             blocks = future.result()
         finally:
@@ -315,7 +332,10 @@ class _Reader:
                     self._end = block.index + 1
 
     def _pass(self, index: int) -> None:
-        """``index`` is in use: drop what is before, and read on when little is left; with the lock."""
+        """Drop the blocks before ``index``, which is in use now, and read on when few are left.
+
+        The caller has the lock.
+        """
         for each in [each for each in self._blocks if each < index - 1]:
             del self._blocks[each]
         newest = max(self._blocks)
@@ -328,7 +348,7 @@ class _Reader:
 
 
 class _Blocked:
-    """Runs in an executor: the rows of a partition, as blocks."""
+    """Runs in an executor: turns the rows of a partition into blocks."""
 
     def __init__(self, text_of: RowText, block_rows: int) -> None:
         self._text_of = text_of
@@ -339,7 +359,9 @@ class _Blocked:
 
 
 class _Taken:
-    """Runs in an executor: some of a partition's blocks, or its last one without its text when it has ended before."""
+    """Runs in an executor: returns some of a partition's blocks, or its last one without text if it ends before
+    them.
+    """
 
     def __init__(self, index: int, count: int, most_bytes: int) -> None:
         self._index = index
@@ -363,7 +385,10 @@ class _Taken:
 def rdd_and_kinds(
     rows: RDD[Any] | DataFrame, fields: Sequence[str] | None
 ) -> tuple[RDD[Any], tuple[str, ...], list[Kind] | None]:
-    """The RDD, the fields, and the kinds of a DataFrame's columns. Raises SourceError for types without a JSON form."""
+    """Return the RDD, the fields, and the kinds of a DataFrame's columns.
+
+    Raises SourceError for types without a JSON form.
+    """
     from pyspark import RDD
 
     if isinstance(rows, RDD):
@@ -383,7 +408,7 @@ def rdd_and_kinds(
     return rows.rdd, tuple(fields or names), kinds
 
 
-# What Spark says when it was not the rows' fault that a task failed, too often in a row.
+# Parts of Spark's messages when a task failed, too often in a row, for a reason other than its rows.
 _PASSING = (
     "Python worker exited unexpectedly",
     "Python worker failed to connect",
@@ -396,7 +421,7 @@ _PASSING = (
 
 
 def explained(error: Exception, what: str) -> SourceError:
-    """What a failed job says, without Java's and Spark's traces; ``what`` failed."""
+    """Return the error of a failed job, without Java's and Spark's traces. ``what``: what failed."""
     text = str(error)
     _, ours, said = text.rpartition("spark_bridge.sources.errors.SourceError: ")
     if ours:

@@ -1,4 +1,4 @@
-"""Values as JSON has them, each of one type: to JSON a tuple is a list, and a subclass of str is a str."""
+"""Values as JSON has them, each of one type: in JSON a tuple is a list, and an object of a subclass of str is a str."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from spark_bridge.sources.source import Row
 
 _FLAT = {str, int, float, bool, type(None)}
-_BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (  # what subclasses of these hold, whatever methods they have
+_BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (  # the method returns the plain value
     (str, str.__str__),
     (int, int.__int__),
     (float, float.__float__),
@@ -20,14 +20,14 @@ _BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (  # what subclasses of 
 
 
 def plain_rows(rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows with values as JSON has them: these very rows where they have no others."""
+    """Return the rows with values as JSON has them; they are the same object if nothing had to be changed."""
     if set(map(type, chain.from_iterable(rows))) <= _FLAT:
         return rows
     return [row if set(map(type, row)) <= _FLAT else list(map(_plain, row)) for row in rows]
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON would give back; a value that JSON lacks as it is."""
+    """Return what JSON would give back; a value that JSON does not have is returned as it is."""
     if type(value) in _FLAT:
         return value
     if isinstance(value, list | tuple):

@@ -1,6 +1,6 @@
 """Writes the partitions of an RDD or DataFrame to files, for spouts to read without Spark.
 
-Each executor writes its partitions itself; the driver writes the manifest, which names the files that count.
+Each executor writes its partitions itself; the driver writes the manifest, which names the valid files.
 """
 
 from __future__ import annotations
@@ -35,12 +35,23 @@ def publish(
     group_rows: int = GROUP_ROWS,
     overwrite: bool = False,
 ) -> PublishedSource:
-    """Write each partition to the folder ``url`` (any file system of fsspec) as Parquet, and return the source to read it.
+    """Write each partition to a folder as Parquet, and return the source to read it.
 
-    The executors write; a DataFrame keeps its columns' types, the values of an RDD's rows are written as JSON texts. All of
-    it counts once the manifest is there, as the last. ``fields``: as for RDDSource. ``group_rows``: rows of a row group,
-    which is what reading one row costs. ``overwrite``: replace what was published there before, whose readers then fail.
-    Raises SourceError for a type without a JSON form, by the column's name, and when something is published there.
+    The executors write the files. The publication becomes valid with the manifest, which is written last.
+
+    Args:
+        rows: The RDD or DataFrame. A DataFrame keeps its columns' types; the values of an RDD's rows are written as
+            JSON texts.
+        url: The folder, on any file system of fsspec that all executors share.
+        fields: The names of a row's values. A DataFrame has its own; by default a row of an RDD is one value, "value".
+        group_rows: The number of rows of a row group, which is the least that is read for one row.
+        overwrite: Whether to replace an earlier publication in this folder; its readers fail then.
+
+    Returns:
+        The published source.
+
+    Raises:
+        SourceError: A column's type has no JSON form, or something is published at ``url`` already.
     """
     if group_rows < 1:
         raise SourceError(f"group_rows={group_rows}: a row group has at least one row")
@@ -53,7 +64,7 @@ def publish(
         try:
             before = manifest_of(folder)
         except DamagedError:
-            pass  # what it named can't be told from other files any more, and stays
+            pass  # its files can't be told from others any more, so they stay
     try:
         folder.fs.makedirs(folder.path, exist_ok=True)
     except OSError as error:
@@ -102,21 +113,21 @@ _TOLD = "partition int, file string, rows long, bytes long, index string"
 
 
 def _sweep(folder: Folder, name: str, keep: Sequence[str]) -> None:
-    """Remove the files of a publication that its manifest does not name: those of attempts that were lost."""
+    """Remove the files of a publication that its manifest does not name, which are those of lost attempts."""
     stems = {file.rpartition(".")[0] for file in keep}
     for file in folder.names():
         if file.startswith(f"part-{name}-") and file.rpartition(".")[0] not in stems:
             try:
                 folder.fs.rm_file(folder.place(file))
             except FileNotFoundError:
-                pass  # someone else's broom
+                pass  # another process has removed it
 
 
 # ---- in the executors ----
 
 
 class _RowsWritten:
-    """Writes a partition of an RDD; tells its number, file, rows, bytes and the index's checksum."""
+    """Writes a partition of an RDD, and returns its number, file, rows, bytes and the index's checksum."""
 
     def __init__(self, url: str, name: str, group_rows: int, text_of: RowText) -> None:
         self._url = url
@@ -147,7 +158,10 @@ class _RowsWritten:
 
 
 class _BatchesWritten:
-    """Writes a partition of a DataFrame, which comes as Arrow batches; an empty one may not come at all."""
+    """Writes a partition of a DataFrame, which comes as Arrow batches.
+
+    For an empty partition it may not be called at all.
+    """
 
     def __init__(self, url: str, name: str, group_rows: int, fields: Sequence[str]) -> None:
         self._url = url
@@ -173,7 +187,7 @@ class _BatchesWritten:
             yield pyarrow.RecordBatch.from_arrays(columns, names=["partition", "file", "rows", "bytes", "index"])
 
     def _groups(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
-        """The batches, cut anew: a row group has ``group_rows`` rows but the last."""
+        """Return the batches cut anew, so that every row group but the last has ``group_rows`` rows."""
         import pyarrow
 
         waiting: list[pyarrow.RecordBatch] = []
@@ -193,7 +207,7 @@ class _BatchesWritten:
 
 
 def _written(url: str, name: str, partition: int, groups: Iterator[pyarrow.Table]) -> list[tuple[Any, ...]]:
-    """Write one partition's two files. Nothing for an empty one."""
+    """Write one partition's two files; write nothing for an empty partition."""
     import pyarrow.parquet
 
     first = next(groups, None)
@@ -222,7 +236,7 @@ def _chained(first: pyarrow.Table, rest: Iterator[pyarrow.Table]) -> Iterator[py
 
 
 class _Hashed:
-    """A file to write to that knows the checksum of what was written since the last cut."""
+    """A file to write to, which knows the checksum of what was written since the last cut."""
 
     closed = False
 
@@ -241,13 +255,13 @@ class _Hashed:
         return self._at
 
     def flush(self) -> None:
-        """The file's own buffer is flushed when it is closed."""
+        """Do nothing: the file's own buffer is flushed when it is closed."""
 
     def close(self) -> None:
-        """The file is closed by who opened it."""
+        """Do nothing: the caller who opened the file closes it."""
 
     def cut(self) -> tuple[int, int, str]:
-        """Start, size and checksum of what was written since the last cut."""
+        """Return start, size and checksum of what was written since the last cut."""
         part = (self._start, self._at - self._start, self._hash.hexdigest())
         self._start = self._at
         self._hash = sha256()

@@ -1,4 +1,4 @@
-"""What ``publish`` wrote, read without Spark: row group by row group, each checked before it is understood."""
+"""Published rows, read without Spark: row group by row group, each checked before it is decoded."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     from spark_bridge.sources.source import Row
     from spark_bridge.sources.values import Kind
 
-_KEPT = 3  # decoded row groups: the one that is read, and some that failed rows are in
+_KEPT = 3  # decoded row groups that are kept: the present one, and some in which failed rows are
 _OPEN = 16  # partitions whose index and footer are kept
 
 
 class PublishedSource(PartitionSource):
-    """The rows at ``url``, any file system of fsspec. Needs pyarrow and fsspec, and neither Spark nor Java."""
+    """The rows that were published at ``url``. Needs pyarrow and fsspec, and neither Spark nor Java.
+
+    Args:
+        url: The folder, on any file system of fsspec.
+    """
 
     asks = True
 
@@ -45,7 +49,7 @@ class PublishedSource(PartitionSource):
 
     @property
     def identity(self) -> str | None:
-        return f"published {self._about()['name']}"  # and each file is refused that is not what was written under it
+        return f"published {self._about()['name']}"  # files that are not those of this publication are refused
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -57,7 +61,7 @@ class PublishedSource(PartitionSource):
 
     @property
     def rows(self) -> int:
-        """How many rows there are in all."""
+        """The number of rows, over all partitions."""
         return self._about()["rows"]  # type: ignore[no-any-return]
 
     def count(self, partition: int) -> int:
@@ -131,19 +135,19 @@ class _Part:
         self._metadata: Any = None
 
     def find(self, offset: int) -> tuple[int, int]:
-        """The row group that a row is in, and the offset of the group's first."""
+        """Return the row group that has a row, and the offset of the group's first row."""
         from bisect import bisect_right
 
         group = bisect_right(self._starts, offset) - 1
         return group, self._starts[group]
 
     def rows(self, group: int) -> Sequence[Row]:
-        """The rows of a group. Raises DamagedError unless the file is what was written."""
+        """Return the rows of a group. Raises DamagedError unless the file is what was written."""
         parquet = _parquet()
         if self._metadata is None:
             start, size, seal = self._footer
             footer = verified(self._folder, self._file, start, size, seal)
-            # Parquet's own mark, and the footer right after it: what the footer says of the rest isn't looked at here.
+            # A file of Parquet's magic number and the footer is enough: the data that the footer describes isn't read here.
             self._metadata = parquet.read_metadata(io.BytesIO(b"PAR1" + footer))
         _, start, size, seal = self._groups[group]
         data = verified(self._folder, self._file, start, size, seal)
@@ -154,7 +158,7 @@ class _Part:
 
 
 def _values(column: Any, kind: Kind) -> Sequence[Any]:
-    """A column's values as JSON has them."""
+    """Return a column's values as JSON has them."""
     values: list[Any] = column.to_pylist()
     if kind == JSON:
         return loads(f"[{','.join(values)}]")  # type: ignore[no-any-return]
@@ -175,7 +179,9 @@ def _finite(value: Any) -> bool:
 
 
 class _Sparse(io.RawIOBase):
-    """A file of ``size`` bytes of which only those from ``start`` on are here, as ``data``; nothing else is ever read."""
+    """A file of ``size`` bytes of which only ``data``, the bytes from ``start`` on, is present; nothing else is
+    read.
+    """
 
     def __init__(self, start: int, data: bytes, size: int) -> None:
         self._start = start
@@ -197,7 +203,7 @@ class _Sparse(io.RawIOBase):
         return self._at
 
     def size(self) -> int:
-        """For pyarrow."""
+        """Return the file's size, which pyarrow asks for."""
         return self._size
 
     def read(self, size: int = -1) -> bytes:

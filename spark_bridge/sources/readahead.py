@@ -1,7 +1,8 @@
-"""Reads a spout's partitions ahead of it, in a thread of its own where reading takes long.
+"""Reads a spout's partitions ahead of it, in a thread of its own where a read may take long.
 
-The partitions come one after the other, a few pieces ahead, so that memory does not grow with them. Failed rows are read
-again by offset, before anything new is. What a source can't give for now is asked for again, for ``patience_secs``.
+The partitions are read one after the other, a few pieces ahead, so that the memory needed does not depend on their
+size. Failed rows are read again by offset before anything new is. While a source is unavailable, reads are retried for
+``patience_secs``.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
     from spark_bridge.sources.resume import Resume
     from spark_bridge.sources.source import PartitionSource, Row
 
-PIECE_ROWS = 8192  # a piece has at most so many rows; a source may give fewer
-_AHEAD = 2  # pieces
-_MOST_AGAIN = 1024  # rows read again and not yet taken
+PIECE_ROWS = 8192  # rows of a piece at most; a source may give fewer
+_AHEAD = 2  # pieces that are read ahead
+_MOST_AGAIN = 1024  # rows that were read again and not yet taken, at most
 _FIRST_PAUSE_SECS, _LONGEST_PAUSE_SECS = 0.05, 2.0
-_TOUCH_SECS = 2.0  # between two words to a source that nothing is wanted of
-_LAST_WORD_SECS = 5.0  # for the last progress to reach the source, when the spout ends
+_TOUCH_SECS = 2.0  # pause between two messages to a source from which nothing is wanted
+_LAST_WORD_SECS = 5.0  # time for the last progress to reach the source, when the spout ends
 
 
 class Piece:
-    """Some rows of a partition, from ``offset`` on; ``last``: none come after these."""
+    """Some rows of a partition, from ``offset`` on. ``last``: the partition has ended, and there are no rows."""
 
     __slots__ = ("last", "offset", "partition", "rows")
 
@@ -42,7 +43,10 @@ class Piece:
 
 
 class ReadAhead:
-    """``todo``: partitions with the offset to begin at, in order; or what finds them. Used by one thread, which is the spout's."""
+    """The reader of a task's partitions, used by the spout's thread.
+
+    ``todo``: partitions with the offset to begin at, in order; or the Resume that finds them.
+    """
 
     def __init__(
         self,
@@ -61,7 +65,7 @@ class ReadAhead:
         self._patience_secs = patience_secs
         self._log = log
         self._pieces: deque[Piece] = deque()
-        self._announced: set[int] = set()  # the partition whose successor the source knows of
+        self._announced: set[int] = set()  # the partition after whose first rows the next one was announced
         self._wanted: deque[tuple[int, int]] = deque()
         self._again: deque[tuple[int, int, Row]] = deque()
         self._news: dict[int, Progress] = {}
@@ -79,7 +83,7 @@ class ReadAhead:
     # ---- for the spout ----
 
     def begun(self, wait_secs: float = 0.0) -> bool:
-        """Whether it is known where to begin; it is waited for that long. Raises what is against it."""
+        """Return whether it is known where to begin, after at most ``wait_secs``. Raises the error that prevents it."""
         if self._thread is None:
             while self._resume is not None:
                 self._begin()
@@ -89,7 +93,10 @@ class ReadAhead:
         return self._resume is None
 
     def take(self) -> Piece | None:
-        """The next rows, None when they are not there yet. Raises what the source can't be read for."""
+        """Return the next rows, or None when they are not there yet.
+
+        Raises the error for which the source can't be read.
+        """
         self._hear()
         if self._thread is None:
             while not self._pieces and self._todo:
@@ -102,13 +109,13 @@ class ReadAhead:
             return piece
 
     def ask_again(self, partition: int, offset: int) -> None:
-        """Read this row again."""
+        """Have this row read again."""
         with self._changed:
             self._wanted.append((partition, offset))
             self._changed.notify_all()
 
     def take_again(self) -> tuple[int, int, Row] | None:
-        """A row that was read again."""
+        """Return a row that was read again, or None."""
         self._hear()
         if self._thread is None and not self._again and self._wanted:
             self._read_again()
@@ -120,12 +127,12 @@ class ReadAhead:
 
     @property
     def finished(self) -> bool:
-        """Whether all partitions were read to their end and taken."""
+        """True if all partitions were read to their end and taken."""
         with self._changed:
             return self._resume is None and not self._todo and not self._pieces
 
     def report(self, progress: Sequence[Progress]) -> None:
-        """Tell the source, when there is time."""
+        """Report the progress to the source as soon as the thread has time."""
         if self._thread is None:
             self._source.report(progress)
             return
@@ -134,7 +141,7 @@ class ReadAhead:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Tell the source what is still to be told, for some seconds, and end."""
+        """Report to the source what is not reported yet, for some seconds at most, and end."""
         if self._thread is not None:
             with self._changed:
                 self._changed.wait_for(lambda: not self._news or self._failing_since is not None, _LAST_WORD_SECS)
@@ -172,7 +179,7 @@ class ReadAhead:
             except (SourceError, UnrecoverableError) as error:
                 self._fail(error)
                 return
-            except Exception as error:  # noqa: BLE001  # a source's own: the spout is to hear of it, not this thread
+            except Exception as error:  # noqa: BLE001  # a source may raise anything; the spout gets it, not this thread
                 failure = SourceError(f"the source can't be read: {error!r}")
                 failure.__cause__ = error
                 self._fail(failure)
@@ -188,14 +195,14 @@ class ReadAhead:
             self._changed.notify_all()
 
     def _touch(self) -> None:
-        """A source that has gone while nothing was wanted of it may have done so for good."""
+        """Contact the source, so that it notices that its driver was started anew while nothing was wanted from it."""
         try:
             self._source.keep_in_touch()
         except SourceError:
-            pass  # when something is wanted of it, that will tell
+            pass  # the next read will raise it
 
     def _job(self) -> Callable[[], None] | None:
-        """What is to be done next, with the lock."""
+        """Return what is to be done next. The caller has the lock."""
         if self._resume is not None:
             return self._begin
         if self._wanted and len(self._again) < _MOST_AGAIN:
@@ -207,7 +214,7 @@ class ReadAhead:
         return None
 
     def _wait_out(self, error: SourceUnavailable) -> bool:
-        """A pause before the next try; False when that was long enough, or the spout has ended."""
+        """Pause before the next try. Return False when the patience is exhausted, or the spout has ended."""
         now = monotonic()
         if self._failing_since is None:
             self._failing_since = now
@@ -233,7 +240,7 @@ class ReadAhead:
     def _read(self) -> None:
         partition, offset = self._todo[0]
         rows = self._source.read(partition, offset, PIECE_ROWS)
-        if partition not in self._announced:  # not before there are rows of this one, which someone waits for
+        if partition not in self._announced:  # only after rows of this partition, for which the spout waits, have come
             self._announced = {partition}
             if len(self._todo) > 1:
                 self._source.soon(*self._todo[1])

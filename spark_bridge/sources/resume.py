@@ -1,4 +1,4 @@
-"""What a spout does before it reads its first row: claim its partitions, and see that the source is the one that was."""
+"""The start of a spout's task: it claims its partitions, and checks that the source is the same one as before."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
 
 class Resume:
-    """Where a task goes on. It is found in steps, which may take as long as it takes to read what was read before.
+    """The offsets at which a task goes on.
+
+    They are found in steps, because rows that were read before may have to be read again.
 
     Attributes:
         positions: Partition -> the offset to begin at.
         totals: Partition -> the checksum of the rows before.
-        marks: What is kept of this task's partitions.
-        about: What is kept of the source from now on.
+        marks: What the store has of this task's partitions.
+        about: The description of the source that is kept from now on.
     """
 
     def __init__(
@@ -33,7 +35,7 @@ class Resume:
         reader: Reader,
         warn: Callable[[str], None],
     ) -> None:
-        """Claim the partitions ``mine``. What older versions kept had the source's name in the group's."""
+        """Claim the partitions ``mine``. Older versions had the source's name in that of the group."""
         self.positions: dict[int, int] = {}
         self.totals: dict[int, int] = {}
         self._source = source
@@ -48,11 +50,12 @@ class Resume:
         self._others: Comparison | None = None
 
     def step(self) -> bool:
-        """Do a little of it; whether there is more to do. Raises ChangedRowsError when it is another source."""
+        """Do one step, and return whether there is more to do. Raises ChangedRowsError when it is another source."""
         if self._others is None:
             if not self._own.step():
                 self._note()
-                # The other tasks' too, or rows that were read there before would be read here; most are noted by now.
+                # The other tasks' partitions are compared, too, since rows may have moved between partitions. Most need
+                # not be read, as their own tasks have noted this source by now.
                 kept = self._store.load(self._group)
                 self._others = self._comparison({each: mark for each, mark in kept.items() if each not in self.marks})
             return True
@@ -65,7 +68,7 @@ class Resume:
         return Comparison(self._source, marks, f"group {self._group!r}", "another group")
 
     def _note(self) -> None:
-        """Who looks next need not read all of it."""
+        """Store what was found, so that the next comparison need not read everything."""
         found = {
             each: Mark(mark.watermark, self._own.totals[each], self.about)
             for each, mark in self.marks.items()
@@ -78,7 +81,7 @@ class Resume:
     def _find(self) -> None:
         known = self._source.progress()
         for each, mark in self.marks.items():
-            end = max(mark.watermark, known.get(each, 0))  # up to there all was acked, as far as either knows
+            end = max(mark.watermark, known.get(each, 0))  # acked up to there, as the store or the source knows
             at, total = carried_on(self._source, each, mark.watermark, self._own.totals[each], end)
             if at < end:
                 raise ChangedRowsError(

@@ -47,9 +47,22 @@ def serve(
 ) -> Served:
     """Make the rows reachable for spouts in other processes, at ``served.url``, until ``served.close()``.
 
-    The secret is in the environment variable ``secret_variable``; when it is not set, one is made and set, for the
-    processes that this one starts. It is read from ``secret_file`` instead where that is given. ``host``: loopback unless told otherwise. ``fields``, ``name``: as for RDDSource.
-    ``stalled_secs``: how long a client may leave an answer unread before it is hung up on.
+    Args:
+        rows: The RDD, DataFrame or RDDSource.
+        host: The address to listen on; by default, only this machine can connect.
+        port: The port to listen on; 0: any free one.
+        fields: The names of a row's values, as for RDDSource.
+        name: The source's name, as for RDDSource.
+        secret_variable: The environment variable that has the secret. If it is not set, a secret is made and set there,
+            for the processes that this one starts.
+        secret_file: The file that has the secret instead.
+        stalled_secs: How many seconds a client may leave an answer unread before it is disconnected.
+
+    Returns:
+        The served source.
+
+    Raises:
+        SourceError: The secret can't be read or is too short, or a column's type has no JSON form.
     """
     if secret_file is None and not os.environ.get(secret_variable):
         os.environ[secret_variable] = secrets.token_hex(32)
@@ -61,8 +74,13 @@ def serve(
 class Served:
     """A source that is being served. Each client has a thread here, and at most one block on its way to it.
 
-    Clients read for groups: a spout is one, or all that share a ``group=``, and each group gets every row. What one has acked says
-    nothing of the others.
+    Clients read for groups: a spout is a group, or all spouts that share a ``group=``. Each group gets every row, and
+    the groups' acks are independent of each other.
+
+    Attributes:
+        rdd_source: The source that is served.
+        host: The address that it listens on.
+        port: The port that it listens on.
     """
 
     def __init__(
@@ -97,17 +115,21 @@ class Served:
 
     @property
     def url(self) -> str:
-        """What spouts are told: ``served://HOST:PORT``."""
+        """The URL for spouts: ``served://HOST:PORT``."""
         return f"served://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     @property
     def source(self) -> ServedSource:
-        """The source for ``PartitionSpout``, in any process that has the secret in its environment, or in the same file."""
+        """The source for ``PartitionSpout``, in any process that has the secret in its environment, or in the same
+        file.
+        """
         return ServedSource(self.url, secret_variable=self._secret_variable, secret_file=self._secret_file)
 
     @property
     def watermarks(self) -> dict[int, int]:
-        """Partition -> how many of its rows are acked without a gap, for those that spouts told of; by the group that is furthest."""
+        """Partition -> how many of its rows are acked without a gap, in the group that is furthest; only reported
+        partitions.
+        """
         with self._changed:
             found: dict[int, int] = {}
             for progress in self._groups.values():
@@ -117,7 +139,7 @@ class Served:
 
     @property
     def acked(self) -> int:
-        """How many rows are acked, those after a gap not counted."""
+        """The number of acked rows, without those after a gap."""
         return sum(self.watermarks.values())
 
     @property
@@ -138,8 +160,13 @@ class Served:
 
         A group that went away with rows left is waited for another minute: its worker may be started again.
 
-        ``progress``: a bar on standard error (needs rich); if it is a terminal when None. Raises SourceError when the
-        rows turned out to be no source, and TimeoutError, which says how far it is.
+        Args:
+            timeout: The longest wait in seconds; None: without a limit.
+            progress: Whether to show a bar on standard error (needs rich); None: if standard error is a terminal.
+
+        Raises:
+            SourceError: The rows can't be read, or the source was closed.
+            TimeoutError: The time is over; the text says how far it is.
         """
         end = None if timeout is None else time.monotonic() + timeout
         with _bar(self, progress) as bar, self._changed:
@@ -156,14 +183,14 @@ class Served:
             bar.show(self._done(), self.acked)
 
     def close(self) -> None:
-        """Stop serving, hang up, and let the executors drop what was persisted."""
+        """Stop serving, disconnect all clients, and let the executors drop what was persisted."""
         with self._lock:
             if self._closed:
                 return
             self._closed = True
             channels = list(self._channels)
         try:
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes who accepts
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread in accept()
         except OSError:
             pass
         self._listener.close()
@@ -194,11 +221,11 @@ class Served:
             except OSError:
                 if self._closed:
                     return
-                time.sleep(0.1)  # no file descriptor left, for one: others will be closed
+                time.sleep(0.1)  # for example, no file descriptor is left: others will be closed
                 continue
             try:
                 self._admit(sock)
-            except (OSError, RuntimeError):  # no file descriptor left for it, or no thread
+            except (OSError, RuntimeError):  # no file descriptor or no thread is left for it
                 sock.close()
 
     def _admit(self, sock: socket.socket) -> None:
@@ -218,7 +245,7 @@ class Served:
                 request, _ = channel.receive(MAX_REQUEST)
                 self._answer(channel, request)
         except SourceError:
-            pass  # gone, silent, or without the secret: nobody to tell
+            pass  # the client is gone, silent, or without the secret, so nobody needs to be told
         finally:
             with self._lock:
                 self._channels.discard(channel)
@@ -235,7 +262,7 @@ class Served:
         except SourceError as error:
             kinds = {ChangedRowsError: "changed", SourceUnavailable: "unavailable"}
             answer, data = {"error": str(error), "kind": kinds.get(type(error), "")}, b""
-        except (KeyError, TypeError, ValueError, OverflowError) as error:  # the last for 1e999
+        except (KeyError, TypeError, ValueError, OverflowError) as error:  # OverflowError for 1e999
             answer, data = {"error": f"the request {request!r:.200} is not understood: {error!r}"}, b""
         channel.send(answer, data)
 
@@ -302,10 +329,10 @@ class Served:
 
 
 class _Bar:
-    """Nothing to be seen."""
+    """A progress bar that shows nothing."""
 
     def show(self, done: int, acked: int) -> None:
-        """Bring it up to date."""
+        """Show the present progress."""
 
     def __enter__(self) -> _Bar:  # noqa: PYI034
         return self
@@ -315,7 +342,7 @@ class _Bar:
 
 
 class _RichBar(_Bar):
-    """Partitions done, rows acked, rows per second."""
+    """A progress bar with partitions done, rows acked and the time."""
 
     def __init__(self, partitions: int) -> None:
         from rich.console import Console

@@ -1,4 +1,4 @@
-"""A live source seen from a spout's process: it asks the driver, block by block."""
+"""A live source seen from a spout's process, which asks the driver for one block after the other."""
 
 from __future__ import annotations
 
@@ -17,13 +17,19 @@ if TYPE_CHECKING:
 
 
 class ServedSource(BlockSource):
-    """What ``serve`` serves at ``served://HOST:PORT``.
+    """The source that ``serve`` serves at ``served://HOST:PORT``.
 
-    The secret is in the file ``secret_file``, else in the one that the topology's conf names as ``multilang.source.secret.file``,
-    else in the environment variable ``secret_variable``.
-
-    It connects when something is asked of it, and again after the connection was lost; the driver may have been started
+    It connects when something is asked of it, and again after the connection was lost. The driver may have been started
     anew meanwhile, if it gives the same rows.
+
+    Args:
+        url: The URL, as ``served.url`` has it.
+        secret_variable: The environment variable that has the secret.
+        secret_file: The file that has the secret instead. By default it is the one that the topology's conf names as
+            ``multilang.source.secret.file``, if it names one.
+
+    Raises:
+        SourceError: ``url`` is not of that form.
     """
 
     asks = True
@@ -46,8 +52,8 @@ class ServedSource(BlockSource):
         self._about: dict[str, Any] | None = None
         self._chains: Chains | None = None
         self._closing = False
-        self._driver: str | None = None  # the identity of what it serves
-        self._reported: dict[int, Progress] = {}  # for a driver that was started anew, which knows nothing of it
+        self._driver: str | None = None  # the identity of what the driver serves
+        self._reported: dict[int, Progress] = {}  # kept for a driver that is started anew and does not know it
 
     def configure(self, conf: Mapping[str, Any]) -> None:
         from spark_bridge.sources.channel import SECRET_FILE
@@ -116,10 +122,10 @@ class ServedSource(BlockSource):
             channel.close()
 
     def __deepcopy__(self, memo: object) -> ServedSource:
-        return _remade(self.url, self._secret_variable, self._secret_file)  # a connection for each
+        return _remade(self.url, self._secret_variable, self._secret_file)  # each copy has its own connection
 
     def __reduce__(self) -> Any:
-        return _remade, (self.url, self._secret_variable, self._secret_file)  # neither connection nor secret goes along
+        return _remade, (self.url, self._secret_variable, self._secret_file)  # without the connection and the secret
 
     def _described(self) -> dict[str, Any]:
         if self._about is None:
@@ -142,7 +148,7 @@ class ServedSource(BlockSource):
         channel.send(request)
         while True:
             answer, data = channel.receive(MAX_ANSWER, STALLED_SECS)
-            if not answer.get("wait"):  # else it says that it is at it
+            if not answer.get("wait"):  # else the driver still works on it
                 break
         if "error" in answer:
             kind = {"changed": ChangedRowsError, "unavailable": SourceUnavailable}.get(
@@ -182,7 +188,9 @@ class ServedSource(BlockSource):
         return channel
 
     def _compare(self, channel: Channel) -> None:
-        """See that a driver that was started anew has the rows that were read, before it is told that they are acked."""
+        """Check that a driver that was started anew has the rows that were read, before it is told that they are
+        acked.
+        """
         assert self._chains is not None
         assert self._about is not None
         chains, self._channel = self._chains, channel
@@ -195,7 +203,7 @@ class ServedSource(BlockSource):
                         f"partition {partition} of {self.url} ends before block {index} now, which was read before; serve the "
                         "same RDD"
                     )
-            # What is read from here on is not known to be what was read before.
+            # The chains of partitions that are read for the comparison must not count as seen.
             self._chains = Chains(self._about["name"], self._about["block_rows"])
             unseen = {each: told for each, told in self._reported.items() if each not in newest}
             marks = {each: Mark(told.watermark, told.total) for each, told in unseen.items()}

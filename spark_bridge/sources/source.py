@@ -1,4 +1,4 @@
-"""What a spout needs of a source, and the simplest one."""
+"""The interface of a source for spouts, and the simplest source."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ if TYPE_CHECKING:
 
     Row: TypeAlias = Sequence[Any]
 
-_COUNTED = 8192  # rows at once
+_COUNTED = 8192  # rows of one read when rows are counted
 
 
 class Progress:
-    """How far a partition is: all rows below ``watermark`` are acked; ``done``: and there are no more.
+    """The progress of a partition.
 
-    ``total``: the checksum of those rows, where it is known.
+    Attributes:
+        partition: The partition's number.
+        watermark: All rows with smaller offsets are acked.
+        done: True if there are no further rows.
+        total: The checksum of the acked rows, or None where it is unknown.
     """
 
     __slots__ = ("done", "partition", "total", "watermark")
@@ -41,34 +45,45 @@ class Progress:
 
 
 class PartitionSource:
-    """Rows in numbered partitions, each row at an offset, the same row for the same offset always.
+    """Rows in numbered partitions. Each row has an offset, and the same offset always gives the same row.
 
-    ``read`` is called from one thread at a time; ``close`` may come from another and ends a read.
+    Subclasses define ``name``, ``fields``, ``partitions`` and ``read``. ``read`` is called from one thread at a time;
+    ``close`` may be called from another one, and ends a read.
     """
 
     waits: bool = True
-    """Whether ``read`` may take long, so that a spout reads ahead in a thread of its own."""
+    """True if ``read`` may take long, so that a spout reads ahead in a thread of its own."""
 
     asks: bool = False
-    """Whether its fields are asked of somebody else, a driver or a file system, who need not be there yet."""
+    """True if the source gets its fields from a driver or a file system, which may not be available yet."""
 
     requires: Mapping[str, str] = {}
-    """What readers need: the module that is imported, and pip's line for it."""
+    """The packages that readers need: the module to import -> pip's requirement."""
 
     def configure(self, conf: Mapping[str, Any]) -> None:
-        """Take from the topology's conf what the source needs where this task runs; called before anything is asked of it."""
+        """Take from the topology's conf what the source needs in this task.
+
+        Called before anything is asked of the source.
+
+        Args:
+            conf: The topology's conf.
+        """
 
     def follow(self, group: str) -> None:
-        """Take the name of the group that this task reads for, where the source keeps account of several groups' progress."""
+        """Take the name of the group that this task reads for, if the source keeps the progress of several groups.
+
+        Args:
+            group: The group's name.
+        """
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The source's name in messages."""
         raise NotImplementedError
 
     @property
     def former_name(self) -> str:
-        """What older versions kept its progress under."""
+        """The name under which older versions stored the progress."""
         return self.name
 
     @property
@@ -83,48 +98,93 @@ class PartitionSource:
 
     @property
     def partitions(self) -> int:
-        """How many partitions there are; they are numbered from 0."""
+        """The number of partitions, which are numbered from 0."""
         raise NotImplementedError
 
     def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:
-        """The rows from ``offset`` on: at least one and at most ``limit``, none at the end of the partition.
+        """Return the rows from ``offset`` on.
 
-        Values are what JSON has, a list and no tuple among them: a row is known again by its checksum. Raises SourceUnavailable for what may pass, SourceError for what won't.
+        Args:
+            partition: The partition's number.
+            offset: The offset of the first row.
+            limit: How many rows to return at most.
+
+        Returns:
+            At least one row, or none at the end of the partition. Values are those that JSON has, with lists and no
+            tuples among
+            them, because a checksum of the rows shows whether they are the same again.
+
+        Raises:
+            SourceUnavailable: The source can't be read at present; a retry may help.
+            SourceError: The source can't be read; a retry would not help.
         """
         raise NotImplementedError
 
     def count(self, partition: int) -> int:
-        """How many rows a partition has now. Unless a source knows better, they are read to be counted."""
+        """Return the number of rows that a partition has now.
+
+        This method reads them to count them; sources may know it otherwise.
+
+        Args:
+            partition: The partition's number.
+        """
         offset = 0
         while rows := self.read(partition, offset, _COUNTED):
             offset += len(rows)
         return offset
 
     def until(self, ends: Mapping[int, int]) -> PartitionSource:
-        """The same rows, but each partition ends where ``ends`` says: partition -> the offset behind its last row."""
+        """Return a source with the same rows, in which each partition ends earlier.
+
+        Args:
+            ends: Partition -> the offset behind its last row.
+        """
         from spark_bridge.sources.until import Until
 
         return Until(self, ends)
 
     def soon(self, partition: int, offset: int) -> None:
-        """The next partition that will be read; a source that has to prepare it may begin. Must not wait."""
+        """Prepare the next partition that will be read, if there is something to prepare. Must not wait.
+
+        Args:
+            partition: The partition's number.
+            offset: The offset of the first row that will be read.
+        """
 
     def report(self, progress: Sequence[Progress]) -> None:
-        """Tell the source how far its partitions are acked; those that keep account override it."""
+        """Take how far partitions are acked. Sources that keep the progress themselves override it.
+
+        Args:
+            progress: The progress of some partitions.
+        """
 
     def keep_in_touch(self) -> None:
-        """Called now and then while there is nothing else to do; those that may be started anew learn of it here."""
+        """Check the connection.
+
+        Called now and then while nothing is read; a source whose driver was started anew learns of it here.
+        """
 
     def progress(self) -> dict[int, int]:
-        """Partition -> watermark of the group that is followed, as far as the source itself keeps account of it."""
+        """Return partition -> watermark of the group that is followed, of partitions whose progress the source itself
+        keeps.
+        """
         return {}
 
     def close(self) -> None:
-        """Free what the source holds; it opens again when it is read again."""
+        """Free what the source holds. It opens again when it is read again."""
 
 
 class ListSource(PartitionSource):
-    """Lists in memory: a row is a list of values, or a single value where there is one field."""
+    """A source of lists in memory.
+
+    Args:
+        partitions: For each partition its rows. A row is a list of values, or a single value where there is one field.
+        fields: The names of a row's values.
+        name: The source's name in messages.
+
+    Raises:
+        SourceError: A row has another number of values than there are fields.
+    """
 
     waits = False
 
@@ -168,7 +228,11 @@ class ListSource(PartitionSource):
 
 
 def open_source(where: str) -> PartitionSource:
-    """The source of a URL: ``served://HOST:PORT``, or the folder that ``publish`` wrote (``file:///...``, ``s3://...``)."""
+    """Return the source of a URL.
+
+    Args:
+        where: ``served://HOST:PORT``, or the folder that ``publish`` wrote (``file:///...``, ``s3://...``).
+    """
     if where.startswith("served://"):
         from spark_bridge.sources.served import ServedSource
 

@@ -1,7 +1,8 @@
-"""Where a spout keeps how far it is, so that it goes on there after a restart.
+"""The stored progress of spouts, from which they go on after a restart.
 
-The law of ``multilang.state.owner`` holds here, too. Whoever reads partitions for a group claims them first; a claim raises
-their epoch, and what carries an older one is not written. So a process that was taken for dead, and wakes up, changes nothing.
+The rules of ``multilang.state.owner`` hold here, too. A task that reads partitions for a group claims them first. A
+claim raises their epoch, and a write with an older epoch is refused. So a process that was taken for dead, and wakes
+up, changes nothing.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
     from multilang.state.sqlite_file import SqliteFile
 
-_FORGOTTEN_SECS = 90 * 24 * 3600.0  # a submission that has told nothing for so long won't go on
-_BUSY_SECS = 60.0  # that other tasks' writing is waited for
+_FORGOTTEN_SECS = 90 * 24 * 3600.0  # the progress of a submission is deleted after so long without a write
+_BUSY_SECS = 60.0  # longest wait for other tasks' writes
 _APPLICATION = 0x4D4C574D  # "MLWM"
 _LAYOUT = 2
 _SCHEMA = (
@@ -38,18 +39,19 @@ _SCHEMA = (
         "beats INTEGER NOT NULL, lasting INTEGER NOT NULL) WITHOUT ROWID"
     ),
 )
-# Where layout 1 had its table. A process of the version that knew no epochs is refused what it would write there.
+# This view has the name of layout 1's table, so that writes of a version without epochs are refused.
 _OLD = "CREATE VIEW watermarks AS SELECT grouped, partition, watermark, saved FROM marks"
 
 
 class Reader:
-    """Who reads a source for a group.
+    """The run that reads a source for a group.
 
     Attributes:
-        run: The topology's ``storm.id``: of one run, several tasks read at once; another one waits until they have ended.
-        topology: Its name, for messages.
-        lasting: Whether a later run may go on with this group, which is then kept for ever.
-        may_return: Whether a run that was taken over from may go on when its successor has ended.
+        run: The topology's ``storm.id``. Several tasks of one run may read at once; another run waits until they have
+            ended.
+        topology: The topology's name, for messages.
+        lasting: Whether a later run may go on with this group, which is kept for ever then.
+        may_return: Whether a run that was replaced by another one may go on when that one has ended.
     """
 
     __slots__ = ("lasting", "may_return", "run", "topology")
@@ -62,9 +64,12 @@ class Reader:
 
 
 class WatermarkStore:
-    """The seam: marks by group and partition. A group is one reading of one source, which may be done by several runs in turn.
+    """The interface of a store of marks, by group and partition.
 
-    Used by one task's process, in one thread at a time; other tasks of the spout have other partitions in the same group.
+    A group is one reading of a source, by several runs in turn.
+
+    A store is used by one task's process, in one thread at a time; other tasks of the spout have other partitions of
+    the same group.
     """
 
     def claim(
@@ -75,14 +80,16 @@ class WatermarkStore:
         formerly: str | None = None,
         warn: Callable[[str], None] = lambda _: None,
     ) -> int:
-        """Make this task the one that reads these partitions, and return the epoch of that: higher than any before.
+        """Make this task the only one that reads these partitions, and return the epoch of the claim, higher than any
+        before.
 
         Args:
-            group: Whose marks they are.
-            partitions: Of this task.
+            group: The group to read for.
+            partitions: The partitions of this task.
             reader: The task's run.
-            formerly: What older versions called the group; what is kept there, and not here, is taken over.
-            warn: Told when the group is taken from a run that neither ended nor beats.
+            formerly: The group's name in older versions. What is stored under it, and not under ``group``, is taken
+                over.
+            warn: Called with a text when the group is taken from a run that neither ended nor sends heartbeats.
 
         Raises:
             InUseError: Another run reads for this group.
@@ -90,25 +97,37 @@ class WatermarkStore:
         raise NotImplementedError
 
     def load(self, group: str) -> dict[int, Mark]:
-        """Return what is kept of each partition, whoever reads it."""
+        """Return the marks of all partitions of a group, whichever task reads them.
+
+        Args:
+            group: The group.
+        """
         raise NotImplementedError
 
     def save(self, group: str, marks: Mapping[int, Mark], epoch: int) -> None:
-        """Keep these, all or none.
+        """Store these marks, all or none.
+
+        Args:
+            group: The group.
+            marks: Partition -> how far it was read.
+            epoch: The epoch that ``claim`` returned.
 
         Raises:
-            FencedError: One of the partitions was claimed anew since ``epoch``.
+            FencedError: One of the partitions was claimed again since ``epoch``.
         """
         raise NotImplementedError
 
     def close(self) -> None:
-        """Free what it holds; what was claimed may be claimed by another run."""
+        """Free what the store holds; what was claimed may be claimed by another run."""
 
 
 class SQLiteStore(WatermarkStore):
-    """A SQLite file, by default one for all topologies of this user on this machine, in the folder for temporary files.
+    """A store in an SQLite file, which must be on a disk of this machine.
 
-    It must be on a disk of this machine; processes of several machines need a store of their own kind.
+    Processes on several machines need a store of another kind.
+
+    Args:
+        path: The file; None: one for all topologies of this user on this machine, in the folder for temporary files.
     """
 
     def __init__(self, path: str | None = None) -> None:
@@ -125,14 +144,14 @@ class SQLiteStore(WatermarkStore):
         warn: Callable[[str], None] = lambda _: None,
     ) -> int:
         ownership = None
-        if reader.lasting:  # nobody else has the name of a single submission
+        if reader.lasting:  # otherwise the group has the name of a single submission, which nobody else can claim
             place = _Group(self.path, group)
             try:
                 ownership = claim(place, reader.run, reader.topology, warn, reader.may_return)
             except BaseException:
                 place.close()
                 raise
-        self._claims[group] = (reader.run, ownership)  # from here on it beats until it is released
+        self._claims[group] = (reader.run, ownership)  # it sends heartbeats until it is released
         with self._written() as connection:
             self._check_run(connection, group, reader.run)
             connection.execute(
@@ -201,7 +220,7 @@ class SQLiteStore(WatermarkStore):
 
     @contextmanager
     def _written(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, in the file that was opened and no other."""
+        """Run one transaction, and check that the file is still the one that was opened."""
         with _explained(self._open(), self.path) as connection, connection:
             connection.execute("BEGIN IMMEDIATE")
             yield connection
@@ -214,7 +233,7 @@ class SQLiteStore(WatermarkStore):
 
 
 class _Group(OwnedPlace):
-    """A group's row in the file. The beats have a connection of their own."""
+    """The row of a group in the file. It has a connection of its own for the heartbeats."""
 
     def __init__(self, path: str | None, group: str) -> None:
         self._group = group
@@ -265,7 +284,9 @@ class _Group(OwnedPlace):
 
 @contextmanager
 def _explained(connection: sqlite3.Connection, path: str | None) -> Iterator[sqlite3.Connection]:
-    """What SQLite says of this connection, in words; StoreGoneError for a file that is not what was opened."""
+    """Turn SQLite's errors on this connection into our own; StoreGoneError if the file is not the one that was
+    opened.
+    """
     import sqlite3
 
     try:
@@ -279,7 +300,10 @@ def _explained(connection: sqlite3.Connection, path: str | None) -> Iterator[sql
 
 
 def _file() -> SqliteFile:
-    """The kind of file, for its checks and words; its tables are made here, since layout 1 had no mark of its own."""
+    """Return the checks and messages for this kind of file.
+
+    The tables are made here, since layout 1 had no mark of its own.
+    """
     from multilang.state.sqlite_file import SqliteFile
 
     return SqliteFile("file of watermarks", _APPLICATION, _LAYOUT, "", "SQLiteStore(path)")
@@ -290,7 +314,7 @@ def _path(path: str | None) -> str:
 
 
 def _connected(path: str | None) -> sqlite3.Connection:
-    """A connection to the file, which is made, or brought to the present layout, where that is to be done."""
+    """Connect to the file, which is made, or brought to the present layout, if necessary."""
     import sqlite3
 
     path = _path(path)
@@ -301,7 +325,7 @@ def _connected(path: str | None) -> sqlite3.Connection:
             _lay_out(connection, path)
             connection.execute(
                 "DELETE FROM marks WHERE grouped IN (SELECT grouped FROM readers WHERE NOT lasting) AND grouped NOT IN "
-                "(SELECT grouped FROM marks WHERE saved >= ?)",  # whole groups: a partition alone would be read again
+                "(SELECT grouped FROM marks WHERE saved >= ?)",  # whole groups only: a single partition would be read again
                 (time() - _FORGOTTEN_SECS,),
             )
             connection.execute("DELETE FROM readers WHERE NOT lasting AND grouped NOT IN (SELECT grouped FROM marks)")
@@ -313,7 +337,7 @@ def _connected(path: str | None) -> sqlite3.Connection:
 
 
 def _lay_out(connection: sqlite3.Connection, path: str) -> None:
-    """See to it that the tables are there. What layout 1 kept is taken over as it is, without checksums."""
+    """Make the tables unless they exist. The marks of layout 1 are taken over without checksums."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     layout = connection.execute("PRAGMA user_version").fetchone()[0]
     if (application, layout) == (_APPLICATION, _LAYOUT):
@@ -339,7 +363,9 @@ def _lay_out(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _usual_path() -> str:
-    """In a folder that is this user's alone, as the folder for temporary files is everyone's."""
+    """Return the usual file, in a folder that only this user can write to, since anybody can write to the one for
+    temporary files.
+    """
     from tempfile import gettempdir
 
     folder = os.path.join(gettempdir(), f"storm-multilang-{os.getuid()}")

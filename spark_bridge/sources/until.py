@@ -1,4 +1,4 @@
-"""The first rows of a source's partitions."""
+"""A source that has only the first rows of another source's partitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Until(PartitionSource):
-    """``source`` without what comes from ``ends`` on: partition -> the offset behind its last row."""
+    """The rows of ``source`` before ``ends``: partition -> the offset behind its last row."""
 
     def __init__(self, source: PartitionSource, ends: Mapping[int, int]) -> None:
         self._source = source
@@ -44,7 +44,7 @@ class Until(PartitionSource):
 
     @property
     def identity(self) -> str | None:
-        return self._source.identity  # only shorter
+        return self._source.identity  # its rows are the same, there are only fewer
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What becomes of types that JSON lacks, the same for live and for published rows.
+"""The JSON form of types that JSON lacks, the same for live and for published rows.
 
 ======================  ==============================================================================
 decimal                 text in plain notation, ``"12.50"``: no digit is lost
@@ -10,8 +10,11 @@ NaN, infinities         the text ``"NaN"``, ``"Infinity"``, ``"-Infinity"``, as 
 struct                  an object by field names; a map with text keys is an object, too
 ======================  ==============================================================================
 
-Refused, by the column's name and before anything runs: intervals, maps with other keys, user-defined and variant types.
-A *kind* is the part of a column's type that matters here, as JSON: None for what JSON has, a name, or a nested one.
+Intervals, maps with other keys, user-defined and variant types are refused, by the column's name and before anything
+runs.
+
+A *kind* is the part of a column's type that matters here, as JSON: None for types that JSON has, a name, or a nested
+one.
 """
 
 from __future__ import annotations
@@ -55,7 +58,10 @@ _NAMED = frozenset(["timestamp", "timestamp_ntz", "date", "time", "binary"])
 
 
 def kinds_of(schema: Any) -> list[Kind]:
-    """The kind of each column of a DataFrame's schema. Raises SourceError with the name of a column that has none."""
+    """Return the kind of each column of a DataFrame's schema.
+
+    Raises SourceError with the name of a column that has none.
+    """
     twice = _twice(schema)
     if twice is not None:
         raise SourceError(f"the DataFrame has two columns {twice!r}; rename one, a tuple's fields have one name each")
@@ -63,7 +69,7 @@ def kinds_of(schema: Any) -> list[Kind]:
 
 
 def _twice(struct: Any) -> str | None:
-    """A name that two fields have."""
+    """Return a name that two fields have, or None."""
     names = [field.name for field in struct.fields]
     return next((name for name in names if names.count(name) > 1), None)
 
@@ -95,7 +101,7 @@ def _kind(kind: Any, column: str) -> Kind:
 
 
 def converter(kind: Kind) -> Convert | None:
-    """The function that gives a value of this kind its JSON form; None when it has one already."""
+    """Return the function that gives a value of this kind its JSON form, or None if the value has that form already."""
     if kind is None:
         return None
     if isinstance(kind, str):
@@ -141,7 +147,7 @@ def _decimal(value: Any) -> Any:
 
 
 def _timestamp(value: Any) -> Any:
-    """A time in UTC. One without a zone is in the zone of the process that Spark gave it to."""
+    """Return a time in UTC. A time without a zone is in the zone of the process that Spark gave it to."""
     return None if value is None else value.astimezone(timezone.utc).replace(tzinfo=None).isoformat() + "Z"
 
 
@@ -163,7 +169,8 @@ _CONVERTERS: dict[str, Convert] = {
 
 
 def plain(value: Any) -> Any:
-    """``value`` with the types that JSON lacks in their stated form, nested ones included; anything else as it is.
+    """Return ``value`` with the types that JSON lacks in their JSON form, nested ones included, and anything else as it
+    is.
 
     Raises UnserializableValue for a value that is nested deeper than Python can follow.
     """
@@ -198,7 +205,7 @@ def _plain(value: Any) -> Any:
 
 
 def encoded(row: Sequence[Any], fields: Sequence[str]) -> str:
-    """A row as a JSON array. Raises SourceError with the field's name for a value that has no form."""
+    """Return a row as a JSON array. Raises SourceError with the field's name for a value that has no JSON form."""
     try:
         return encode_values(row)
     except UnserializableValue:

@@ -1,4 +1,6 @@
-"""A topology as a Structured Streaming query: each micro-batch a run of it, what stateful bolts keep committed with the batch."""
+"""A topology as a Structured Streaming query: each micro-batch is a run of it, and its states are committed with the
+batch.
+"""
 
 from __future__ import annotations
 

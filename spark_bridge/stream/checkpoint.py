@@ -1,4 +1,6 @@
-"""What a query's checkpoint folder says of its topology, so that another topology does not go on from there."""
+"""The description of the topology in a query's checkpoint folder, so that another topology does not go on from
+there.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 FILE = "multilang-topology.json"
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-# Spark's own, from 4.1 on and before
+# Spark's class, under its names from 4.1 on and before
 _MANAGERS = tuple(
     f"org.apache.spark.sql.execution.streaming.{place}FileSystemBasedCheckpointFileManager"
     for place in ("checkpointing.", "")
@@ -30,10 +32,12 @@ _MANAGERS = tuple(
 
 
 def check_same(spark: SparkSession, checkpoint: str, topology: Topology, sources: Mapping[str, Iterable[str]]) -> None:
-    """Write down what the topology is, or compare it with what was written: NotOnSparkError names the first difference.
+    """Store the topology's description, or compare it with the stored one.
 
-    ``topology``: as it was declared. ``sources``: the columns of each. What may change is code, conf, and the number of tasks
-    of bolts without state.
+    Raises NotOnSparkError with the first difference.
+
+    ``topology``: as it was declared. ``sources``: the columns of each. Code, conf, and the number of tasks of bolts
+    without state may change.
     """
     now = _described(topology, sources)
     place = _Place(spark, checkpoint)
@@ -54,16 +58,16 @@ def check_same(spark: SparkSession, checkpoint: str, topology: Topology, sources
 
 
 def local_folder(spark: SparkSession, checkpoint: str) -> str | None:
-    """A checkpoint's folder when it is on this machine, as Spark finds it, whatever its name or URL has in it; else None."""
+    """Return a checkpoint's folder if it is on this machine, whatever its name or URL contains; else None."""
     return _Place(spark, checkpoint).local
 
 
 @contextmanager
 def written_directly(spark: SparkSession, checkpoint: str) -> Iterator[None]:
-    """A query that is started meanwhile writes what is in its checkpoint by Hadoop's FileSystem, when that is on this machine.
+    """Let a query that starts in this context write a checkpoint on this machine with Hadoop's FileSystem.
 
-    What Spark prefers is FileContext, which starts a process for each look at a local file and whose batches take 0.1 s longer for it;
-    either asks whether a file is there, writes another, and renames that.
+    Spark prefers FileContext, which starts a process for each look at a local file, so that batches take 0.1 s longer.
+    Both check whether a file exists, write another one, and rename that.
     """
     manager = (
         _direct_manager(spark)
@@ -135,7 +139,7 @@ def _differences(then: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
 
 
 class _Place:
-    """A folder on whatever Spark can write to, through Hadoop's own file systems."""
+    """A folder on any file system that Spark can write to, through Hadoop's classes."""
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
         self._jvm: Any = cast("Any", spark._jvm)
@@ -150,13 +154,13 @@ class _Place:
 
     @property
     def local(self) -> str | None:
-        """Its path on this machine; None when it is elsewhere."""
+        """The path on this machine, or None when it is elsewhere."""
         if self._system.getUri().getScheme() != "file":
             return None
         return str(self._system.makeQualified(self._path).toUri().getPath())
 
     def read(self, name: str) -> str | None:
-        """A file's text; None when there is none."""
+        """Return a file's text, or None when there is no such file."""
         path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
         if not self._system.exists(path):
             return None
@@ -167,7 +171,7 @@ class _Place:
             stream.close()
 
     def write(self, name: str, text: str) -> None:
-        """All of a file, or nothing."""
+        """Write a file: all of it, or nothing."""
         path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
         part = self._jvm.org.apache.hadoop.fs.Path(self._path, f".{name}.part")
         stream = self._system.create(part, True)

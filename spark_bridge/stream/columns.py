@@ -1,6 +1,7 @@
-"""A spout's values as the columns of a schema: texts, whole numbers, numbers and booleans; anything else is JSON in a text column.
+"""A spout's values as columns of a schema: texts, whole numbers, numbers and booleans; other values are JSON in a text
+column.
 
-A binary column has any value as JSON, texts too, so that it can be told what it was: ``values_of``.
+A binary column has any value as JSON, texts included, so that ``values_of`` can restore the value.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ _MAX_SHOWN = 200  # characters of a value in a message
 
 
 class Columns:
-    """What a row of ``schema`` is made of. ``spout``: its name for messages; ``fields``: those of its stream."""
+    """The conversion of tuples to rows of ``schema``.
+
+    ``spout``: its name for messages; ``fields``: those of its stream.
+    """
 
     def __init__(self, spout: str, fields: Sequence[str], schema: types.StructType) -> None:
         names = [column.name for column in schema.fields]
@@ -32,7 +36,7 @@ class Columns:
         self._columns = [(column, _converter(column)) for column in schema.fields]
 
     def row(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """SparkJobError for a value that its column can't have."""
+        """Return a tuple's values as a row. Raises SparkJobError for a value that its column can't have."""
         return tuple(
             self._converted(column, convert, value)
             for value, (column, convert) in zip(values, self._columns, strict=True)
@@ -54,7 +58,7 @@ class Columns:
 
 
 def values_of(row: Sequence[bytes | None]) -> list[Any]:
-    """What the spout emitted, out of a row whose columns are all binary."""
+    """Return what the spout emitted, from a row whose columns are all binary."""
     return [None if value is None else loads(value.decode()) for value in row]
 
 

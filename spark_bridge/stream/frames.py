@@ -1,4 +1,4 @@
-"""The sources of a streaming query: one query reads them all, whatever their number."""
+"""The sources of a streaming query, which reads all of them as one DataFrame."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
     from multilang.topology.model import Topology
 
-_SOURCE = "source"  # the column that tells a row's source, where there are several
+_SOURCE = "source"  # the column with the number of a row's source, if there are several
 
 
 class Frames:
-    """``given`` and ``own``: (spout, stream) -> streaming DataFrame, in ``own`` with rows for ``values_of``.
+    """The sources.
 
-    ``union``: one of all rows; ``columns``: those of each source.
+    ``given`` and ``own``: (spout, stream) -> streaming DataFrame; the rows in ``own`` are for ``values_of``.
+
+    ``union``: one DataFrame of all rows; ``columns``: those of each source.
     """
 
     def __init__(
@@ -35,7 +37,7 @@ class Frames:
         self._own = own.keys()
         if not sources:
             raise NotOnSparkError(f"topology {topology.name!r}: name a streaming DataFrame for each of its spouts")
-        self._keys = sorted(sources)  # in a checkpoint Spark knows sources by their order alone
+        self._keys = sorted(sources)  # sorted, because Spark's checkpoint identifies sources only by their order
         frames: list[DataFrame] = []
         for component, stream in self._keys:
             source = sources[component, stream]
@@ -52,7 +54,7 @@ class Frames:
         self.union = frames[0] if len(frames) == 1 else _union(frames)
 
     def of(self, batch: DataFrame) -> dict[tuple[str, str], DataFrame | RDD[Any]]:
-        """A batch's rows by source."""
+        """Return a batch's rows by source."""
         rows = {self._keys[0]: batch}
         if len(self._keys) > 1:
             rows = {
@@ -63,7 +65,7 @@ class Frames:
 
 
 def _union(frames: list[DataFrame]) -> DataFrame:
-    """Rows of several shapes: each source has a column for its own."""
+    """Return the union of rows of several shapes: each source has a column for its own rows."""
     from pyspark.sql import functions as f
 
     def wide(number: int, frame: DataFrame) -> DataFrame:

@@ -1,7 +1,7 @@
-"""Spouts that a query runs as they are, under exact alignment: they go on where the states are, and the states go with them.
+"""Spouts that a query runs as they are, under exact alignment: their positions are saved together with the states.
 
-A spout's log has the position at each row where a batch may end; it may be ahead of the states by what is in no batch yet. The
-one where a batch ends is saved with the batch.
+A spout's log has the position at each row where a batch may end. It may be ahead of the states by rows that are in no
+batch yet. The position at a batch's end is saved with the batch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class Handover:
-    """``logs``: spout -> its log, which no process has yet. NotOnSparkError when the states have gone on without it."""
+    """The positions of a query's spouts. ``logs``: spout -> its log, which no process has opened yet.
+
+    Raises NotOnSparkError when the states have changed without this query.
+    """
 
     def __init__(self, states: States, logs: Mapping[str, str]) -> None:
         self._states = states
@@ -27,7 +30,11 @@ class Handover:
         self._places = {spout: self._begun(spout, path) for spout, path in logs.items()}
 
     def moved(self, rows: Mapping[str, int]) -> tuple[dict[str, Rows], dict[str, LogPlace]]:
-        """As ``States.save`` takes them: what a batch of so many rows of each spout changes in their states, and their logs."""
+        """Return the changes of the spouts' states after a batch with so many rows of each, and the places in their
+        logs.
+
+        They have the form that ``States.save`` takes.
+        """
         for spout, (log, row) in self._places.items():
             self._places[spout] = (log, row + rows[spout])
         positions = {

@@ -1,4 +1,6 @@
-"""Spouts of a streaming query that have no source: they run as they are, each as ``storm_spout``, with its log beside the checkpoint's."""
+"""Spouts of a streaming query that have no source: each runs as a ``storm_spout``, with its log in the checkpoint's
+folder.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,9 @@ FOLDER = "spouts"
 def own_spouts(
     topology: Topology, sources: Mapping[tuple[str, str], Any], conf: Mapping[str, Any], checkpoint: str
 ) -> dict[tuple[str, str], DataFrame]:
-    """(spout, stream) -> what it emits, for each spout that ``sources`` has nothing for: rows for ``values_of``.
+    """Return (spout, stream) -> what it emits, for each spout without a source, as rows for ``values_of``.
 
-    NotOnSparkError where one can't run.
+    Raises NotOnSparkError where a spout can't run so.
     """
     sourced = {component for component, _ in sources}
     found = {}
@@ -39,7 +41,7 @@ def own_spouts(
 
 
 def log_of(folder: str | None, spout: str) -> str:
-    """The file that keeps what a spout emitted, for the query whose checkpoint is in this folder of this machine."""
+    """Return the file with the tuples of a spout, for the query whose checkpoint is in this folder of this machine."""
     return f"{folder}/{FOLDER}/{quote(spout, safe='')}.log"
 
 

@@ -1,4 +1,4 @@
-"""How a query gets on, batch by batch: what Spark knows of it, and what became of its tuples."""
+"""The progress of a query, batch by batch: Spark's figures, and the counts of its tuples."""
 
 from __future__ import annotations
 
@@ -13,10 +13,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """``rows``: of the batch, each once; ``input_rate``: of rows that came, and ``process_rate``: of rows that were processed, a
-    second; ``seconds``: from the batch's start to its commit. ``acked``: rows whose whole tree was acked; ``failed``: failures,
-    each attempt counted; ``timed_out``: of these, rows that no bolt failed; ``replayed``: rounds that repeated what failed; ``lost``: rows that failed at the last attempt.
-    ``repeated``: its state was committed already before a crash, so nothing was processed.
+    """The figures of one batch.
+
+    Attributes:
+        batch: The batch's number.
+        rows: The number of rows, each counted once.
+        input_rate: Rows that came, a second.
+        process_rate: Rows that were processed, a second.
+        seconds: The time from the batch's start to its commit.
+        acked: Rows whose whole tree was acked.
+        failed: Failures of rows; each attempt counts.
+        timed_out: Those of these failures that no bolt caused by failing a tuple.
+        replayed: The number of rounds that repeated what failed.
+        lost: Rows that failed at the last attempt.
+        repeated: Whether the state was committed already before a crash, so that nothing was processed.
     """
 
     batch: int
@@ -41,7 +51,10 @@ class BatchProgress:
 
 
 class ProgressListener(StreamingQueryListener):
-    """Hears from Spark when a batch is over. ``name``: the query's; ``outcomes``: batch -> what the topology says of it, taken when it is told."""
+    """Gets Spark's events of a batch's end.
+
+    ``name``: the query's; ``outcomes``: batch -> the topology's counts, removed when used.
+    """
 
     def __init__(self, name: str, outcomes: dict[int, dict[str, Any]], tell: Callable[[BatchProgress], None]) -> None:
         self._name = name
@@ -49,10 +62,10 @@ class ProgressListener(StreamingQueryListener):
         self._tell = tell
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802  # Spark's name
-        """Nothing is known then."""
+        """Do nothing: there is no progress yet."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        """A batch is over; Spark also says so now and then when there was none."""
+        """Report a batch. Spark also calls this now and then when there was no batch."""
         progress = event.progress
         if progress.name != self._name:
             return
@@ -71,7 +84,7 @@ class ProgressListener(StreamingQueryListener):
             )
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Nothing came."""
+        """Do nothing: no rows came."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """The query tells that itself."""
+        """Do nothing: the query's ``wait`` reports its end."""

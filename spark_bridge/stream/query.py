@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _QUERY = "sql.streaming.queryId"  # Spark's local property in the thread that runs a batch
 _TOLD_SECS = 10.0
-_MAX_FAILED = 1000  # of the rows that were given up, the last are kept
+_MAX_FAILED = 1000  # number of the latest lost rows that are kept
 
 
 def stream_topology(
@@ -54,21 +54,39 @@ def stream_topology(
     seed: int = 0,
     progress: Callable[[BatchProgress], None] | None = None,
 ) -> TopologyQuery:
-    """Start a Structured Streaming query that runs ``topology`` on each micro-batch; it is running when this returns.
+    """Start a Structured Streaming query that runs ``topology`` on each micro-batch.
 
-    ``sources``: streaming DataFrames in the place of spouts, by component id or (id, stream), with the stream's fields among their
-    columns. A spout without one runs as it is, beside the driver: see StormSpoutSource. ``checkpoint``: Spark's folder of the query, any URL that it can write to. ``state``: where stateful bolts keep
-    their states, the path of an SQLite file, ``"redis://HOST:PORT/DATABASE"``, or the conf entries of a provider; unless given,
-    what the topology's conf names, or the file that the embedded cluster takes. What a batch changed there is committed
-    with the batch's number: Spark repeats a batch that a crash cut short, and it counts once.
+    It is running when this returns.
 
-    ``each_batch(result, batch)``: is given what came of a batch, ``result.dataframe("count")``, before its state is
-    committed; it may be called again with the same batch after a crash. ``outputs``, ``max_replays``, ``seed`` and ``conf`` as
-    for ``run_topology``. ``name``: of the query in Spark's UI, the topology's unless given. ``trigger``: Spark's,
-    ``{"processingTime": "1 second"}`` or ``{"availableNow": True}``. ``progress`` is told of each batch, in another thread.
+    The changes of the states are committed with the batch's number: Spark repeats a batch that a crash cut short, and
+    it counts once.
 
-    Raises NotOnSparkError for what Spark can't express and for a checkpoint of another topology, StateError for states
-    that can't be used.
+    Args:
+        topology: The topology to run.
+        sources: Streaming DataFrames in the place of spouts, by component id or (id, stream), with the stream's fields
+            among their columns. A spout without one runs as it is, beside the driver: see StormSpoutSource.
+        checkpoint: Spark's folder of the query, any URL that it can write to.
+        state: The place for the states of stateful bolts: the path of an SQLite file, ``"redis://HOST:PORT/DATABASE"``,
+            or the conf entries of a provider. By default it is the one that the topology's conf names, or else the
+            embedded cluster's.
+        conf: Configuration that overrides the topology's.
+        outputs: The streams to keep, by component id or (id, stream). By default they are, if ``each_batch`` is given,
+            those that nobody subscribes to, and otherwise none.
+        each_batch: Called as ``each_batch(result, batch)`` with a batch's result, such as
+            ``result.dataframe("count")``, before its state is committed. After a crash it may be called again with the
+            same batch.
+        name: The query's name in Spark's UI; by default the topology's.
+        trigger: Spark's trigger, ``{"processingTime": "1 second"}`` or ``{"availableNow": True}``.
+        max_replays: How often a row is replayed at most.
+        seed: The seed of all random choices.
+        progress: Called with the progress of each batch, in another thread.
+
+    Returns:
+        The running query.
+
+    Raises:
+        NotOnSparkError: Spark can't express the topology, or the checkpoint is that of another topology.
+        StateError: The states can't be used.
     """
     checkpoint = os.fspath(checkpoint)
     whole = topology.with_conf(conf or {})
@@ -104,7 +122,10 @@ def stream_topology(
 
 
 class _Batches:
-    """What happens in a batch. ``outcomes``: of those that Spark has not told of yet."""
+    """The function that Spark calls for each batch.
+
+    ``outcomes``: of batches whose progress Spark has not reported yet.
+    """
 
     def __init__(
         self,
@@ -118,12 +139,15 @@ class _Batches:
         log: States | Transactions | None,
         handover: Handover | None,
     ) -> None:
-        """``log``: where it is written down what is committed; without one, a batch that is repeated is processed again."""
+        """Begin no batch yet.
+
+        ``log``: the store of committed batches; without one, a repeated batch is processed again.
+        """
         self.topology = topology
         self.frames = frames
         self.error: Exception | None = None
         self.failed: list[FailedTuple] = []
-        self.outcomes: dict[int, dict[str, Any]] | None = None  # when somebody is told
+        self.outcomes: dict[int, dict[str, Any]] | None = None  # set if progress is reported
         self._conf = conf
         self._outputs = None if outputs is None else list(outputs)
         self._each_batch = each_batch
@@ -135,16 +159,16 @@ class _Batches:
         self._busy = Lock()
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
-        """Spark has a batch."""
+        """Process a batch of Spark's."""
         try:
             with self._busy:
                 self._process(rows, batch)
-        except Exception as error:  # noqa: BLE001  # told, and raised by wait()
-            self.error = error  # what Spark is told comes back as a text
+        except Exception as error:  # noqa: BLE001  # given to Spark, and raised by wait()
+            self.error = error  # kept, because Spark returns an error only as a text
             raise brief(error) from None
 
     def close(self) -> None:
-        """The query has ended."""
+        """Close the store, since the query has ended."""
         with self._busy:
             log, self._log = self._log, None
             if log is not None:
@@ -201,7 +225,11 @@ class _Batches:
 
 
 class TopologyQuery:
-    """A running topology. ``query``: Spark's own StreamingQuery."""
+    """A running topology.
+
+    Attributes:
+        query: Spark's own StreamingQuery.
+    """
 
     def __init__(
         self,
@@ -235,7 +263,11 @@ class TopologyQuery:
         return list(self._batches.failed)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the query's end, at the most so many seconds; whether it has ended. Raises what ended it."""
+        """Wait for the query's end, and return whether it has ended. If an error ended it, that error is raised.
+
+        Args:
+            timeout: The longest wait in seconds; None: without a limit.
+        """
         try:
             if timeout is None:
                 self.query.awaitTermination()
@@ -248,7 +280,7 @@ class TopologyQuery:
         return True
 
     def process_available(self) -> None:
-        """Wait until all that is there now is processed and committed. Raises what ended the query."""
+        """Wait until all present rows are processed and committed. If an error ends the query, that error is raised."""
         try:
             self.query.processAllAvailable()
         except StreamingQueryException as error:
@@ -256,7 +288,7 @@ class TopologyQuery:
             raise self._cause(error) from error
 
     def stop(self) -> None:
-        """Stop the query: the batch under way is given up, and repeated when it is started again."""
+        """Stop the query. The batch under way is given up, and repeated when the query is started again."""
         self.query.stop()
         self._end()
 
@@ -270,7 +302,7 @@ class TopologyQuery:
         self._batches.close()
 
     def _hear_out(self) -> None:
-        """Spark tells of a batch a moment after it: wait for what it will tell."""
+        """Wait for the progress of the last batch, which Spark reports a moment after its end."""
         last = self.query.lastProgress
         deadline = monotonic() + _TOLD_SECS
         while last is not None and any(batch <= last["batchId"] for batch in list(self._batches.outcomes or ())):

@@ -1,4 +1,6 @@
-"""What a spout has emitted and Spark has not committed yet: an SQLite file, so that a batch has the same rows after a crash."""
+"""The tuples of a spout that Spark has not committed yet, in an SQLite file, so that a batch has the same rows after a
+crash.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ FILE = SqliteFile("spout log", 0x4D4C534C, 3, _SCHEMA, "the option log", {2: ""}
 
 
 def positions_in(path: str, row: int) -> dict[int, Any]:
-    """Task index -> where the spout was before this row, at which a batch ends; of a log that another process may have claimed."""
+    """Return task index -> the spout's position at this row, where a batch ends.
+
+    Another process may have claimed the log.
+    """
     with closing(sqlite3.connect(path)) as connection:
         return _positions(connection, row)
 
@@ -40,14 +45,15 @@ def _positions(connection: sqlite3.Connection, row: int) -> dict[int, Any]:
 
 
 class SpoutLog:
-    """Rows numbered from 0, of which those from ``first`` to ``next`` are here. One process has it at a time.
+    """The rows from ``first`` to ``next``, numbered from 0. One process has the log at a time.
 
-    An offset is the log's own id and the number of the next row. Raises StateError for what is no such file, or in use.
+    An offset is the log's own id and the number of the next row. Raises StateError for a file that is no log, or in
+    use.
     """
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(os.path.expanduser(path))
-        # A source that is opened again in this process takes over from what is left of it.
+        # The owner is this process, so that a source that is opened again in it can claim the log.
         self._owned = FILE.claim(self.path, f"{os.getpid()} on {gethostname()}", "a streaming query")
         try:
             self._connection = connection = FILE.open(self.path)
@@ -63,9 +69,12 @@ class SpoutLog:
             raise
 
     def belongs_to(self, spout: Mapping[str, Any]) -> None:
-        """Note what spout's log this is, or compare it with what was noted. SparkJobError when it is another one's."""
+        """Store which spout's log this is, or compare it with what is stored.
+
+        Raises SparkJobError for another spout.
+        """
         found = self._connection.execute("SELECT described FROM spout").fetchone()
-        if found is None:  # it is new, or of a version that did not note it
+        if found is None:  # the log is new, or of a version that did not store it
             self._connection.execute("INSERT INTO spout VALUES (?)", (dumps(spout),))
             return
         before = loads(found[0])
@@ -79,20 +88,20 @@ class SpoutLog:
 
     @property
     def begin(self) -> Offset:
-        """The first row that no query has committed."""
+        """The offset of the first row that no query has committed."""
         return self._offset(self.first)
 
     @property
     def end(self) -> Offset:
-        """Behind the last row."""
+        """The offset behind the last row."""
         return self._offset(self.next)
 
     def positions(self) -> dict[int, Any]:
-        """Task index -> where the spout was behind the last row, of spouts that can say it."""
+        """Return task index -> the spout's position behind the last row, if the spout has positions."""
         return _positions(self._connection, self.next)
 
     def append(self, rows: Sequence[Sequence[Any]], positions: Mapping[int, Any]) -> None:
-        """On the disk when this returns; all of it or, after a crash, nothing."""
+        """Write rows and positions to the disk: all of them or, after a crash, nothing."""
         connection = self._connection
         following = self.next + len(rows)
         connection.execute("BEGIN IMMEDIATE")
@@ -112,7 +121,7 @@ class SpoutLog:
         self.next = following
 
     def rows(self, start: Offset, end: Offset) -> list[list[Any]]:
-        """Those between two offsets, in their order."""
+        """Return the rows between two offsets, in their order."""
         where = self.number(start), self.number(end)
         found = self._connection.execute(
             "SELECT content FROM rows WHERE number >= ? AND number < ? ORDER BY number", where
@@ -120,7 +129,7 @@ class SpoutLog:
         return [loads(content) for (content,) in found]
 
     def forget(self, end: Offset) -> None:
-        """Nobody will ask for rows before ``end`` any more."""
+        """Delete the rows before ``end``, which nobody will read any more."""
         number = self.number(end)
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -131,7 +140,7 @@ class SpoutLog:
         self.first = number
 
     def number(self, offset: Any) -> int:
-        """The row's number. SparkJobError for an offset that is not in this log, of whatever source."""
+        """Return the number of an offset's row. Raises SparkJobError for an offset that is not in this log."""
         if not isinstance(offset, dict) or offset.get("log") != self.id:
             raise SparkJobError(
                 f"the checkpoint is not that of the spout log {self.path}, but of another one, or of another kind of source: "
@@ -146,7 +155,7 @@ class SpoutLog:
         return number
 
     def close(self) -> None:
-        """Another process may have it."""
+        """Release the log, so that another process may claim it."""
         self._connection.close()
         self._owned.release()
 

@@ -1,4 +1,4 @@
-"""The options of ``storm_spout``: which spout, and how it runs."""
+"""The options of ``storm_spout``, which say what spout it is and how it runs."""
 
 from __future__ import annotations
 
@@ -25,17 +25,25 @@ _OPTIONS = ("log", "spout", "command", "fields", "topology", "stream", "parallel
 
 
 class SpoutOptions:
-    """``log``: the file that keeps what the spout emitted until Spark has committed it; of one query, on the driver's machine.
+    """The options of a ``storm_spout``.
 
-    The spout is one of these:
+    ``log`` is the file for tuples that Spark has not committed yet; it belongs to one query, and is on the driver's
+    machine.
 
-    - ``spout``: a class, or an instance, by its place: ``"shop.spouts.Orders"``, ``"spouts.py:orders"``;
-    - ``command``, of a spout in another language, ``"node orders.js"``, with its ``fields``, ``"customer, amount"``, and if it asks
-      for that its id, ``spout``;
-    - ``topology``, ``"shop/topology.py"``, and ``spout``, its id there.
+    The spout is given in one of these forms:
 
-    And if need be: ``parallelism`` of the first two, 1; ``stream``, of the spout's streams; ``conf``, a JSON object; ``rows``, that a
-    batch has at the most, about, and no more than are emitted within a second. Raises NotOnSparkError, or a ConfigError of the topology's.
+    * ``spout``: a class, or an instance, by its place: ``"shop.spouts.Orders"``, ``"spouts.py:orders"``;
+    * ``command``, of a spout in another language, ``"node orders.js"``, with its ``fields``, ``"customer, amount"``,
+      and, if the program asks for its id, that id as ``spout``;
+    * ``topology``, ``"shop/topology.py"``, and ``spout``, the spout's id in it.
+
+    Further options: ``parallelism``, of the first two forms, 1 by default; ``stream``, the stream to read; ``conf``, a
+    JSON object; ``rows``, about how many rows a batch has at most. A batch has no more rows than are emitted within a
+    second, either.
+
+    Raises:
+        NotOnSparkError: An option is unknown, missing or wrong.
+        ConfigError: The topology can't be declared.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -69,14 +77,14 @@ class SpoutOptions:
         self.fields = list(spec.streams[self.stream].fields)
 
     def described(self) -> dict[str, Any]:
-        """By what a log is known to be this spout's. Its code, its conf, and where its program is may change."""
+        """Return what identifies the spout of a log. Its code, its conf, and the place of its program may change."""
         component = self.topology.components[self.id].component
         kind = None if isinstance(component, ShellComponent) else type(innermost(component)).__name__
         return {"id": self.id, "class": kind, "stream": self.stream, "fields": self.fields}
 
 
 def _topology(given: Mapping[str, str]) -> Topology:
-    """The topology that has the spout, or one of the spout alone."""
+    """Return the topology that has the spout, or a topology of the spout alone."""
     command, name, whole = (given.get(option) for option in ("command", "spout", "topology"))
     if (command is None and name is None) or (whole is not None and (command is not None or name is None)):
         raise NotOnSparkError(
@@ -100,7 +108,7 @@ def _topology(given: Mapping[str, str]) -> Topology:
         place = str(name) if ":" in str(name) else ":".join(str(name).rpartition(".")[::2])
         id, component = split_target(place)[1], find_object(place)
     builder = TopologyBuilder()
-    builder._folder = os.getcwd()  # an option names files as the caller sees them
+    builder._folder = os.getcwd()  # relative paths in options are relative to the caller's folder
     builder.set_spout(id, component, parallelism=_count(given, "parallelism", 1))
     return builder.build(id)
 

@@ -1,7 +1,8 @@
 """A spout as a source of Spark: ``spark.readStream.format("storm_spout")``.
 
-Spark runs the spout in a process of the driver's machine. What it emitted is written to a log before it is acked, and offsets are
-places in the log: so a batch has the same rows whenever Spark reads it, whatever the spout would emit a second time.
+Spark runs the spout in a process on the driver's machine. Tuples are written to a log before they are acked, and
+offsets are places in the log. So a batch has the same rows whenever Spark reads it, whatever the spout would emit a
+second time.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
-except ImportError:  # before Spark 4.2, which asks for no limit and reads what is available in one batch
+except ImportError:  # Spark before 4.2 has no read limits, and reads all that is available in one batch
     ReadAllAvailable = ReadMaxRows = None  # type: ignore[assignment,misc]
     SupportsTriggerAvailableNow = object  # type: ignore[assignment,misc]
 
@@ -47,12 +48,19 @@ _ORPHAN_SECS = 0.5
 
 
 def register_spouts(spark: SparkSession) -> None:
-    """Let this session know the format ``storm_spout``."""
+    """Register the format ``storm_spout`` in a session.
+
+    Args:
+        spark: The session.
+    """
     spark.dataSource.register(StormSpoutSource)
 
 
 class StormSpoutSource(DataSource):
-    """The format; see SpoutOptions for its options. Its columns are the stream's fields, text unless ``.schema(...)`` says otherwise."""
+    """The format ``storm_spout``; see SpoutOptions for its options.
+
+    Its columns are the stream's fields, of type string unless ``.schema(...)`` says otherwise.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -81,7 +89,9 @@ class Rows(InputPartition):
 
 
 class SpoutReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Made in three kinds of processes: where the query is planned, where the spout runs, and on executors, which only read."""
+    """The reader of the format, used where the query is planned, where the spout runs, and on executors, which only
+    read.
+    """
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self._options = options
@@ -103,9 +113,9 @@ class SpoutReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802
         log = self._spout.log
-        whole = limit is not None and isinstance(limit, ReadAllAvailable)  # of trigger(once=True)
+        whole = limit is not None and isinstance(limit, ReadAllAvailable)  # for trigger(once=True)
         most, secs = (sys.maxsize, inf) if whole else (self._rows, _TURN_SECS)
-        waiting = 0 if start is None else log.next - log.number(start)  # logged before a crash, and in no batch yet
+        waiting = 0 if start is None else log.next - log.number(start)  # logged, but in no batch yet
         if waiting < most:
             to_the_end = self._until_exhausted
             self._spout.run(most - waiting, secs, to_the_end=to_the_end, wait=to_the_end and not waiting)
@@ -135,7 +145,7 @@ class SpoutReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class RunningSpout:
-    """A spout's tasks, and the log of what they emit; they start when they are to emit something."""
+    """A spout's tasks, and the log of their tuples. The tasks start when they are first asked for tuples."""
 
     def __init__(self, declared: SpoutOptions, columns: Columns) -> None:
         self._declared = declared
@@ -150,9 +160,9 @@ class RunningSpout:
         threading.Thread(target=_end_with, args=(os.getppid(),), name="driver", daemon=True).start()
 
     def run(self, most: int, secs: float, to_the_end: bool, wait: bool) -> None:
-        """Log and ack what it emits now, about ``most`` tuples at the most, and no longer than ``secs``.
+        """Log and ack what the spout emits now, about ``most`` tuples at most, for no longer than ``secs`` seconds.
 
-        ``to_the_end``: it is asked until it is exhausted, and not afterwards; ``wait``: until there is a row.
+        ``to_the_end``: ask it until it is exhausted, and not afterwards; ``wait``: until there is a row.
         """
         if self._feed is None:
             self._feed = self._started()
@@ -160,7 +170,7 @@ class RunningSpout:
             time.sleep(_IDLE_SECS)
 
     def close(self) -> None:
-        """They are not needed any more."""
+        """Close the tasks and the log."""
         if self._feed is not None:
             self._feed.close()
         self.log.close()
@@ -188,16 +198,16 @@ class RunningSpout:
         )
 
     def _take(self, feed: SpoutFeed, most: int, secs: float, to_the_end: bool) -> int:
-        """How many rows there are of what was emitted now; none, where all of it is on other streams."""
+        """Log what the spout emits now, and return the number of rows; tuples on other streams give no row."""
         emitted = self._emitted(feed, most, secs, to_the_end)
         if not emitted:
             return 0
         stream = self._declared.stream
         rows = [values for _, (_, values, name, _) in emitted if (name or "default") == stream]
         for values in rows:
-            self.columns.row(values)  # what Spark could not take is not taken from the spout either
+            self.columns.row(values)  # a tuple that Spark could not take must not be acked
         self.log.append(rows, self._positions(feed))
-        feed.settle(emitted, set())  # now nothing of it can be lost
+        feed.settle(emitted, set())  # nothing can be lost any more
         return len(rows)
 
     def _emitted(self, feed: SpoutFeed, most: int, secs: float, to_the_end: bool) -> list[tuple[SpoutTask, Emitted]]:
@@ -206,7 +216,7 @@ class RunningSpout:
         for task in feed.tasks:
             enough = time.monotonic() + secs / len(feed.tasks)
             while len(task.emitted) < share and not (to_the_end and task.exhausted) and task.ask():
-                if time.monotonic() > enough:  # a slow one's tuples do not wait until there are many
+                if time.monotonic() > enough:  # tuples of a slow spout do not wait until there are many
                     break
             found += [(task, each) for each in task.emitted]
             task.emitted.clear()
@@ -227,7 +237,9 @@ class RunningSpout:
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its driver has died, whatever a spout waits for in it: its log is free then for the next query."""
+    """End this process when its driver has died, whatever its spout waits for, so that the next query can claim the
+    log.
+    """
     while os.getppid() == parent:
         time.sleep(_ORPHAN_SECS)
     os._exit(1)

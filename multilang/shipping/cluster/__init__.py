@@ -1,4 +1,4 @@
-"""A real Storm on this machine: ZooKeeper, Nimbus and supervisors on loopback, for tests and laptops."""
+"""A real Storm on this machine, for tests and laptops: ZooKeeper, Nimbus and supervisors on loopback."""
 
 from __future__ import annotations
 

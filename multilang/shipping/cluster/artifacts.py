@@ -1,4 +1,4 @@
-"""Storm's jars, fetched once through Maven and laid out as a release has them."""
+"""Storm's jars, fetched once through Maven and arranged in folders as in a release."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from multilang.shipping.errors import ClusterError
 
 STORM_VERSION = "2.8.3"
-FETCH_LIMIT = 900  # seconds; some 140 MB
+FETCH_LIMIT = 900  # seconds, for about 140 MB
 
 _POM = """\
 <project>
@@ -32,7 +32,7 @@ _POM = """\
 </project>
 """
 _GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-# What a worker has on its class path, a release's lib-worker.
+# The jars on a worker's class path, which a release has in lib-worker.
 _WORKER_JARS = (
     *("storm-client-*", "storm-shaded-deps-*", "slf4j-api-*", "log4j-*", "kryo-*", "reflectasm-*", "minlog-*"),
     *("objenesis-*", "asm-*", "metrics-*", "commons-codec-*", "commons-lang3-*", "jackson-*", "snakeyaml-*"),
@@ -41,7 +41,7 @@ _WORKER_JARS = (
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept: ``MULTILANG_CACHE``, else ``storm-multilang`` in the user's cache folder."""
+    """Return the folder for downloads: ``MULTILANG_CACHE``, else ``storm-multilang`` in the user's cache folder."""
     own = os.environ.get("MULTILANG_CACHE")
     if own:
         return Path(own).absolute()
@@ -49,13 +49,13 @@ def cache_folder() -> Path:
 
 
 def missing_programs() -> list[str]:
-    """Which of the programs that a cluster needs are not here."""
+    """Return the names of programs that a cluster needs and that are not installed."""
     needed = ["java"] if _complete(_folder()) else ["java", "mvn"]
     return [name for name in needed if (java() is None if name == "java" else shutil.which(name) is None)]
 
 
 def java() -> str | None:
-    """The program ``java``: of ``JAVA_HOME``, else on the path."""
+    """Return the program ``java``: that of ``JAVA_HOME``, else the first on the path, or None."""
     home = os.environ.get("JAVA_HOME")
     if home and os.access(os.path.join(home, "bin", "java"), os.X_OK):
         return os.path.join(home, "bin", "java")
@@ -63,7 +63,7 @@ def java() -> str | None:
 
 
 def runs_sources() -> bool:
-    """Whether the Java here runs a program from its source: a JDK does, a mere runtime has no compiler."""
+    """Return whether the Java here runs a program from its source. A JDK does; a runtime alone has no compiler."""
     program = java()
     if program is None:
         return False
@@ -72,7 +72,10 @@ def runs_sources() -> bool:
 
 
 def storm_jars() -> Path:
-    """A folder with ``lib`` and ``lib-worker``. Fetched when it isn't there. Raises ClusterError."""
+    """Return a folder with ``lib`` and ``lib-worker``, and fetch the jars if they are not there.
+
+    Raises ClusterError.
+    """
     folder = _folder()
     if _complete(folder):
         return folder
@@ -91,9 +94,9 @@ def storm_jars() -> Path:
             if any(fnmatch.fnmatch(jar.name, pattern) for pattern in _WORKER_JARS):
                 (part / "lib-worker" / jar.name).symlink_to(Path("..", "lib", jar.name))
         try:
-            part.rename(folder)  # whole or not at all
+            part.rename(folder)  # the folder appears complete or not at all
         except OSError:
-            if not _complete(folder):  # another process may have been quicker
+            if not _complete(folder):  # otherwise another process was quicker
                 raise
     return folder
 
@@ -107,7 +110,7 @@ def _complete(folder: Path) -> bool:
 
 
 def fetch_jars(group: str, artifact: str, version: str, folder: Path) -> None:
-    """Maven's jars of an artifact and of all that it needs, into ``folder``. Raises ClusterError."""
+    """Fetch the jars of an artifact and of all that it needs from Maven into ``folder``. Raises ClusterError."""
     with tempfile.TemporaryDirectory(prefix="multilang-pom-") as name:
         pom = Path(name, "pom.xml")
         pom.write_text(_POM.replace("@GROUP@", group).replace("@ARTIFACT@", artifact).replace("@VERSION@", version))

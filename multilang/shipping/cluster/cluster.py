@@ -1,4 +1,4 @@
-"""Starting and stopping a cluster. Whatever was left by one that was killed is cleaned up by the next ``up``."""
+"""Starting and stopping a cluster. The next ``up`` cleans up what a killed cluster has left behind."""
 
 from __future__ import annotations
 
@@ -24,19 +24,27 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator, Mapping
 
-SIGN = ".storm-multilang-cluster"  # in every folder of ours: none else is ever emptied
-START_LIMIT = 180.0  # seconds for all daemons to answer, on a machine that is busy
+SIGN = ".storm-multilang-cluster"  # a file in each cluster's folder; no folder without it is ever emptied
+START_LIMIT = 180.0  # seconds for all daemons to answer, enough for a busy machine
 _LOCK = ".lock"
 _POLL = 0.1  # seconds
 
 
 class Cluster:
-    """ZooKeeper, Nimbus and supervisors on loopback, in a folder that holds all they write.
+    """ZooKeeper, Nimbus and supervisors on loopback, with all their files in one folder.
 
-    ``home``: that folder, made when missing. ``supervisors``, ``slots``: how many, and workers of each, when the cluster
-    is new. ``conf``: entries of storm.yaml over ours. ``drpc``: whether Storm's DRPC server runs too, which takes a JDK;
-    None: if there is one. Ports are free ones unless ``conf`` names them (``nimbus.thrift.port``, ``storm.zookeeper.port``,
-    ``drpc.port``, ``drpc.invocations.port``). It is all open to every process of this machine.
+    As a context manager the cluster is up inside, and down afterwards. Every process on this machine may use it.
+
+    Args:
+        home: The cluster's folder, which is made if it is missing.
+        supervisors: The number of supervisors, if the cluster is new.
+        slots: The number of workers that each supervisor may have, if the cluster is new.
+        conf: Entries of storm.yaml that override ours. Ports are free ones unless ``nimbus.thrift.port``,
+            ``storm.zookeeper.port``, ``drpc.port`` or ``drpc.invocations.port`` names them.
+        drpc: Whether Storm's DRPC server runs, too, which needs a JDK; None: if there is one.
+
+    Attributes:
+        home: The cluster's folder.
     """
 
     def __init__(
@@ -48,7 +56,7 @@ class Cluster:
         conf: Mapping[str, Any] | None = None,
         drpc: bool | None = None,
     ) -> None:
-        # Resolved: the mark in the environment must be the same by whatever path the folder is named.
+        # Links are resolved because the mark in the environment must be the same for every path to the folder.
         self.home = Path(os.path.realpath(home or default_home()))
         self._supervisors = supervisors
         self._slots = slots
@@ -58,31 +66,41 @@ class Cluster:
 
     @property
     def logs(self) -> Path:
-        """The folder of all logs; those of workers are in ``workers-artifacts/TOPOLOGY-ID/PORT/worker.log``."""
+        """The folder of all logs. Those of workers are in ``workers-artifacts/TOPOLOGY-ID/PORT/worker.log``."""
         return self.home / "logs"
 
     @property
     def conf_folder(self) -> Path:
-        """What ``STORM_CONF_DIR`` must be for Storm's own client."""
+        """The value that ``STORM_CONF_DIR`` must have for Storm's own client."""
         return settings.conf_folder(self.home)
 
     @property
     def address(self) -> Address:
-        """Of Nimbus. Raises ClusterError when the cluster was never up."""
+        """The address of Nimbus. Raises ClusterError when the cluster was never up."""
         return self._state().address
 
     @property
     def drpc(self) -> tuple[Address, Address] | None:
-        """Of Storm's DRPC server: where clients ask it, and where topologies do; None: there is none."""
+        """The addresses of Storm's DRPC server for clients and for topologies, or None if there is no DRPC server."""
         state = self._state()
         if state.drpc is None or state.drpc_invocations is None:
             return None
         return Address(LOOPBACK, state.drpc), Address(LOOPBACK, state.drpc_invocations)
 
     def up(self, progress: Callable[[str], None] = lambda _: None) -> bool:
-        """Start what isn't running, and wait until it is ready; False if there was nothing to do.
+        """Start the daemons that are not running, and wait until they are ready.
 
-        A cluster that lost some daemons gets them back with its data; one that is down, or was never ready, begins anew.
+        A cluster that lost some daemons gets them back with its data. One that is down, or was never ready, begins
+        anew.
+
+        Args:
+            progress: Called with a text for each step.
+
+        Returns:
+            False if all daemons were running already.
+
+        Raises:
+            ClusterError: A daemon can't be started; the text says why.
         """
         jars = self._jars(progress)
         with self._locked():
@@ -101,7 +119,7 @@ class Cluster:
             return bool(missing)
 
     def down(self) -> int:
-        """End every process of the cluster, workers and components included; how many there were."""
+        """End every process of the cluster, workers and components included, and return how many there were."""
         if not (self.home / SIGN).exists():
             return 0
         with self._locked():
@@ -111,23 +129,23 @@ class Cluster:
         return ended
 
     def status(self) -> dict[str, int | None]:
-        """Each daemon's process number; None for one that is not running. Empty: the cluster is down."""
+        """Return daemon -> process number, or None for one that is not running. Empty: the cluster is down."""
         state = read_state(self.home)
         alive = processes.daemons(self.home)
         return {} if state is None else {name: alive.get(name) for name in state.daemons}
 
     def not_as_asked(self) -> list[str]:
-        """What the cluster that runs has otherwise than this one was made with: entries of storm.yaml, ``"supervisors"``."""
+        """Return the differences between the running cluster and this object: keys of storm.yaml, ``"supervisors"``."""
         has = read_conf(self.conf_folder / "storm.yaml")
         asked = [key for key, value in self._conf.items() if has.get(key) != value]
         return asked if len(self._state().supervisors) == self._supervisors else ["supervisors", *asked]
 
     def processes(self) -> dict[int, str]:
-        """All its processes, workers and components included: number -> the daemon that it comes from."""
+        """Return all processes, workers and components included: number -> the daemon that started it."""
         return processes.members(self.home)
 
     def kill(self, daemon: str) -> None:
-        """``kill -9`` of one daemon, its workers staying. Raises ClusterError when it isn't running."""
+        """Kill one daemon with ``kill -9``; its workers go on running. Raises ClusterError when it isn't running."""
         pid = processes.daemons(self.home).get(daemon)
         if pid is None:
             raise ClusterError(f"no {daemon!r} runs in {self.home}; running: {', '.join(self.status()) or 'none'}")
@@ -136,7 +154,7 @@ class Cluster:
         self._reap()
 
     def client(self) -> Nimbus:
-        """A connection to its Nimbus."""
+        """Connect to Nimbus."""
         return Nimbus([self.address])
 
     def __enter__(self) -> Cluster:  # noqa: PYI034 - Self is not in Python 3.10
@@ -154,7 +172,7 @@ class Cluster:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One ``up`` or ``down`` at a time. The system lets go of the lock of a process that was killed."""
+        """Exclude other calls of ``up`` and ``down``. The system releases the lock of a process that was killed."""
         self._own_home()
         with (self.home / _LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -185,7 +203,7 @@ class Cluster:
         state = new_state(STORM_VERSION, self._supervisors, self._slots, self._with_drpc(), self._conf)
         processes.end(self.home)
         self._reap()
-        for key in PORTS:  # another cluster's Nimbus would be taken for this one's
+        for key in PORTS:  # or another cluster's Nimbus would be taken for this one's
             number = self._conf.get(key)
             if number and _listens(number):
                 raise ClusterError(f"{key} is {number}, where another program listens; name another port, or none")
@@ -213,11 +231,11 @@ class Cluster:
         )
         command = settings.command(self.home, state, name, java() or "java")
         self._children[name] = processes.spawn(command, self.logs / f"{name}.out", environment, self.home)
-        if name == "zookeeper":  # else the others begin by waiting a second or more for it
+        if name == "zookeeper":  # otherwise the other daemons first wait a second or more for it
             self._until(lambda: _listens(state.zookeeper), "ZooKeeper does not answer", state)
 
     def _wait(self, state: State) -> None:
-        """Until Nimbus leads and knows every supervisor, and the DRPC server listens."""
+        """Wait until Nimbus leads and knows every supervisor, and the DRPC server listens."""
         self._until(lambda: _ready(state), "Nimbus does not answer, or has not found every supervisor", state)
         drpc = [port for port in (state.drpc, state.drpc_invocations) if port]
         self._until(lambda: all(map(_listens, drpc)), "the DRPC server does not answer", state)
@@ -232,7 +250,7 @@ class Cluster:
             time.sleep(_POLL)
 
     def _dead(self) -> list[str]:
-        """The daemons that this process started and that have ended."""
+        """Return the daemons that this process started and that have ended."""
         return [name for name, child in self._children.items() if child.poll() is not None]
 
     def _last_words(self, name: str) -> str:
@@ -244,7 +262,9 @@ class Cluster:
         return "\n".join(lines)
 
     def _reap(self) -> None:
-        """Ask for the status of those of our children that are no longer members: they have ended, or are about to."""
+        """Collect the status of our children that are no longer members of the cluster: they have ended, or are about
+        to.
+        """
         members = processes.members(self.home)
         for child in self._children.values():
             if child.pid not in members:

@@ -1,7 +1,7 @@
 """The processes of a cluster, found by a mark in their environment, which every worker and child inherits.
 
-So none is ever lost: neither those of an ``up`` that was killed, nor the workers that a supervisor leaves behind. And
-none is taken for ours because it got the number of one of ours.
+So no process is lost: neither those of an ``up`` that was killed, nor the workers that a supervisor leaves behind. And
+no other process is taken for one of the cluster because it got the same process number.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ MARK = "MULTILANG_CLUSTER_MEMBER"
 _PROC = Path("/proc")
 _PATIENCE = 3.0  # seconds from SIGTERM to SIGKILL
 _LIMIT = 30.0  # seconds for processes to be gone after SIGKILL
-# Of the caller's environment only this goes to daemons, and from them to workers and components: a component must find
-# what it needs in the jar, on every machine, and not in what a developer's shell happens to set.
+# The only variables that daemons, and through them workers and components, get from the caller. A component must find what
+# it needs in the jar, on every machine, and not in a variable that a developer's shell happens to set.
 _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TMPDIR", "TZ", "JAVA_HOME")
 
 
 def environment(home: Path, name: str, **more: str) -> dict[str, str]:
-    """The environment of a daemon called ``name``. ``home``: the cluster's folder."""
+    """Return the environment of a daemon called ``name``. ``home``: the cluster's folder."""
     kept = {key: value for key, value in os.environ.items() if key in _KEPT or key.startswith("LC_")}
     return {**kept, **more, MARK: f"{home}:{name}"}
 
 
 def spawn(command: Sequence[str], log: Path, environment: dict[str, str], folder: Path) -> subprocess.Popen[bytes]:
-    """Start a daemon in a session of its own, so that no terminal's Ctrl-C ends it."""
+    """Start a daemon in a session of its own, so that Ctrl-C in a terminal does not end it."""
     with log.open("ab") as out:
         return subprocess.Popen(
             command,
@@ -48,12 +48,12 @@ def spawn(command: Sequence[str], log: Path, environment: dict[str, str], folder
 
 
 def daemons(home: Path) -> dict[str, int]:
-    """The process number of each daemon that is alive, by name."""
+    """Return name -> process number of each daemon that is alive."""
     return {name: pid for pid, name in members(home).items() if _leads(pid)}
 
 
 def members(home: Path) -> dict[int, str]:
-    """All processes of a cluster, workers and components included: number -> the daemon that it comes from."""
+    """Return all processes of a cluster, workers and components included: number -> the daemon that started it."""
     mark = f"{MARK}={home}:"
     found = _marked_in_proc(mark) if _PROC.joinpath("self", "environ").exists() else _marked_by_ps(mark)
     found.pop(os.getpid(), None)
@@ -61,7 +61,7 @@ def members(home: Path) -> dict[int, str]:
 
 
 def end(home: Path, names: Iterable[str] | None = None) -> int:
-    """End all processes of a cluster, or those that come from some daemons; how many. Raises ClusterError."""
+    """End all processes of a cluster, or those that some daemons started, and return how many. Raises ClusterError."""
     wanted = None if names is None else set(names)
 
     def alive() -> list[int]:
@@ -74,7 +74,7 @@ def end(home: Path, names: Iterable[str] | None = None) -> int:
     while left := alive():
         ended.update(left)
         if time.monotonic() > patient:
-            _send(left, signal.SIGKILL)  # again and again: a supervisor may have started one meanwhile
+            _send(left, signal.SIGKILL)  # repeated, because a supervisor may start another worker meanwhile
         if time.monotonic() > deadline:
             raise ClusterError(f"these processes of the cluster in {home} don't end: {', '.join(map(str, left))}")
         time.sleep(0.05)
@@ -104,7 +104,7 @@ def _marked_in_proc(mark: str) -> dict[int, str]:
             continue
         try:
             content = (_PROC / entry / "environ").read_bytes()
-        except OSError:  # ended meanwhile, or another user's
+        except OSError:  # it ended meanwhile, or belongs to another user
             continue
         for variable in content.split(b"\0"):
             if variable.startswith(prefix):
@@ -113,7 +113,7 @@ def _marked_in_proc(mark: str) -> dict[int, str]:
 
 
 def _marked_by_ps(mark: str) -> dict[int, str]:
-    """Where there is no /proc (macOS): ``ps`` shows a process's environment after its command."""
+    """Find the processes where there is no /proc (macOS): ``ps`` shows a process's environment after its command."""
     shown = subprocess.run(["ps", "axeww", "-o", "pid=,command="], capture_output=True, text=True, errors="replace")
     if shown.returncode:
         raise ClusterError(f"ps can't list the processes: {shown.stderr.strip()}")

@@ -1,4 +1,4 @@
-"""The configuration of a small cluster: its storm.yaml, how each JVM is started, how it logs."""
+"""The configuration of a small cluster: its storm.yaml, the command of each JVM, and its logging."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData")
 _HEAPS = {"zookeeper": "96m", "nimbus": "192m", "drpc": "96m"}  # a supervisor's: 128m
-_DRPC = Path(__file__).with_name("Drpc.java")  # a program that Java runs from its source
+_DRPC = Path(__file__).with_name("Drpc.java")  # Java runs this program from its source
 _CLASSES = {
     "zookeeper": "org.apache.storm.shade.org.apache.zookeeper.server.ZooKeeperServerMain",
     "nimbus": "org.apache.storm.daemon.nimbus.Nimbus",
@@ -40,17 +40,17 @@ _LOG_FILES = {
 
 
 def conf_folder(home: Path, daemon: str = "nimbus") -> Path:
-    """Where a daemon's storm.yaml is; Nimbus's serves clients too."""
+    """Return the folder of a daemon's storm.yaml. Clients use that of Nimbus."""
     return home / ("conf" if not daemon.startswith("supervisor") else f"conf-{daemon}")
 
 
 def write_settings(home: Path, state: State, jars: Path, conf: Mapping[str, Any]) -> None:
-    """Lay out a storm.home in ``home``. ``conf``: entries over ours."""
+    """Create a storm.home in ``home``. ``conf``: entries that override ours."""
     for name in ("bin", "log4j2", "logs", "tmp", "data"):
         (home / name).mkdir(parents=True, exist_ok=True)
     for name in ("lib", "lib-worker"):
         _link(home / name, jars / name)
-    # Workers start components with python3: this very version, bare, whatever the machine calls by that name.
+    # Workers start components with python3, which is this Python without its packages, whatever python3 is elsewhere.
     _link(home / "bin" / "python3", Path(getattr(sys, "_base_executable", sys.executable)))
     for name, file in _LOG_FILES.items():
         (home / "log4j2" / f"{name}.xml").write_text(_LOG.replace("@FILE@", file))
@@ -66,7 +66,7 @@ def write_settings(home: Path, state: State, jars: Path, conf: Mapping[str, Any]
 
 
 def command(home: Path, state: State, daemon: str, java: str) -> list[str]:
-    """The command line of a daemon."""
+    """Return the command line of a daemon."""
     arguments = [str(state.zookeeper), str(home / "data" / "zookeeper")] if daemon == "zookeeper" else []
     return [
         java,
@@ -114,17 +114,17 @@ def _common(home: Path, state: State) -> dict[str, Any]:
         # Storm's default has flags for GC logs that Java 9 and newer refuse.
         "worker.childopts": f"-Xmx%HEAP-MEM%m {worker_jvm}",
         "topology.worker.logwriter.childopts": f"-Xmx32m {worker_jvm}",
-        # Quicker to react than a large cluster should be.
-        "storm.zookeeper.session.timeout": 10000,  # ms; a killed Nimbus's successor waits so long to lead
+        # Shorter times than a large cluster should have.
+        "storm.zookeeper.session.timeout": 10000,  # ms; after a kill, the next Nimbus waits so long
         "nimbus.monitor.freq.secs": 2,
         "nimbus.task.launch.secs": 60,
         "supervisor.monitor.frequency.secs": 1,
         "supervisor.worker.start.timeout.secs": 60,
-        # But not so quick that a machine which is busy with other things loses workers to it (Storm: 30).
+        # Longer times than Storm's 30 seconds, so that a busy machine does not lose workers.
         "supervisor.worker.timeout.secs": 60,
         "nimbus.task.timeout.secs": 60,
-        # Nor loses all of it for half an hour to a supervisor that was away for some seconds: Storm's scheduler shuns
-        # such a one together with its host, which is that of every other here.
+        # If a supervisor is away for some seconds, Storm's scheduler avoids its host for half an hour. Here all supervisors have
+        # the same host, so this is switched off.
         "blacklist.scheduler.tolerance.count": 1_000_000,
         "supervisor.worker.shutdown.sleep.secs": 1,
         "supervisor.localizer.update.blob.interval.secs": 5,

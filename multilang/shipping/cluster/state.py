@@ -1,4 +1,4 @@
-"""What is known of a cluster, in its folder: written whole before anything starts, so that any ``up`` can go on."""
+"""The stored state of a cluster, in its folder. It is complete before anything starts, so that any ``up`` can go on."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
 FILE = "cluster.json"
 LOOPBACK = "127.0.0.1"
-PORTS = ("storm.zookeeper.port", "nimbus.thrift.port", "drpc.port", "drpc.invocations.port")  # that conf may name
+PORTS = ("storm.zookeeper.port", "nimbus.thrift.port", "drpc.port", "drpc.invocations.port")  # conf may set them
 
 
 @dataclass(frozen=True)
 class State:
-    """The ports of a cluster. ``slots``: of each supervisor's workers. ``ready``: it has been up once, whole.
+    """The ports of a cluster.
 
-    ``drpc``: where clients ask Storm's DRPC server; ``drpc_invocations``: where topologies do. None: there is none.
+    ``slots``: the ports of each supervisor's workers. ``ready``: True once all daemons were up.
+
+    ``drpc``: the port of Storm's DRPC server for clients; ``drpc_invocations``: for topologies. None: there is no DRPC
+    server.
     """
 
     version: str
@@ -40,23 +43,23 @@ class State:
 
     @property
     def address(self) -> Address:
-        """Of its Nimbus."""
+        """The address of Nimbus."""
         return Address(LOOPBACK, self.nimbus)
 
     @property
     def daemons(self) -> list[str]:
-        """Their names, in the order in which they are started."""
+        """The names of the daemons, in the order in which they are started."""
         supervisors = [f"supervisor-{n}" for n in range(1, len(self.supervisors) + 1)]
         return ["zookeeper", "nimbus", *supervisors, *(["drpc"] if self.drpc else [])]
 
 
 def default_home() -> Path:
-    """The folder of this user's cluster: ``MULTILANG_CLUSTER_HOME``, else one in the cache folder."""
+    """Return the folder of this user's cluster: ``MULTILANG_CLUSTER_HOME``, else one in the cache folder."""
     return Path(os.environ.get("MULTILANG_CLUSTER_HOME") or cache_folder() / "cluster").absolute()
 
 
 def new_state(version: str, supervisors: int, slots: int, drpc: bool, conf: Mapping[str, Any]) -> State:
-    """Ports for a cluster of ``supervisors``, each with ``slots`` workers: those that ``conf`` names, else free ones."""
+    """Choose ports for a cluster of ``supervisors``, each with ``slots`` workers: those in ``conf``, else free ones."""
     free = iter(_free_ports(4 + supervisors * (1 + slots)))
 
     def port(key: str) -> int:
@@ -77,7 +80,7 @@ def new_state(version: str, supervisors: int, slots: int, drpc: bool, conf: Mapp
 
 
 def read_state(home: Path) -> State | None:
-    """The state in a folder; None if there is none, or none of ours that can be read."""
+    """Return the state in a folder, or None if there is none that can be read."""
     try:
         return State(**json.loads((home / FILE).read_text()))
     except (OSError, ValueError, TypeError):
@@ -85,14 +88,14 @@ def read_state(home: Path) -> State | None:
 
 
 def write_state(home: Path, state: State) -> None:
-    """Put the state in its place: the old one or the new one is there, whatever happens."""
+    """Store the state. Whatever happens, the old state or the new one is there."""
     part = home / f".{FILE}"
     part.write_text(json.dumps(asdict(state)) + "\n")
     part.replace(home / FILE)
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on, below those that systems give to outgoing connections (32768 and up on Linux)."""
+    """Return ports on which nothing listens, below those of outgoing connections (32768 and up on Linux)."""
     found: list[int] = []
     for port in random.sample(range(20000, 32000), 2000):
         with socket.socket() as probe:
