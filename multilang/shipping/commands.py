@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from multilang.topology.home import Home
 
 LAUNCHER = "run_topology.py"
-_SYSTEM = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/")  # programs there may exist on workers
+_SYSTEM = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/")  # exist on workers, too
 
 # Thrift's command has two words and always starts in resources/, above which Storm puts the links to blobs that are in the
 # worker's directory, too. It is a script for sh, because a worker may have no other Python than the one in a blob.
@@ -67,7 +67,7 @@ class Commands:
     """The commands by component id. The files that they name are added to ``contents``.
 
     ``two``: words for Storm's ShellComponent, which starts them in ``resources/``. ``in_worker``: words of components
-    that start in the worker's directory, for engines that can express that. ``scripts``: words that a launcher in
+    that start in the worker's directory, where the form of submission can express that. ``scripts``: words that a launcher in
     ``resources/`` starts. ``blobs``: the names of blobs in the worker's directory. ``modules``: files that are
     imported, which therefore need no permission to be run.
     """

@@ -1,4 +1,4 @@
-"""A topology as a jar that Storm takes, or as a .tgz for its blob store: the same files, and the same bytes each time."""
+"""A topology as a jar for Storm, or as a .tgz for its blob store. The same files always give the same bytes."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ RESOURCES = (
 )
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip knows
 _JAR_MANIFEST = b"Manifest-Version: 1.0\r\nCreated-By: storm-multilang\r\n\r\n"
-# The parts of this package that every component's process runs; others go along if the topology's own modules import them.
+# The parts of this package that every component's process runs. Others are added if the topology's modules import them.
 _FOR_CHILDREN = {"component", "protocol", "topology"}
 _OURS = "multilang"
 
 
 @dataclass(frozen=True)
 class Shipment:
-    """A topology with all its files. ``commands``: component id -> the two words that start its tasks in resources/.
+    """A topology with all its files.
 
     ``in_worker``: component id -> the words for the worker's directory, of those that are to be started there.
     ``missing``: a sentence for each setting that the conf must have when it is submitted.
@@ -57,14 +57,21 @@ class Shipment:
     contents: Contents
     commands: dict[str, tuple[str, str]]
     notes: list[str]
-    leave_out: Sequence[str] = ()  # what the workers have themselves
-    named: Sequence[Named] = ()  # code that the conf names
-    modules: Sequence[str] = ()  # of packages that it needs
+    leave_out: Sequence[str] = ()
+    named: Sequence[Named] = ()
+    modules: Sequence[str] = ()
     in_worker: Mapping[str, Sequence[Shipped]] = field(default_factory=dict)
     missing: Sequence[str] = ()
 
     def jar(self, others: Sequence[Path] = ()) -> bytes:
-        """The jar. ``others``: jars whose classes go along, Flux's for one."""
+        """Return the jar.
+
+        Args:
+            others: Jars whose classes are added, such as Flux's.
+
+        Raises:
+            ShippingError: A jar can't be read, or two have different files of one name.
+        """
         files = {f"{RESOURCES}{item.name}": item.data for item in self.contents}
         for other in others:
             _merge(files, other)
@@ -79,7 +86,11 @@ class Shipment:
         return out.getvalue()
 
     def unpack(self, folder: Path) -> None:
-        """Write the files into a folder, as a supervisor does with resources/."""
+        """Write the files into a folder, as a supervisor does with resources/.
+
+        Args:
+            folder: The folder.
+        """
         for item in self.contents:
             path = folder / item.name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,9 +99,14 @@ class Shipment:
             (folder / name).mkdir(parents=True, exist_ok=True)
 
     def check(self) -> bool:
-        """Load the topology from the files alone, in a process of its own; False where they are for another machine.
+        """Load the topology from the files alone, in a process of its own.
 
-        Raises ShippingError with the traceback: a module imported by a computed name, a data file left behind.
+        Returns:
+            False if the files are for another machine, so that nothing was checked.
+
+        Raises:
+            ShippingError: It can't be loaded, because a module is imported by a computed name, or a data file is
+                missing. The text has the traceback.
         """
         if not self.target.here:
             return False
@@ -109,7 +125,7 @@ class Shipment:
                 cwd=folder,
                 input=json.dumps(
                     asked
-                ).encode(),  # not an argument: those have a bound, and whoever lists processes sees them
+                ).encode(),  # not an argument, whose length is limited and which is visible in lists of processes
                 capture_output=True,
             )
         if shown.returncode:
@@ -120,7 +136,7 @@ class Shipment:
         return True
 
 
-# What the workers have themselves is taken from where it is here, and what it needs from what is installed here.
+# Modules that the workers have themselves, and the packages that these need, are loaded from this machine.
 _CHECK = """\
 import json, sys
 from importlib.machinery import PathFinder
@@ -159,12 +175,23 @@ def pack(
     interpreter: str = "python3",
     blobs: Sequence[str] = (),
 ) -> Shipment:
-    """Everything that the tasks of ``topology`` need on a worker that has Python and nothing else.
+    """Collect everything that the tasks of a topology need on a worker that has Python and nothing else.
 
-    ``requirements``: a file of packages to add as wheels; ``leave_out``: modules the workers have themselves;
-    ``include``: more files and folders, below the topology's own; ``interpreter``: the workers' command for Python;
-    ``blobs``: the names in the worker's directory of blobs that the topology's conf does not map.
-    Raises ShippingError, or TopologyError for a topology that no process could import.
+    Args:
+        topology: The topology, which must be in a module.
+        target: The Python and platform of the workers; None: those of this machine.
+        requirements: A file with the requirements of packages to add as wheels.
+        leave_out: Modules that the workers have themselves.
+        include: Further files and folders, below the topology's own folder.
+        interpreter: The workers' command for Python.
+        blobs: The names in the worker's directory of blobs that the topology's conf does not map.
+
+    Returns:
+        The topology with its files.
+
+    Raises:
+        ShippingError: Something can't be shipped; the text says what to do.
+        TopologyError: No process could import the topology.
     """
     check_shippable(topology)
     if not interpreter or len(interpreter.split()) != 1:
@@ -208,11 +235,11 @@ def pack(
         "topology": f"{module if module.replace('.', '').isidentifier() else module + '.py'}:{attr}",
         "python": target.python,
         "platform": target.platform_name,
-        # What imports without: ujson is checked apart, a worker may have its own.
+        # without ujson, which is checked separately because a worker may have its own
         "compiled": [item.name for item in contents if item.name.endswith(".so") and item.part != "ujson"],
         "commands": commands.scripts,
-        "executable": sorted(contents.executables),  # which a jar does not keep
-        "folders": sorted(contents.folders),  # as are those without files
+        "executable": sorted(contents.executables),  # a jar keeps no permissions
+        "folders": sorted(contents.folders),  # a jar keeps no empty folders
     }
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     contents.add(Item(MANIFEST, text.encode(), "launcher", "says where the topology is and what the jar is for"))
@@ -224,7 +251,7 @@ def pack(
 
 
 def write(path: Path, data: bytes) -> None:
-    """Put ``data`` in the place of ``path``: what is there is the old file or the whole new one."""
+    """Write ``data`` to ``path``. A reader finds the old file or the whole new one."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         part.write_bytes(data)
@@ -235,7 +262,9 @@ def write(path: Path, data: bytes) -> None:
 
 
 def _place(topology: Topology) -> tuple[str, Path, Path, str]:
-    """The topology's module, its file, the folder that imports start from, and the topology's name in it."""
+    """Return the topology's module, its file, the folder that imports start from, and the topology's name in the
+    module.
+    """
     place, _, attr = topology.require_origin().rpartition(":")
     if place.endswith(".py"):
         file = Path(place)
@@ -253,7 +282,7 @@ def _own(name: str) -> bytes:
 
 
 def _add_ourselves(contents: Contents, asked: set[str]) -> None:
-    """Add this package: what every component needs, the parts asked for, and those that these import."""
+    """Add this package: the parts that every component needs, those asked for, and those that these import."""
     home = Path(multilang.__file__).parent
     others = {path.name for path in home.iterdir() if path.is_dir()} - _FOR_CHILDREN
     bridge = _of_bridge(home.parent / "spark_bridge", asked)
@@ -274,7 +303,9 @@ def _add_ourselves(contents: Contents, asked: set[str]) -> None:
 
 
 def _of_bridge(bridge: Path, asked: set[str]) -> list[Path]:
-    """What a spout reads partition sources with, if one is asked for; not what runs in Spark's driver alone."""
+    """Return the files with which a spout reads partition sources, if one is asked for, without those for Spark's
+    driver.
+    """
     names = {name.split(".")[1] for name in asked if name.startswith("spark_bridge.")}
     if not names and "spark_bridge" not in asked:
         return []
@@ -282,7 +313,7 @@ def _of_bridge(bridge: Path, asked: set[str]) -> list[Path]:
     for spouts in (
         bridge / "replayable.py",
         bridge / "transactional.py",
-    ):  # which bring larger parts of multilang along
+    ):  # each needs further parts of multilang
         classes = re.findall(r"^class (\w+)", spouts.read_text(encoding="utf-8"), re.MULTILINE)
         if names & {spouts.stem, *classes}:
             found.append(spouts)
@@ -290,13 +321,13 @@ def _of_bridge(bridge: Path, asked: set[str]) -> list[Path]:
 
 
 def _imported(path: Path) -> set[str]:
-    """The dotted names that a file imports."""
+    """Return the dotted names that a file imports."""
     imports = imports_of(path.read_text(encoding="utf-8"), str(path))
     return {name for each in imports for name in (each.module, *(f"{each.module}.{name}" for name in each.names))}
 
 
 def _part(name: str) -> str:
-    """The part of this package that a dotted name is in: ``multilang.LocalCluster`` and ``multilang.runtime.settings`` in local."""
+    """Return the part of this package that has a dotted name: ``local`` for ``multilang.LocalCluster``."""
     words = name.split(".")
     if len(words) < 2 or words[0] != "multilang":
         return ""
@@ -312,7 +343,7 @@ def _merge(files: dict[str, bytes], other: Path) -> None:
                 if info.is_dir() or name.startswith(RESOURCES) or name.upper() == "META-INF/MANIFEST.MF":
                     continue
                 if name.upper().startswith("META-INF/") and name.upper().endswith((".SF", ".RSA", ".DSA")):
-                    continue  # a signature of another jar
+                    continue  # the signature of the other jar is not valid here
                 data = archive.read(info)
                 if files.setdefault(name, data) != data and not name.startswith("META-INF/"):
                     raise ShippingError(f"two jars have the file {name!r}, {other} and one before it; leave one out")

@@ -1,4 +1,4 @@
-"""The Java class that a Java user would write around a Python topology: what Flux can't say, Java can."""
+"""The Java class that a Java user would write around a Python topology, which can also express what Flux can't."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _METHODS = {
     "direct": "directGrouping",
     "local_or_shuffle": "localOrShuffleGrouping",
 }
-# Names that the class's own text uses, so that no component's class may have them.
+# Names that the class's own text uses, which are not available for components' classes.
 _TAKEN = set(re.findall(r"[A-Z]\w+", _IMPORTS)) | {
     *(
         "ArrayList",
@@ -54,7 +54,16 @@ _TAKEN = set(re.findall(r"[A-Z]\w+", _IMPORTS)) | {
 
 
 def java_class(shipment: Shipment, interpreter: str = "python3", places: Places | None = None) -> str:
-    """The text of one class, with a ``main`` that submits the topology and a class for each component."""
+    """Return the text of one Java class, with a ``main`` that submits the topology and a class for each component.
+
+    Args:
+        shipment: The packed topology.
+        interpreter: The workers' command for Python.
+        places: The blobs with the topology's files and Python; None: both are as usual.
+
+    Raises:
+        ShippingError: Storm can't run the topology, or a number of its conf is too large for Java.
+    """
     topology = shipment.topology
     check_shippable(topology)
     places = places or Places()
@@ -153,7 +162,7 @@ def _class_name(text: str, taken: dict[str, str]) -> str:
 
 
 def _java(value: Any) -> str:
-    """A conf value as an expression of Java."""
+    """Return a conf value as an expression of Java."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -167,7 +176,7 @@ def _java(value: Any) -> str:
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, str):
-        return json.dumps(value)  # JSON's escapes are Java's too
+        return json.dumps(value)  # Java has the same escapes
     if isinstance(value, dict):
         return f"mapOf({', '.join(_java(part) for pair in value.items() for part in pair)})"
     return f"new ArrayList<Object>(Arrays.asList({', '.join(map(_java, value))}))"

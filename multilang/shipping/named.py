@@ -1,4 +1,7 @@
-"""Code that a topology's conf names: a state provider, serializers, middleware, who is told of steps; it is shipped as imports are."""
+"""Code that a topology's conf names, such as a state provider, serializers or middleware.
+
+It is shipped as imports are.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,16 @@ if TYPE_CHECKING:
 
     from multilang.topology import Topology
 
-# Each says what it reads of a conf by ``named``, and by ``check_named`` whether it is there and what it must be.
+# The modules that read names from a conf. ``named`` returns these names, and ``check_named`` checks the objects.
 READERS = ("multilang.component.middleware", "multilang.state.providers", "multilang.transactional.stores")
 
 
 @dataclass(frozen=True)
 class Named:
-    """An object that a topology has by its name alone. ``why``: who names it; ``reader``: whose ``check_named`` looks at it."""
+    """An object that a topology has only by name.
+
+    ``why``: the place that names it; ``reader``: the module whose ``check_named`` checks it.
+    """
 
     module: str
     attribute: str
@@ -30,12 +36,12 @@ class Named:
 
     @property
     def dotted(self) -> str:
-        """As it was written."""
+        """The name as it was written."""
         return f"{self.module}.{self.attribute}"
 
 
 def confs(topology: Topology) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every conf that a component written in Python gets entries of, with the words for it."""
+    """Return every conf of which a component written in Python gets entries, each with a description."""
     yield "the topology's conf", topology.conf
     for spec in topology.components.values():
         if not isinstance(spec.component, ShellComponent):
@@ -43,7 +49,7 @@ def confs(topology: Topology) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def named_in(topology: Topology) -> list[Named]:
-    """What the confs name, and the transformations that components ask for. Raises ConfigError for a setting that is wrong."""
+    """Return what the confs name, and the transformations of components. Raises ConfigError for a wrong setting."""
     found: dict[tuple[str, str], Named] = {}
     for whose, conf in confs(topology):
         for reader in READERS:

@@ -15,17 +15,26 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import BinaryIO
 
-CHUNK = 307200  # bytes of one upload call, as StormSubmitter's; Nimbus takes frames up to nimbus.thrift.max_buffer_size
-TIMEOUT = 60.0  # seconds for an answer: submitting waits for the blob store
+CHUNK = 307200  # bytes of one upload call, as in StormSubmitter; nimbus.thrift.max_buffer_size is Nimbus's limit
+TIMEOUT = 60.0  # seconds for an answer; submitting takes long because Nimbus waits for the blob store
 CONNECT_TIMEOUT = 10.0  # seconds
 
 
 class Nimbus:
-    """A connection to the leading Nimbus. A context manager; not for several threads at once.
+    """A connection to the leading Nimbus. It is a context manager, and must not be used by several threads at once.
 
-    ``seeds``: the addresses to try, in order. With several, the leader that the first to answer names is asked; with
-    one, that one, whatever it calls itself. Raises UnreachableError when none answers. Every call raises RefusedError
-    with Storm's own words, or UnreachableError.
+    Every call raises RefusedError with Storm's own text, or UnreachableError.
+
+    Args:
+        seeds: The addresses to try, in order. With several, the leader that the first to answer names is used; with
+            one, that one is used, whatever it names.
+        timeout: Seconds for an answer.
+
+    Attributes:
+        address: The address of the Nimbus that is used.
+
+    Raises:
+        UnreachableError: No Nimbus answers.
     """
 
     def __init__(self, seeds: Sequence[Address], timeout: float = TIMEOUT) -> None:
@@ -49,30 +58,57 @@ class Nimbus:
         self._client.close()
 
     def call(self, method: str, *arguments: object) -> Any:
-        """One call of Storm's interface, by its name in the IDL."""
+        """Call a method of Storm's interface.
+
+        Args:
+            method: The method's name in the IDL.
+            arguments: The method's arguments.
+        """
         return _call(self._client, self.address, method, arguments)
 
     def summary(self) -> Any:
-        """The whole cluster: Storm's ClusterSummary (``.supervisors``, ``.topologies``, ``.nimbuses``)."""
+        """Return the state of the whole cluster: Storm's ClusterSummary (``.supervisors``, ``.topologies``,
+        ``.nimbuses``).
+        """
         return self.call("getClusterInfo")
 
     def topology(self, name: str) -> Any:
-        """A topology by name: Storm's TopologyInfo (``.status``, ``.executors``, ``.errors``). RefusedError if none."""
+        """Return Storm's TopologyInfo of a topology (``.status``, ``.executors``, ``.errors``).
+
+        Args:
+            name: The topology's name.
+
+        Raises:
+            RefusedError: No topology of that name is running.
+        """
         running = {each.name: each.id for each in self.summary().topologies}
         if name not in running:
             raise self._not_alive(name)
         return self.call("getTopologyInfo", running[name])
 
     def kill(self, name: str, wait: int | None = None) -> None:
-        """End a topology. ``wait``: seconds from its deactivation to its end; Storm's default is its message timeout."""
+        """End a topology.
+
+        Args:
+            name: The topology's name.
+            wait: Seconds from its deactivation to its end; None: its message timeout.
+        """
         self._call_for(name, "killTopologyWithOpts", types().KillOptions(wait_secs=wait))
 
     def activate(self, name: str) -> None:
-        """Let the spouts emit again."""
+        """Let the spouts emit again.
+
+        Args:
+            name: The topology's name.
+        """
         self._call_for(name, "activate")
 
     def deactivate(self, name: str) -> None:
-        """Let the spouts emit no more."""
+        """Stop the spouts from emitting.
+
+        Args:
+            name: The topology's name.
+        """
         self._call_for(name, "deactivate")
 
     def rebalance(
@@ -82,10 +118,17 @@ class Nimbus:
         workers: int | None = None,
         executors: dict[str, int] | None = None,
     ) -> None:
-        """Distribute a topology anew. ``workers``, ``executors`` (by component): new numbers; None: as they are.
+        """Distribute a topology over the workers again.
 
-        Raises RefusedError for what Storm would ignore or not explain: more executors than tasks, and a topology that is being
-        rebalanced or killed.
+        Args:
+            name: The topology's name.
+            wait: Seconds from its deactivation to the new distribution; None: its message timeout.
+            workers: The new number of workers; None: as it is.
+            executors: Component id -> the new number of its executors; None: as they are.
+
+        Raises:
+            RefusedError: Storm refuses it, or would ignore it or not explain the failure: there are more executors than
+                tasks, or the topology is being rebalanced or killed.
         """
         check_rebalance(self.topology(name), executors or {})
         options = types().RebalanceOptions(wait_secs=wait, num_workers=workers, num_executors=executors or None)
@@ -93,11 +136,15 @@ class Nimbus:
             self._call_for(name, "rebalance", options)
         except RefusedError as error:
             if error.kind == "TApplicationException":
-                check_rebalance(self.topology(name), {})  # somebody else's began meanwhile
+                check_rebalance(self.topology(name), {})  # another rebalance may have begun meanwhile
             raise
 
     def upload(self, data: bytes) -> str:
-        """Give Nimbus a jar; what submitting calls its location."""
+        """Upload a jar, and return its location for the submission.
+
+        Args:
+            data: The jar.
+        """
         location: str = self.call("beginFileUpload")
         for start in range(0, len(data), CHUNK):
             self.call("uploadChunk", location, data[start : start + CHUNK])
@@ -105,7 +152,10 @@ class Nimbus:
         return location
 
     def _call_for(self, name: str, method: str, *arguments: object) -> None:
-        """A call about a topology; when there is none of that name, the error says which there are."""
+        """Call a method about a topology.
+
+        If there is no topology of that name, the error names those that are running.
+        """
         try:
             self.call(method, name, *arguments)
         except RefusedError as error:
@@ -136,7 +186,7 @@ class Nimbus:
 
 
 def check_rebalance(found: Any, executors: Mapping[str, int]) -> None:
-    """Raise RefusedError when a topology (Storm's TopologyInfo) can't be rebalanced so."""
+    """Raise RefusedError when a topology (Storm's TopologyInfo) can't be rebalanced in this way."""
     name = found.name
     if found.status in ("REBALANCING", "KILLED"):
         doing, then = (
@@ -169,7 +219,7 @@ def check_rebalance(found: Any, executors: Mapping[str, int]) -> None:
 
 
 def chunks(file: BinaryIO) -> Iterator[bytes]:
-    """A file's content in the pieces of an upload."""
+    """Return a file's content in the pieces of an upload."""
     while piece := file.read(CHUNK):
         yield piece
 
@@ -181,7 +231,7 @@ def _connect(address: Address, timeout: float) -> Any:
     from thriftpy2.transport import TFramedTransportFactory, TSocket
 
     try:
-        # Not thriftpy2's own way to connect, which knows either IPv4 or IPv6 and hides the reason of a failure.
+        # thriftpy2's own way to connect tries either IPv4 or IPv6, and hides the reason of a failure.
         plug = socket.create_connection((address.host, address.port), CONNECT_TIMEOUT)
     except OSError as error:
         raise UnreachableError(f"no Nimbus listens on {address}: {_reason(error)}") from None
@@ -210,11 +260,11 @@ def _call(client: Any, address: Address, method: str, arguments: tuple[object, .
         ) from None
     except TException as error:
         kind = type(error).__name__
-        if not hasattr(error, "msg"):  # every exception of Storm's has it; these are thriftpy2's own
+        if not hasattr(error, "msg"):  # Storm's exceptions all have it, so this is one of thriftpy2's own
             raise _broken_off(address, method, error) from None
         raise RefusedError(kind, f"{error.msg or 'refused without a word'} ({kind})") from None
     except Exception as error:
-        # What is raised for bytes that are no Thrift depends on how thriftpy2 was built; not all has a common ancestor.
+        # The exception for bytes that are no Thrift depends on how thriftpy2 was built, and there is no common base class.
         if not type(error).__module__.startswith("thriftpy2."):
             raise
         raise _broken_off(address, method, error) from None

@@ -1,6 +1,6 @@
-"""Packages that a topology needs on workers besides Python: found from what it uses, and added to what is shipped.
+"""The packages that a topology needs on workers: found from what it uses, and added to the shipment.
 
-A class says what it needs as ``requires``: a module that is imported, and the line of pip's that brings it.
+A class names what it needs as ``requires``: the module that is imported -> pip's requirement.
 """
 
 from __future__ import annotations
@@ -37,14 +37,17 @@ if TYPE_CHECKING:
     from multilang.shipping.wheels import Target
     from multilang.topology import Topology
 
-_DEEP = 8  # so far behind a component something is still looked for
+_DEEP = 8  # levels of attributes of a component in which objects are searched
 _NO_PARTS = (type(None), str, bytes, int, float, type, ModuleType, property, classmethod, staticmethod)
-_MANY = 10_000  # items of a list or dict of data, which no component holds its parts in
+_MANY = 10_000  # a list or dict with so many items has data, and is not searched for parts of a component
 
 
 @dataclass(frozen=True)
 class Package:
-    """``module``: what is imported of it; ``line``: pip's, ``kazoo>=2.10``; ``why``: what needs it."""
+    """A package.
+
+    ``module``: the module that is imported; ``line``: pip's requirement, ``kazoo>=2.10``; ``why``: what needs it.
+    """
 
     module: str
     line: str
@@ -57,7 +60,7 @@ class Package:
 
     @property
     def distribution(self) -> str:
-        """Its name for pip."""
+        """The package's name for pip."""
         match = re.match(r"[A-Za-z0-9._-]+", self.line)
         return match[0] if match else self.line
 
@@ -87,9 +90,9 @@ def add_packages(
     leave_out: Sequence[str],
     requirements: Path | None = None,
 ) -> list[str]:
-    """Add those that are not there yet: as they are installed here if that is what workers can run, or else as pip has them.
+    """Add the missing packages: as they are installed here if workers can run that, or else as pip downloads them.
 
-    Returns what was added, with versions. Raises ShippingError with the line to write where neither works.
+    Returns what was added, with versions. Raises ShippingError, with the requirement to write, where neither works.
     """
     notes = []
     for each in packages:
@@ -104,7 +107,7 @@ def add_packages(
 
 def _downloaded(contents: Contents, package: Package, target: Target, requirements: Path | None) -> list[str]:
     notes = []
-    # Together with the file's, so that what both need is the same.
+    # with the requirements file, so that pip chooses versions that fit both
     lines = [package.line, *(["-r", str(requirements)] if requirements is not None else [])]
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -158,12 +161,12 @@ def _source(spout: Any, conf: Mapping[str, Any], who: str, missing: list[str]) -
         return None
     except ConfigError as problem:
         raise ShippingError(f"{who}: {problem}") from None
-    except Exception as problem:  # of the bridge's or somebody's own
+    except Exception as problem:  # a source's own error, of whatever class
         raise ShippingError(f"the source of {who} can't be used: {problem}") from problem
 
 
 def _class(kind: Any, conf: Mapping[str, Any]) -> Any:
-    """A class that the conf names, if it can be had here: where not, what follows names tells that."""
+    """Return a class that the conf names, or None if it can't be imported here; the check of names reports that."""
     try:
         return kind(conf)
     except ConfigError:
@@ -171,7 +174,7 @@ def _class(kind: Any, conf: Mapping[str, Any]) -> Any:
 
 
 def _parts(component: Any) -> Iterator[Any]:
-    """The component, what it holds, and what its class holds; each once."""
+    """Return the component and all objects in its attributes and its class's, each once."""
     seen: set[int] = set()
     queue = [(component, 0)]
     while queue:
@@ -192,7 +195,9 @@ def _parts(component: Any) -> Iterator[Any]:
 
 
 def _imported(asked: set[str]) -> Iterator[tuple[Any, str]]:
-    """The classes of ours that the topology's modules import, which a component may make one of later."""
+    """Return the classes of this project that the topology's modules import, since a component may make objects of them
+    later.
+    """
     for name in sorted(asked):
         module, _, attribute = name.rpartition(".")
         if module.partition(".")[0] != "multilang":
@@ -220,4 +225,4 @@ def _requires(thing: Any, why: str) -> Mapping[str, str]:
             f"requires of {why} is {found!r}; write the module that is imported and pip's line for it, "
             '{"psycopg": "psycopg>=3"}'
         )
-    return {}  # somebody else's attribute
+    return {}  # an attribute of the same name with another meaning

@@ -1,4 +1,4 @@
-"""Where a worker finds a topology's files and its Python: in the jar, or in archives of the blob store."""
+"""The places of a topology's files and its Python on a worker: in the jar, or in archives of the blob store."""
 
 from __future__ import annotations
 
@@ -21,11 +21,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Places:
-    """``env``: the blob key of an environment's archive; ``app``: of the topology's own; None: Python and jar as usual.
+    """The blobs with a topology's files and its Python.
 
-    With either, commands of Python components are relative to the worker's directory, where Storm puts a link to each blob:
-    "The shell command will then be relative to the cwd of the worker." Those in other languages say themselves where they
-    are started, unless ``app`` has their files.
+    With either, commands of Python components are relative to the worker's directory, where Storm puts a link to each
+    blob:
+    "The shell command will then be relative to the cwd of the worker." Components in other languages say themselves
+    where they start, unless ``app`` has their files.
+
+    Args:
+        env: The blob key of an environment's archive; None: the workers have Python.
+        app: The blob key of an archive of the topology's own files; None: they are in the jar.
+
+    Raises:
+        ShippingError: A key is not that of an archive, or both give the same name.
     """
 
     env: str | None = None
@@ -44,7 +52,11 @@ class Places:
         return [local_name(key) for key in (self.env, self.app) if key is not None]
 
     def conf(self, conf: Mapping[str, Any]) -> dict[str, Any]:
-        """The topology's conf with the blobs mapped."""
+        """Return the topology's conf with these blobs mapped.
+
+        Args:
+            conf: The topology's conf.
+        """
         keys = [key for key in (self.env, self.app) if key is not None]
         if not keys:
             return dict(conf)
@@ -52,7 +64,14 @@ class Places:
         return {**conf, BLOB_MAP: {**(conf.get(BLOB_MAP) or {}), **mapped}}
 
     def start(self, shipment: Shipment, id: str, interpreter: str) -> tuple[list[str], bool]:
-        """A component's words as the worker is told them; whether it starts them in ``resources/``, as Storm does unless told."""
+        """Return a component's command for the worker, and whether it starts in ``resources/``, which is Storm's
+        default.
+
+        Args:
+            shipment: The packed topology.
+            id: The component's id.
+            interpreter: The workers' command for Python.
+        """
         in_worker = shipment.in_worker.get(id)
         program, script = shipment.commands[id]
         if in_worker is None:
@@ -70,5 +89,5 @@ class Places:
 
 
 def local_name(key: str) -> str:
-    """``env`` for ``env.tgz``: the name of the link to it in the worker's directory."""
+    """Return the name of the link to a blob in the worker's directory: ``env`` for ``env.tgz``."""
     return next((key[: -len(suffix)] for suffix in SUFFIXES if key.endswith(suffix)), key)

@@ -1,8 +1,8 @@
-"""Storm's command for a component in another language whose command line is more or less than two words.
+"""Storm's command for a component in another language whose command line has not exactly two words.
 
-Storm's ShellComponent has room for exactly two, and a jar keeps no file's permission to be run. This file stands in the
-jar's resources once for each such component, and for those whose files need what a jar does not keep; the manifest beside it has
-the command of each copy, by its name.
+Storm's ShellComponent has room for exactly two, and a jar keeps no file's permission to be run. The jar's resources
+have a copy of this file for each such component, and for those whose files need permissions or empty folders. The
+manifest beside it has the command of each copy, by its name.
 """
 
 import json
@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def make_again(manifest):
-    """Give files back what a jar does not keep: permissions to be run, and folders without files."""
+    """Restore what a jar does not keep: permissions to run files, and empty folders."""
     for name in manifest["folders"]:
         try:
             os.makedirs(os.path.join(HERE, name))
@@ -25,7 +25,7 @@ def make_again(manifest):
             try:
                 os.chmod(path, os.stat(path).st_mode | 0o500)
             except OSError:
-                pass  # not ours to change: who starts it says that it has no permission
+                pass  # we may not change it; starting it will report the missing permission
 
 
 def main():

@@ -1,8 +1,8 @@
 """Storm's command for every Python task of a topology jar: ``python3 run_topology.py``.
 
-It stands beside the topology in the jar's resources folder, with a manifest that says where the topology is and what
-the jar was made for. What it writes to standard error before the handshake, Storm shows in its log and its UI.
-Written so that the oldest Python can read it, and say that it is too old.
+It is beside the topology in the jar's resources folder, with a manifest that says where the topology is and what the
+jar was made for. Storm shows in its log and its UI what this program writes to standard error before the handshake. The
+code runs on the oldest Python, so that it can report that this Python is too old.
 """
 
 import os
@@ -45,7 +45,7 @@ def advice(manifest):
 
 
 def check():
-    """The manifest, if what the jar holds runs here."""
+    """Return the manifest, after checking that the jar's code runs on this Python."""
     if sys.version_info < LEAST:
         refuse(
             "Python %d.%d or newer is needed, and %s; name another with --interpreter" % (LEAST[0], LEAST[1], worker())
@@ -57,7 +57,7 @@ def check():
 
         refuse("ujson can't be imported (%s): %s" % (error, advice(manifest_of(json.loads))))
     manifest = manifest_of(ujson.loads)
-    if not getattr(ujson, "__file__", "").startswith(HERE):  # the worker's own
+    if not getattr(ujson, "__file__", "").startswith(HERE):  # the one that is installed on the worker
         version = tuple(int(part) for part in ujson.__version__.split(".")[:2])
         if version < LEAST_UJSON:
             refuse("the worker's own ujson %s is too old: %s" % (ujson.__version__, advice(manifest)))
@@ -67,7 +67,7 @@ def check():
 
 
 def make_again(manifest):
-    """Give files back what a jar does not keep: permissions to be run, and folders without files."""
+    """Restore what a jar does not keep: permissions to run files, and empty folders."""
     for name in manifest["folders"]:
         try:
             os.makedirs(os.path.join(HERE, name))
@@ -79,7 +79,7 @@ def make_again(manifest):
             try:
                 os.chmod(path, os.stat(path).st_mode | 0o500)
             except OSError:
-                pass  # not ours to change: who starts it says that it has no permission
+                pass  # we may not change it; starting it will report the missing permission
 
 
 def main():

@@ -1,4 +1,4 @@
-"""What no shipping can help: topologies that Storm itself can't run as they are."""
+"""The check for topologies that Storm itself can't run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def check_shippable(topology: Topology) -> None:
-    """Raise ShippingError for what runs in the embedded cluster but not in a Storm worker, ConfigError for what runs nowhere."""
+    """Raise ShippingError for what runs in the embedded cluster but not in a Storm worker, ConfigError for what runs
+    nowhere.
+    """
     _check_name(topology.name)
     Settings(topology.conf)
     for spec in topology.components.values():
@@ -28,10 +30,10 @@ def check_shippable(topology: Topology) -> None:
 
 
 def _check_name(name: str) -> None:
-    """A folder of the supervisor has the topology's name.
+    """Raise ShippingError for a name that is no good name of a folder on a supervisor.
 
-    Nimbus refuses some signs. Others it takes, such as a space or an umlaut, and the supervisor writes them as in a URL;
-    but its cleaning, twice a minute, then finds a folder of which it knows nothing, and removes the topology's files.
+    Nimbus refuses some characters. It accepts others, such as a space or an umlaut, which the supervisor escapes as in
+    a URL. But its cleanup, twice a minute, then finds a folder that it does not know, and removes the topology's files.
     """
     if re.fullmatch(r"[A-Za-z0-9_-]+", name) is None:
         better = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")

@@ -1,4 +1,4 @@
-"""Where Nimbus is: read from Storm's own configuration file, as Storm's own client does."""
+"""The addresses of Nimbus, read from Storm's own configuration file as Storm's own client does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ PLAIN_TRANSPORT = "org.apache.storm.security.auth.SimpleTransportPlugin"
 
 @dataclass(frozen=True)
 class Address:
-    """Host and port of a Nimbus."""
+    """Host and port of a Nimbus.
+
+    Attributes:
+        host: The host's name or address.
+        port: The port; by default Storm's.
+    """
 
     host: str
     port: int = DEFAULT_PORT
@@ -29,7 +34,7 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """``"host"``, ``"host:port"`` or ``"[::1]:port"``. Raises NimbusError."""
+    """Parse ``"host"``, ``"host:port"`` or ``"[::1]:port"``. Raises NimbusError."""
     bracket = text.rfind("]")
     host, colon, port = text.rpartition(":") if text.rfind(":") > bracket else (text, "", str(DEFAULT_PORT))
     if not colon:
@@ -41,7 +46,9 @@ def parse_address(text: str) -> Address:
 
 
 def conf_file(environment: Mapping[str, str] | None = None) -> Path | None:
-    """The storm.yaml that Storm's client would read: the user's own, or else that of ``STORM_CONF_DIR``."""
+    """Return the storm.yaml that Storm's client would read: the user's own, or else that of ``STORM_CONF_DIR``; None if
+    neither exists.
+    """
     environment = os.environ if environment is None else environment
     folders = [Path(environment.get("HOME") or Path.home(), ".storm")]
     if environment.get("STORM_CONF_DIR"):
@@ -50,7 +57,7 @@ def conf_file(environment: Mapping[str, str] | None = None) -> Path | None:
 
 
 def read_conf(path: Path) -> dict[str, Any]:
-    """A storm.yaml. Raises NimbusError, which names the file and the line."""
+    """Return the entries of a storm.yaml. Raises NimbusError, with the file and the line."""
     try:
         import yaml
     except ModuleNotFoundError:
@@ -70,7 +77,10 @@ def read_conf(path: Path) -> dict[str, Any]:
 
 
 def addresses(conf: Mapping[str, Any], source: str) -> list[Address]:
-    """``nimbus.seeds`` with ``nimbus.thrift.port``. Raises NimbusError for wrong values, and for what isn't supported."""
+    """Return ``nimbus.seeds`` with ``nimbus.thrift.port``.
+
+    Raises NimbusError for wrong values, and for what isn't supported.
+    """
     seeds = conf.get("nimbus.seeds", ["localhost"])
     port = conf.get("nimbus.thrift.port", DEFAULT_PORT)
     if not isinstance(seeds, list) or not seeds or not all(isinstance(seed, str) and seed for seed in seeds):

@@ -22,16 +22,23 @@ if TYPE_CHECKING:
     from multilang.shipping.nimbus import Nimbus
     from multilang.shipping.storm_yaml import Address
 
-OLDEST_STORM = (2, 6)  # the first whose JSON parser is json-smart, and has the classes that shipping.conf names
+OLDEST_STORM = (2, 6)  # the first with json-smart as JSON parser, whose classes shipping.conf names
 SKIP_MISSING = "topology.skip.missing.kryo.registrations"
-SETTLED = 5  # seconds that every executor must have been up: a component that dies at start takes its worker with it
+SETTLED = 5  # seconds that every executor must have been up; one that dies at its start ends its worker
 _POLL = 0.5  # seconds
 
 
 def submit(nimbus: Nimbus, shipment: Shipment, *, active: bool = True) -> None:
-    """Upload the jar and submit the topology under its own name. ``active``: let its spouts emit at once.
+    """Upload the jar and submit the topology under its own name.
 
-    Raises ShippingError for what Thrift can't express, RefusedError for what Nimbus finds wrong.
+    Args:
+        nimbus: The connection.
+        shipment: The packed topology.
+        active: Whether its spouts emit at once.
+
+    Raises:
+        ShippingError: Thrift can't express the topology, or the cluster's Storm is too old.
+        RefusedError: Nimbus refuses the topology.
     """
     check_complete(shipment)
     topology = shipment.topology
@@ -40,14 +47,14 @@ def submit(nimbus: Nimbus, shipment: Shipment, *, active: bool = True) -> None:
     summary = nimbus.summary()
     check_version(summary, conf, nimbus.address)
     if any(each.name == topology.name for each in summary.topologies):
-        # Nimbus would say so only after the upload.
+        # checked here because Nimbus would refuse it only after the upload
         raise RefusedError(
             "AlreadyAliveException",
             f"a topology {topology.name!r} runs already on {nimbus.address}; kill it (multilang kill {topology.name}), "
             "or submit this one under another name (--name)",
         )
     mapped = conf.get("topology.blobstore.map")
-    check_map(nimbus, mapped if isinstance(mapped, dict) else ())  # Nimbus would say so only after the upload
+    check_map(nimbus, mapped if isinstance(mapped, dict) else ())  # likewise, before the upload
     thrift = types()
     status = thrift.TopologyInitialStatus
     location = nimbus.upload(shipment.jar())
@@ -68,7 +75,7 @@ def check_complete(shipment: Shipment) -> None:
 
 
 def check_version(summary: Any, conf: Mapping[str, Any], address: Address) -> None:
-    """Raise ShippingError for a Storm whose workers would die of a jar of ours. ``summary``: Storm's ClusterSummary."""
+    """Raise ShippingError for a Storm whose workers would die with our jars. ``summary``: Storm's ClusterSummary."""
     version = next((each.version for each in summary.nimbuses if each.isLeader), "")
     numbers = re.match(r"(\d+)\.(\d+)", version)
     if numbers is None or (int(numbers[1]), int(numbers[2])) >= OLDEST_STORM or conf.get(SKIP_MISSING) is True:
@@ -86,9 +93,19 @@ def wait_until_running(
     timeout: float,
     progress: Callable[[TopologyStatus], None] = lambda _: None,
 ) -> tuple[bool, TopologyStatus]:
-    """Wait until every executor has been up for SETTLED seconds, or an error is reported; whether it runs without any.
+    """Wait until every executor has been up for SETTLED seconds, or an error is reported.
 
-    ``timeout``: seconds after which the answer is no. Raises NimbusError when Nimbus is gone, or the topology.
+    Args:
+        nimbus: The connection.
+        name: The topology's name.
+        timeout: The longest wait in seconds.
+        progress: Called with each new status.
+
+    Returns:
+        Whether the topology runs without errors, and its last status.
+
+    Raises:
+        NimbusError: Nimbus, or the topology, is gone.
     """
     deadline = time.monotonic() + timeout
     while True:

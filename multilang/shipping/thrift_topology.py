@@ -1,4 +1,4 @@
-"""A topology as the struct that Nimbus takes: Storm's StormTopology, of ShellComponents."""
+"""A topology as the struct that Nimbus takes: Storm's StormTopology, made of ShellComponents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TASKS = "topology.tasks"
 
 
 def storm_topology(shipment: Shipment) -> Any:
-    """The struct of a packed topology. Raises ShippingError for what it can't express."""
+    """Return the struct of a packed topology. Raises ShippingError for what it can't express."""
     thrift = types()
     topology = shipment.topology
     check_thrift(topology)
@@ -54,15 +54,15 @@ def storm_topology(shipment: Shipment) -> Any:
 
 
 def component_conf(spec: ComponentSpec) -> dict[str, Any]:
-    """A component's own conf, with the number of its tasks where that differs from its executors'."""
+    """Return a component's own conf, with its number of tasks if that differs from the number of executors."""
     return dict(spec.conf) if spec.tasks == spec.parallelism else {**spec.conf, _TASKS: spec.tasks}
 
 
 def check_thrift(topology: Topology) -> None:
-    """Raise ShippingError for what Storm can't run, or Thrift's structs can't say."""
+    """Raise ShippingError for what Storm can't run, or Thrift's structs can't express."""
     check_shippable(topology)
     if not topology.spouts:
-        # StormSubmitter refuses it too; Nimbus itself takes it.
+        # StormSubmitter refuses it, too; Nimbus itself accepts it.
         raise ShippingError(f"topology {topology.name!r} has no spout; nothing would ever happen in it")
     for spec in topology.bolts.values():
         for each in spec.inputs:
@@ -70,8 +70,8 @@ def check_thrift(topology: Topology) -> None:
                 continue
             fields = topology[each.component].streams[each.stream].fields
             if each.grouping.fields != fields[:1]:
-                # Its constructor with fields takes an object, and Thrift's JavaObject has only plain arguments; made
-                # without any it takes the first field as the key.
+                # PartialKeyGrouping's constructor with fields takes an object, and Thrift's JavaObject has only plain
+                # arguments. Without arguments, the first field is the key.
                 raise ShippingError(
                     f"bolt {spec.id!r} subscribes to {each.component!r} by partial key {', '.join(each.grouping.fields)}; "
                     f"over Thrift the key is the stream's first field, which is {fields[0]!r}. Declare the key first, or "
@@ -83,7 +83,7 @@ def _grouping(input_: Input) -> Any:
     thrift = types()
     kind = input_.grouping.type
     if kind in ("fields", "global"):
-        return thrift.Grouping(fields=list(input_.grouping.fields))  # global: a fields grouping by none
+        return thrift.Grouping(fields=list(input_.grouping.fields))  # a global grouping has no fields
     if kind == "partial_key":
         return thrift.Grouping(custom_object=thrift.JavaObject(full_class_name=_PARTIAL_KEY, args_list=[]))
     return thrift.Grouping(**{kind: thrift.NullStruct()})

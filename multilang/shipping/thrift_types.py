@@ -1,4 +1,4 @@
-"""Storm's Thrift types, as thriftpy2 makes them of the IDL beside this file."""
+"""Storm's Thrift types, which thriftpy2 makes from the IDL beside this file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ IDL = Path(__file__).with_name("nimbus.thrift")
 
 @cache
 def types() -> Any:
-    """A module with a class for each struct, exception and service. Raises NimbusError without the extra ``storm``."""
+    """Return a module with a class for each struct, exception and service.
+
+    Raises NimbusError without the extra ``storm``.
+    """
     try:
         import thriftpy2
     except ModuleNotFoundError as error:

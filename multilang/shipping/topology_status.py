@@ -1,4 +1,4 @@
-"""How a running topology does, from what Nimbus says of it."""
+"""The status of a running topology, from what Nimbus says of it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,21 @@ ALL_TIME = ":all-time"
 _JAVA_FRAME = re.compile(r"\s+at [\w$.<>/@-]+\(.*\)( ~?\[.*\])?$|\s+\.\.\. \d+ more$|\s+Suppressed: ")
 _JAVA_PREFIX = re.compile(r"^(Caused by: )?((java|org\.apache\.storm)\.[\w.$]+(: |$))+")
 _SHELL_PREFIX = re.compile(r"^Shell Process Exception: ?")
-_RESOURCES = re.compile(r"/\S*/stormdist/[^/\s]+/resources/")  # where a supervisor unpacks a jar
+_RESOURCES = re.compile(r"/\S*/stormdist/[^/\s]+/resources/")  # the folder in which a supervisor unpacks a jar
 _ON_TUPLE = re.compile(r" on tuple -?\d+ ")
 _TRACEBACK = "Traceback (most recent call last):"
 
 
 @dataclass(frozen=True)
 class ComponentError:
-    """An error that Nimbus keeps. ``report``: Java's whole stack trace; ``time``: seconds since the epoch."""
+    """An error that Nimbus keeps.
+
+    Attributes:
+        component: The component's id.
+        where: Host and port of the worker.
+        time: Seconds since the epoch.
+        report: Java's whole stack trace.
+    """
 
     component: str
     where: str
@@ -33,7 +40,7 @@ class ComponentError:
 
     @property
     def text(self) -> str:
-        """The component's own words."""
+        """The component's own text, without Java's frames."""
         return readable(self.report)
 
     @property
@@ -44,9 +51,18 @@ class ComponentError:
 
 @dataclass
 class ComponentStatus:
-    """Figures of one component, all its tasks together. ``acked``, ``failed``: a spout's trees, a bolt's inputs.
+    """The figures of one component, over all its tasks.
 
-    Those of ``__acker`` are its own messages: ``acked`` what came of spouts and bolts, ``emitted`` its answers to spouts.
+    For ``__acker``, ``acked`` are messages from spouts and bolts, and ``emitted`` its answers to spouts.
+
+    Attributes:
+        id: The component's id.
+        executors: The number of executors.
+        tasks: The number of tasks.
+        up: The number of executors that have reported.
+        emitted: The number of emitted tuples.
+        acked: The number of acked trees of a spout, or acked inputs of a bolt.
+        failed: The number of failed trees of a spout, or failed inputs of a bolt.
     """
 
     id: str
@@ -60,7 +76,18 @@ class ComponentStatus:
 
 @dataclass
 class TopologyStatus:
-    """A topology as Nimbus sees it. ``least_uptime``: seconds of its youngest executor, 0: one is not there yet."""
+    """A topology as Nimbus sees it.
+
+    Attributes:
+        id: Storm's id of the topology.
+        name: The topology's name.
+        status: Storm's status, such as ``"ACTIVE"``.
+        uptime: Seconds since the submission.
+        workers: The number of workers.
+        least_uptime: Seconds since the start of the youngest executor; 0: one is not there yet.
+        components: The figures of each component.
+        errors: The errors that Nimbus keeps, oldest first.
+    """
 
     id: str
     name: str
@@ -73,12 +100,15 @@ class TopologyStatus:
 
     @property
     def missing(self) -> list[str]:
-        """Components of which not all executors have reported."""
+        """The components of which not all executors have reported."""
         return [each.id for each in self.components if each.up < each.executors]
 
 
 def topology_status(info: Any) -> TopologyStatus:
-    """From Storm's TopologyInfo. Components in the order of their names, Storm's own (``__acker``) last."""
+    """Return the status from Storm's TopologyInfo.
+
+    Components are sorted by name, with Storm's own (``__acker``) last.
+    """
     components: dict[str, ComponentStatus] = {}
     for executor in info.executors:
         id = executor.component_id
@@ -107,7 +137,7 @@ def topology_status(info: Any) -> TopologyStatus:
 
 
 def readable(report: str) -> str:
-    """The component's own words in a report, without the frames of Java around them: for Python, its traceback."""
+    """Return the component's own text of a report, without Java's frames around it: for Python, its traceback."""
     lines = [line for line in report.strip().splitlines() if line.strip() and not _JAVA_FRAME.match(line)]
     python = next((n for n, line in enumerate(lines) if line == _TRACEBACK), None)
     if python is None:
@@ -117,15 +147,15 @@ def readable(report: str) -> str:
         after = next((n for n, line in enumerate(lines) if n > python and _JAVA_PREFIX.match(line)), len(lines))
         lines = lines[:after]
     words = [_SHELL_PREFIX.sub("", _JAVA_PREFIX.sub("", line)) for line in lines]
-    if python is None:  # a cause is often named in what it led to
+    if python is None:  # drop causes whose text is in the line before
         words = [word for n, word in enumerate(words) if n == 0 or word not in words[n - 1]]
     return _RESOURCES.sub("", "\n".join(words)).strip()
 
 
 def worth_showing(errors: Sequence[ComponentError]) -> list[tuple[ComponentError, int]]:
-    """Each error once, the last of its kind, with how often it is there.
+    """Return each error once, the last of its kind, with its number.
 
-    When a component said itself what was wrong, Java's own reports that its process is gone say nothing more.
+    If a component reported itself what was wrong, Java's reports that its process is gone are left out.
     """
     spoke = {each.component for each in errors if _TRACEBACK in each.text}
     kinds: dict[tuple[str, str], list[ComponentError]] = {}
@@ -147,19 +177,22 @@ def _add_stats(each: ComponentStatus, stats: Any) -> None:
 
 
 def _of_user(stream: str) -> bool:
-    """Whether it is one of the user's: Storm counts its metrics and acks too, on streams called ``__ack_ack``."""
+    """Return whether it is one of the user's streams.
+
+    Storm also counts metrics and acks, on streams such as ``__ack_ack``.
+    """
     return not stream.startswith("__")
 
 
 def _of_acker(stream: str) -> bool:
-    """Whether an acker does its work there: on others it has ticks, and metrics."""
+    """Return whether an acker does its work on this stream. On others it has ticks and metrics."""
     return stream.startswith("__ack_")
 
 
 def _total(windows: dict[str, dict[Any, int]], counts: Callable[[str], bool]) -> int:
-    """Of all streams that count."""
+    """Return the sum over all streams that count."""
     total = 0
     for stream, count in windows.get(ALL_TIME, {}).items():
-        name = stream if isinstance(stream, str) else stream.streamId  # a bolt's inputs: component and stream
+        name = stream if isinstance(stream, str) else stream.streamId  # of a bolt's inputs
         total += count if counts(name) else 0
     return total

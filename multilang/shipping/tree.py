@@ -1,4 +1,7 @@
-"""A folder as a .tgz: modes and symbolic links kept, nothing that leads out of it, the same bytes each time."""
+"""A folder as a .tgz that keeps modes and symbolic links.
+
+No name leads out of it, and the same files give the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from multilang.shipping.errors import ShippingError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_UNWANTED = (".pyc", ".pyo")  # they hold the time of their source, which would make each archive another
+_UNWANTED = (".pyc", ".pyo")  # they contain the time of their source, so that each archive would be different
 
 
 @dataclass(frozen=True)
@@ -30,20 +33,22 @@ class Entry:
 
 
 class Tree:
-    """Entries by their names, ``/`` between folders."""
+    """Entries by name, with ``/`` between folders."""
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
 
     def add(self, name: str, entry: Entry) -> None:
-        """Add or replace one."""
+        """Add or replace an entry."""
         check_name(name, "to be archived")
         self.entries[name] = entry
 
     def add_folder(self, folder: Path, prefix: str = "", skip: Callable[[str], bool] = lambda _: False) -> None:
-        """Add what is in ``folder``. ``skip``: names in it, folders or files, to leave out.
+        """Add the content of ``folder``.
 
-        A link that stays in the folder is kept; what one leads to outside is put in its place.
+        ``skip``: returns True for names in it, of folders or files, that are left out.
+
+        A link to something in the folder is kept; a link to the outside is replaced by what it leads to.
         """
         root = Path(os.path.realpath(folder))
         if not root.is_dir():
@@ -51,7 +56,7 @@ class Tree:
         self._walk(root, root, prefix, "", skip, (root,))
 
     def write(self, out: IO[bytes]) -> None:
-        """Write the .tgz. Owners and times are always the same; the names are in order."""
+        """Write the .tgz. Owners and times are always the same, and the names are sorted."""
         with (
             gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0, compresslevel=6) as zipped,
             tarfile.open(fileobj=zipped, mode="w", format=tarfile.GNU_FORMAT) as tar,
@@ -62,8 +67,8 @@ class Tree:
     @staticmethod
     def _write_one(tar: tarfile.TarFile, name: str, entry: Entry) -> None:
         info = tarfile.TarInfo(name)
-        info.mode = entry.mode & 0o777  # no set-user-id
-        info.mtime = 315532800  # 1980, for what reads zeros as an error
+        info.mode = entry.mode & 0o777  # without set-user-id
+        info.mtime = 315532800  # 1980, because some programs take zero for an error
         if entry.link is not None:
             info.type, info.linkname, info.mode = tarfile.SYMTYPE, entry.link, 0o777
             tar.addfile(info)
@@ -102,7 +107,7 @@ class Tree:
                         f"{folder / each} leads to {path}, which it is itself a part of; remove that link"
                     )
                 self.add(f"{prefix}{inner}", Entry(mode=kind))
-                # A link in a folder that a link led to is kept if it stays in that one, whose name here it shares.
+                # In a folder to which a link led, links are kept if they stay in that folder, which is copied as a whole.
                 base = root if path.is_relative_to(root) else path
                 self._walk(base, path, prefix, f"{inner}/", skip, (*above, path))
             elif stat.S_ISREG(kind):
@@ -123,7 +128,7 @@ def _resolved(path: Path) -> Path:
 
 
 def _inside(path: Path, real: Path) -> str:
-    """The link's text, relative, so that it leads to the same file wherever the folder is unpacked."""
+    """Return the link's text as a relative path that leads to the same file wherever the folder is unpacked."""
     text = os.readlink(path)
     there = path.parent / os.path.dirname(text)
     if (

@@ -1,4 +1,4 @@
-"""Compiled packages for the workers' Python and platform: wheels, fetched by pip and unpacked."""
+"""Compiled packages for the workers' Python and platform: wheels, downloaded by pip and unpacked."""
 
 from __future__ import annotations
 
@@ -20,27 +20,40 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LEAST = (3, 10)
-_OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}  # by the version of glibc, 2.N
+_OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}  # N of glibc 2.N -> old name
 _PORTABLE = re.compile(r"(many|musl)linux|macosx")
 _PURE = re.compile(r"(?m)^Tag: \S+-none-any$")
-_MUTABLE = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}  # written by who installs, not part of the package
+_MUTABLE = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}  # written by the installer, not part of the package
 
 
 def this_python() -> str:
-    """The running Python's version, as ``3.11``."""
+    """Return the running Python's version, as ``3.11``."""
     return ".".join(map(str, sys.version_info[:2]))
 
 
 @dataclass(frozen=True)
 class Target:
-    """What the workers run: ``python`` as ``3.11``, ``platform`` as pip names it; None: this machine's."""
+    """The Python and platform of the workers.
+
+    Attributes:
+        python: The version, as ``3.11``.
+        platform: The platform as pip names it; None: this machine's.
+    """
 
     python: str
     platform: str | None = None
 
     @classmethod
     def of(cls, python: str | None, platform: str | None) -> Target:
-        """Checked. Raises ShippingError for what names no version or platform."""
+        """Return a checked target.
+
+        Args:
+            python: The version; None: the running Python's.
+            platform: The platform as pip names it; None: this machine's.
+
+        Raises:
+            ShippingError: An argument is no version or no platform.
+        """
         match = re.fullmatch(r"(\d)\.(\d+)", python or this_python())
         if match is None:
             raise ShippingError(f"--python {python!r} is no version; write it as {this_python()}")
@@ -52,16 +65,16 @@ class Target:
 
     @property
     def here(self) -> bool:
-        """Whether it is this very machine's Python, whose compiled code can be run and shipped as it is."""
+        """True if it is this machine's Python, whose compiled code can be run here and shipped as it is."""
         return self.python == this_python() and self.platform is None
 
     @property
     def platform_name(self) -> str:
-        """For people."""
+        """The platform's name for people."""
         return self.platform or sysconfig.get_platform()
 
     def pip_options(self) -> list[str]:
-        """What makes pip choose wheels for it."""
+        """Return the options with which pip chooses wheels for this target."""
         if self.here:
             return []
         options = ["--python-version", self.python, "--implementation", "cp"]
@@ -69,7 +82,9 @@ class Target:
 
 
 def _compatible(platform: str | None) -> list[str]:
-    """The platforms whose wheels run on this one: pip takes the named ones only. glibc 2.28 runs what 2.17 does."""
+    """Return the platforms whose wheels run on this one, since pip takes only named ones: glibc 2.28 runs what 2.17
+    does.
+    """
     if platform is None:
         return []
     match = re.fullmatch(r"manylinux(?:_2_(\d+)|(1|2010|2014))_(\w+)", platform)
@@ -85,7 +100,7 @@ def _compatible(platform: str | None) -> list[str]:
 
 
 def add_ujson(contents: Contents, target: Target) -> str:
-    """Add ujson's compiled module, of the version installed here; returns what it is, for the list."""
+    """Add ujson's compiled module, of the version installed here, and return a description of it."""
     version = metadata.version("ujson")
     if target.here and add_installed_ujson(contents):
         return f"ujson {version}, as installed here"
@@ -96,7 +111,7 @@ def add_ujson(contents: Contents, target: Target) -> str:
 
 
 def add_installed_ujson(contents: Contents) -> bool:
-    """Add the installed one; False when it was built here, and so may need libraries that workers lack."""
+    """Add the installed ujson. Return False if it was built here, so that it may need libraries that workers lack."""
     installed = metadata.distribution("ujson")
     if not _PORTABLE.search(installed.read_text("WHEEL") or ""):
         return False
@@ -107,16 +122,17 @@ def add_installed_ujson(contents: Contents) -> bool:
 
 
 def add_distribution(contents: Contents, name: str) -> list[str]:
-    """Add an installed package, with what it needs of what is installed; returns names with versions.
+    """Add an installed package with the installed packages that it needs, and return their names with versions.
 
-    None of them where it is not here, or not as wheels have it: built on this machine, or linked to its sources.
+    Returns an empty list if one is not installed, or not as a wheel has it: built on this machine, or linked to its
+    sources.
     """
     found: dict[str, metadata.Distribution] = {}
     queue = [name]
     while queue:
         each = _normal(queue.pop())
         if each in found or (each != _normal(name) and not _is_installed(each)):
-            continue  # a marker says that it is not needed here: pip would have installed it
+            continue  # a marker says that it is not needed here, since otherwise pip would have installed it
         try:
             installed = metadata.distribution(each)
         except metadata.PackageNotFoundError:
@@ -142,7 +158,7 @@ def add_distribution(contents: Contents, name: str) -> list[str]:
 
 
 def parts_of(contents: Contents) -> set[str]:
-    """The parts that have a file in there."""
+    """Return the parts that have a file in there."""
     return {item.part for item in contents}
 
 
@@ -151,13 +167,13 @@ def _normal(name: str) -> str:
 
 
 def _name(line: str) -> str:
-    """The package that a line of requirements is about."""
+    """Return the package that a line of requirements is about."""
     match = re.match(r"\s*([A-Za-z0-9._-]+)", line)
     return match[1] if match else line
 
 
 def _wheel_name(installed: metadata.Distribution) -> str:
-    """As a wheel's file name has it."""
+    """Return the package's name as in a wheel's file name."""
     return re.sub(r"[-_.]+", "_", installed.name)
 
 
@@ -174,7 +190,7 @@ def _is_linked(installed: metadata.Distribution) -> bool:
 
 
 def add_requirements(contents: Contents, requirements: Path, target: Target) -> list[str]:
-    """Add the wheels that a requirements file asks for, and what those need; returns their names, with versions."""
+    """Add the wheels that a requirements file asks for, and those that they need; return their names with versions."""
     if not requirements.is_file():
         raise ShippingError(f"there is no requirements file {requirements}")
     shipped = []
@@ -189,7 +205,10 @@ def add_requirements(contents: Contents, requirements: Path, target: Target) -> 
 
 
 def download(what: Sequence[str], target: Target, folder: Path, deps: bool = True) -> list[Path]:
-    """The wheels that pip finds for ``what``, in the order of their names. Raises ShippingError with pip's reason."""
+    """Download the wheels that pip finds for ``what``, and return them sorted by name.
+
+    Raises ShippingError with pip's reason.
+    """
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
     command += ["--only-binary", ":all:", "--dest", str(folder), *target.pip_options()]
     shown = subprocess.run(
@@ -219,7 +238,7 @@ def add_wheel(contents: Contents, wheel: Path, part: str) -> None:
 
 
 def _of_ujson(name: str) -> bool:
-    """Its compiled module, and its licence: not the types, which no worker reads."""
+    """Return whether it is ujson's compiled module or its licence. Types are left out, as no worker reads them."""
     if ".dist-info/" in name:
         return Path(name).name not in _MUTABLE
     return name.startswith("ujson") and name.endswith((".so", ".py")) and "/" not in name

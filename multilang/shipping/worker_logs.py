@@ -1,4 +1,4 @@
-"""The logs of a topology's workers: from a folder that this machine has, or from the logviewers beside the supervisors."""
+"""The logs of a topology's workers, from a folder on this machine or from the logviewers beside the supervisors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TIMEOUT = 30.0  # seconds without a byte from a logviewer
 
 @dataclass
 class Worker:
-    """A worker by host and port; ``components``: what runs in it now, nothing for one that has ended."""
+    """A worker by host and port. ``components``: the components that run in it now; empty for one that has ended."""
 
     host: str
     port: int
@@ -35,7 +35,10 @@ class Worker:
 
 
 def workers(info: Any, component: str | None = None) -> list[Worker]:
-    """The workers in Storm's TopologyInfo, or those that run ``component``. Raises NimbusError when it has none."""
+    """Return the workers in Storm's TopologyInfo, or those that run ``component``.
+
+    Raises NimbusError if there are none of those.
+    """
     found: dict[tuple[str, int], Worker] = {}
     for executor in info.executors:
         worker = found.setdefault((executor.host, executor.port), Worker(executor.host, executor.port))
@@ -51,7 +54,7 @@ def workers(info: Any, component: str | None = None) -> list[Worker]:
 
 
 def local_folder(conf: Mapping[str, Any], id: str) -> Path | None:
-    """The folder of a topology's logs, if it is on this machine. ``conf``: of Nimbus."""
+    """Return the folder of a topology's logs, if it is on this machine. ``conf``: of Nimbus."""
     places = [conf.get("storm.workers.artifacts.dir")]
     if conf.get("storm.log.dir"):
         places.append(str(Path(conf["storm.log.dir"], ARTIFACTS)))
@@ -59,8 +62,8 @@ def local_folder(conf: Mapping[str, Any], id: str) -> Path | None:
 
 
 def newest_folder(folder: Path, name: str) -> Path:
-    """The logs of the topology that was last called ``name``, in a folder of Storm's logs. Raises NimbusError."""
-    ours = re.compile(re.escape(name) + r"-\d+-(\d+)")  # what Nimbus makes of a name: a serial number, a time
+    """Return the log folder of the latest topology called ``name``, in a folder of Storm's logs. Raises NimbusError."""
+    ours = re.compile(re.escape(name) + r"-\d+-(\d+)")  # Nimbus appends a serial number and a time
     places = [folder / ARTIFACTS, folder]
     found = [
         (int(match[1]), path)
@@ -77,14 +80,14 @@ def newest_folder(folder: Path, name: str) -> Path:
 
 
 def local_workers(folder: Path, known: Iterable[Worker] = ()) -> list[tuple[Worker, Path]]:
-    """Each worker's log in a topology's folder; those of ``known`` with what they run, the others having ended."""
+    """Return each worker's log in a topology's folder. Workers that are not in ``known`` have ended."""
     by_port = {each.port: each for each in known}
     ports = sorted(int(path.parent.name) for path in folder.glob(f"*/{LOG}") if path.parent.name.isdigit())
     return [(by_port.get(port, Worker("", port)), folder / str(port) / LOG) for port in ports]
 
 
 def tail_of_file(path: Path, lines: int) -> list[str]:
-    """The last lines of a log on this machine. Raises NimbusError."""
+    """Return the last lines of a log on this machine. Raises NimbusError."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             return [line.rstrip("\n") for line in deque(file, lines)]
@@ -93,10 +96,10 @@ def tail_of_file(path: Path, lines: int) -> list[str]:
 
 
 def tail_of_logviewer(worker: Worker, id: str, port: int, lines: int) -> list[str]:
-    """The last lines, from the logviewer on the worker's host. Raises NimbusError, UnreachableError."""
+    """Return the last lines, from the logviewer on the worker's host. Raises NimbusError, UnreachableError."""
     host = f"[{worker.host}]" if ":" in worker.host else worker.host
     where = f"http://{host}:{port}"
-    # Twice: the logviewer decodes what its server has decoded already.
+    # quoted twice, because the logviewer decodes once more what its server has decoded
     file = quote(quote(f"{id}/{worker.port}/{LOG}", safe=""), safe="")
     try:
         with urlopen(f"{where}/api/v1/download?file={file}", timeout=TIMEOUT) as answer:
@@ -115,6 +118,6 @@ def tail_of_logviewer(worker: Worker, id: str, port: int, lines: int) -> list[st
 
 
 def nimbus_conf(nimbus: Nimbus) -> dict[str, Any]:
-    """The conf of Nimbus itself, which knows where logs are and where logviewers listen."""
+    """Return the conf of Nimbus, which has the places of logs and the port of logviewers."""
     conf: dict[str, Any] = json.loads(nimbus.call("getNimbusConf"))
     return conf
