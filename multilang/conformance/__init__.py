@@ -1,4 +1,4 @@
-"""What does a program get wrong about Storm's multi-lang protocol? Requirement by requirement, in any language.
+"""Tests of a program, in any language, against Storm's multi-lang protocol, requirement by requirement.
 
 ``run(Target(["node", "mybolt.js"]))`` plays ShellBolt or ShellSpout against the program. Cases are in ``cases``, one
 module for each section of the protocol; ``multilang conformance`` is the command.

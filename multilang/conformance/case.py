@@ -1,6 +1,6 @@
-"""What a case is: a requirement, where it comes from, and a function that plays the parent and can fail.
+"""The parts of a case: a requirement, its source, and a function that plays the parent and can fail.
 
-Cases of one section of the protocol stand in one file of ``cases/`` and number themselves in order, so that
+The cases of one section of the protocol are in one file of ``cases/`` and are numbered in order, so that
 ``bolt/heartbeat/2`` is the second of its file.
 """
 
@@ -33,7 +33,7 @@ class Failed(Exception):
 
 
 class Halted(Exception):
-    """The program broke a rule on which a Storm worker ends, so that this conversation could not go on."""
+    """The program broke a rule that ends a Storm worker, so that this conversation could not go on."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.detail)
@@ -41,12 +41,24 @@ class Halted(Exception):
 
 
 class NotApplicable(Exception):
-    """The case can't be played to this program; says why."""
+    """The case can't be played to this program; the text says why."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One requirement and its check."""
+    """One requirement and its check.
+
+    Attributes:
+        path: The case's path, such as ``bolt/heartbeat/2``.
+        level: MUST or SHOULD.
+        title: The case in a few words.
+        requirement: The requirement in a sentence.
+        source: The page or measurement that the requirement comes from.
+        run: The function that checks it; None: it is only watched.
+        steps: The steps of the conformance contract that the program must know.
+        watch: The codes of findings that break this requirement, in any conversation, or with ``run`` in its own one.
+        env: Variables that the program's environment has for this case.
+    """
 
     path: str
     level: Level
@@ -55,9 +67,9 @@ class Case:
     source: str
     run: Callable[[Talk], None] | None = None
     steps: tuple[str, ...] = ()
-    """Steps of the conformance contract that the program must know for it."""
+    """The steps of the conformance contract that the program must know for it."""
     watch: tuple[str, ...] = ()
-    """Codes of findings that break this requirement, in whichever conversation they turn up; with ``run``, in its own."""
+    """The codes of findings that break this requirement, in any conversation, or with ``run`` in its own one."""
     env: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -66,7 +78,11 @@ class Case:
         return self.path.split("/")[0]
 
     def fits(self, kind: str) -> bool:
-        """Whether it is meant for this kind of program."""
+        """Return whether the case is meant for this kind of program.
+
+        Args:
+            kind: ``bolt`` or ``spout``.
+        """
         return self.kind in ("common", kind)
 
 
@@ -80,15 +96,15 @@ class Section:
     cases: list[Case] = field(default_factory=list)
 
     def must(self, title: str, requirement: str, **more: object) -> Callable[[Callable[[Talk], None]], None]:
-        """Adds a case whose failure is a failure."""
+        """Add a case whose failure is a failure."""
         return self._add("MUST", title, requirement, more)
 
     def should(self, title: str, requirement: str, **more: object) -> Callable[[Callable[[Talk], None]], None]:
-        """Adds a case whose failure is a warning, unless the run is strict."""
+        """Add a case whose failure is a warning, unless the run is strict."""
         return self._add("SHOULD", title, requirement, more)
 
     def watch(self, level: Level, codes: str, title: str, requirement: str, source: str | None = None) -> None:
-        """Adds a requirement that is watched in every conversation of a run."""
+        """Add a requirement that is watched in every conversation of a run."""
         self._append(level, title, requirement, source=source, watch=tuple(codes.split()))
 
     def _add(self, level: Level, title: str, requirement: str, more: dict[str, object]) -> Callable[..., None]:
@@ -108,7 +124,7 @@ class Section:
 
 
 def selected(cases: list[Case], patterns: tuple[str, ...]) -> list[Case]:
-    """The cases that a pattern names: a path, the beginning of one (``bolt/heartbeat``), or ``*/heartbeat/*``.
+    """Return the cases that a pattern names: a path, the beginning of one (``bolt/heartbeat``), or ``*/heartbeat/*``.
 
     Raises LookupError for a pattern that names none.
     """

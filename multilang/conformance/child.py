@@ -1,8 +1,8 @@
-"""The program under test as a process: bytes in, bytes out, never a blocking call.
+"""The program under test as a process: bytes in, bytes out, and no call that blocks.
 
-A program that is tested may do anything: never read, never stop writing, close its output and live on, ignore SIGTERM,
-leave processes behind. So both pipes are moved by one poll loop with bounded buffers, and the end is SIGKILL to its
-whole process group, and to whatever left that.
+A program under test may do anything: never read, never stop writing, close its output and live on, ignore SIGTERM,
+leave processes behind. So one poll loop with bounded buffers moves the bytes of both pipes, and at the end SIGKILL is
+sent to its whole process group, and to every process that left the group.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _READ = 1 << 16
-MAX_OUTPUT = 48 << 20  # bytes that may lie unread, or make one message; a program that writes more is out of control
-_MAX_ERROR = 1 << 14  # bytes kept of what it wrote to standard error last
-_LOOK = 0.0005  # seconds between looks whether the program has read a piece
+MAX_OUTPUT = 48 << 20  # bytes of unread output, or of one message; a program with more is out of control
+_MAX_ERROR = 1 << 14  # number of its last bytes on standard error that are kept
+_LOOK = 0.0005  # seconds between two checks whether the program has read a piece
 
 
 class CannotStart(Exception):
-    """The program can't be started at all; says why."""
+    """The program can't be started; the text says why."""
 
 
 class Child:
@@ -61,12 +61,12 @@ class Child:
         for fd in (self._stdin, self._stdout, self._stderr):
             os.set_blocking(fd, False)
         self._outgoing: deque[tuple[bytes, bool]] = deque()
-        self.unread = bytearray()  # what it wrote and nobody took yet
+        self.unread = bytearray()  # output that was not taken yet
         self.reading = True  # False: its output is left in the pipe
         self.reading_error = True  # the same for its standard error
         self.output_ended = False
         self.flooded = False
-        self.broken_pipe = False  # it closed its input, or is gone
+        self.broken_pipe = False  # True: it closed its input, or is gone
         self.error_text = b""
         self._status: int | None = None
         self._gone = False
@@ -74,20 +74,20 @@ class Child:
     # ---- what goes in ----
 
     def write(self, data: bytes) -> None:
-        """Queue bytes."""
+        """Queue bytes for its input."""
         self._outgoing.append((data, False))
 
     def write_pieces(self, pieces: Iterable[bytes]) -> None:
-        """Queue bytes of which each piece is written when the program has read everything before it."""
+        """Queue pieces, each of which is written when the program has read everything before it."""
         self._outgoing.extend((piece, True) for piece in pieces if piece)
 
     @property
     def unsent(self) -> int:
-        """Bytes that are queued still."""
+        """The number of bytes that are still queued."""
         return sum(len(data) for data, _ in self._outgoing)
 
     def close_input(self) -> None:
-        """The end of its input."""
+        """Close its input."""
         self._outgoing.clear()
         if self._stdin is not None:
             self._stdin = None
@@ -95,7 +95,7 @@ class Child:
             self._process.stdin.close()
 
     def close_output(self) -> None:
-        """Stop reading for good: what it writes from now on meets a closed pipe."""
+        """Stop reading for good: from now on its writes meet a closed pipe."""
         if self._stdout is not None:
             self._stdout = None
             assert self._process.stdout is not None
@@ -104,7 +104,10 @@ class Child:
     # ---- moving bytes ----
 
     def pump(self, until: float) -> bool:
-        """Move what can be moved, waiting for it until then (monotonic seconds) at most. False: nothing moved."""
+        """Move the bytes that can be moved, waiting until ``until`` (monotonic seconds) at most.
+
+        Return False if nothing moved.
+        """
         poll = select.poll()
         waiting_for_reader = False
         if self._stdin is not None and self._outgoing:
@@ -132,7 +135,7 @@ class Child:
         return moved or waiting_for_reader
 
     def output_waiting(self) -> int:
-        """Bytes of its output that lie in the pipe."""
+        """Return the number of bytes of its output that are in the pipe."""
         return 0 if self._stdout is None else _in_pipe(self._stdout) or 0
 
     def _has_read_all(self) -> bool:
@@ -172,7 +175,7 @@ class Child:
         self.error_text = (self.error_text + data)[-_MAX_ERROR:]
 
     def owns(self, pid: int) -> bool:
-        """Whether that is the process that was started, or one that it started."""
+        """Return whether that is the process that was started, or one that it started."""
         try:
             return os.getsid(pid) == self.pid or is_marked(pid, self._mark)
         except (ProcessLookupError, OverflowError, PermissionError):
@@ -181,7 +184,10 @@ class Child:
     # ---- its end ----
 
     def status(self) -> int | None:
-        """Its exit status (a signal's number negative), None while it lives. It stays unreaped: its group is ours."""
+        """Return its exit status (a signal's number negative), or None while it lives.
+
+        It stays unreaped, so that its process group remains ours.
+        """
         if self._status is None and not self._gone:
             info = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if info is not None:
@@ -189,7 +195,10 @@ class Child:
         return self._status
 
     def wait(self, until: float) -> int | None:
-        """Its exit status when it ends until then (monotonic seconds); its output is read meanwhile."""
+        """Return its exit status if it ends before ``until`` (monotonic seconds), else None.
+
+        Its output is read meanwhile.
+        """
         while self.status() is None and monotonic() < until:
             self.pump(min(until, monotonic() + 0.01))
             if self.flooded:
@@ -198,19 +207,19 @@ class Child:
         return self.status()
 
     def terminate(self) -> None:
-        """SIGTERM, to this process alone, as Java's Process.destroy."""
+        """Send SIGTERM to this process alone, as Java's Process.destroy does."""
         if self.status() is None:
             os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """The end of it and of all processes that it started, at once."""
+        """Kill it and all processes that it started, at once."""
         if self._gone:
             return
         self.status()
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
-            pass  # PermissionError: macOS, where nothing but an ended leader is left
+            pass  # PermissionError: on macOS, if only an ended leader is left
         self._process.wait()
         kill_marked(self._mark)
         self._gone = True
@@ -221,7 +230,7 @@ class Child:
 
 
 def _in_pipe(fd: int) -> int | None:
-    """Bytes in a pipe; None where the system does not tell."""
+    """Return the number of bytes in a pipe, or None where the system does not tell."""
     try:
         return int(struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0"))[0])
     except OSError:

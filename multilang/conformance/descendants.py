@@ -1,7 +1,7 @@
-"""All processes that a program started, also those that left its group and their parents: by a mark that they inherit.
+"""All processes that a program started, also those that left its process group, found by a mark that they inherit.
 
-The mark is a variable in the program's environment. Linux shows each process's environment in /proc; elsewhere only
-the group can be found. A process that was started with an empty environment is not found either.
+The mark is a variable in the program's environment. Linux shows each process's environment in /proc; elsewhere only the
+group can be found. A process that was started with an empty environment is not found either.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import signal
 from uuid import uuid4
 
 _PROC = "/proc"
-_ROUNDS = 100  # of looking and killing: what is looked at may be starting another at that moment
+_ROUNDS = 100  # rounds of search and kill, because a process may start another one during a search
 
 
 def new_mark() -> str:
-    """The name of a variable that nothing else has."""
+    """Return a variable's name that nothing else has."""
     return f"MULTILANG_CONFORMANCE_{uuid4().hex}"
 
 
@@ -30,12 +30,12 @@ def kill_marked(mark: str) -> None:
             try:
                 os.kill(pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
-                pass  # it ended by itself, or is another user's by now
+                pass  # it ended by itself, or the number belongs to another user's process now
         killed |= found
 
 
 def is_marked(pid: int, mark: str) -> bool:
-    """Whether this process has the mark; False where that can't be seen."""
+    """Return whether this process has the mark; False where that can't be seen."""
     return mark.encode() in _environment(str(pid))
 
 
@@ -43,7 +43,7 @@ def _marked(mark: bytes) -> set[int]:
     try:
         names = os.listdir(_PROC)
     except OSError:
-        return set()  # no Linux
+        return set()  # this is not Linux
     return {int(name) for name in names if name.isdigit() and mark in _environment(name)}
 
 
@@ -52,4 +52,4 @@ def _environment(pid: str) -> bytes:
         with open(f"{_PROC}/{pid}/environ", "rb") as file:
             return file.read()
     except OSError:
-        return b""  # it has ended, or is another user's
+        return b""  # it has ended, or belongs to another user

@@ -1,4 +1,4 @@
-"""An ordinary day: all kinds of work, in which the watched requirements have their chance to be broken."""
+"""A conversation with all kinds of ordinary work, in which the program may break any watched requirement."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from multilang.conformance.case import Failed
 from multilang.conformance.talk import Talk
 from multilang.conformance.world import DIRECT_TASKS, METRIC, storm_text
 
-# A bolt that answers heartbeats from beside may take so many seconds for its tuples, and so many times as long as all
-# took until then: a busy machine is slow with this, too.
+# A bolt that answers heartbeats in another thread may take so many seconds for its tuples, plus so many times the seconds
+# since the start, because on a busy machine the tuples are slow, too.
 _LATER = 2.0
 _TIMES = 3
 _EMITS: list[list[Any]] = [
@@ -30,7 +30,7 @@ _OTHERS: dict[str, list[list[Any]]] = {
 
 
 def exercise(t: Talk, knows: Sequence[str], tuples: Sequence[Sequence[Any]]) -> None:
-    """One conversation, to the end of the program's output."""
+    """Have one conversation, to the end of the program's output."""
     rounds = [_EMITS, *(steps for step, steps in _OTHERS.items() if step in knows and step != "print")]
     if t.kind == "spout":
         _spout(t, rounds)
@@ -70,7 +70,7 @@ def _stranger(t: Talk, tuples: Sequence[Sequence[Any]]) -> None:
     try:
         t.wait(lambda: not t.monitor.pending or None, "the ack of each tuple")
     except Failed:
-        pass  # it may keep them as long as it likes
+        pass  # a bolt may keep tuples as long as it likes
     t.timeout = limit
     t.beat()
     t.beat()

@@ -12,7 +12,7 @@ _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_junit(result: Result, strict: bool = False) -> str:
-    """One suite for each section; a SHOULD that is not kept counts as skipped, unless the run is strict."""
+    """Return one suite for each section. A SHOULD that is not kept counts as skipped, unless the run is strict."""
     root = ElementTree.Element("testsuites", name=_clean(f"multilang conformance {result.name}"))
     for path, cases in groupby(result.cases, key=lambda case: case.path.rpartition("/")[0]):
         _suite(root, path, list(cases), strict)

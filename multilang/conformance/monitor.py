@@ -1,7 +1,7 @@
-"""ShellBolt and ShellSpout as rules: each message of the program is held against what the parent knows.
+"""The rules of ShellBolt and ShellSpout: each message of the program is compared with what the parent knows.
 
-What real Storm makes of each fault was measured (fixtures/wire/misbehaviour.txt); ``halts`` says whether its worker
-would have ended there. Codes are the names under which cases watch for them.
+The reaction of a real Storm to each fault was measured (fixtures/wire/misbehaviour.txt); ``halts`` says whether its
+worker would have ended there. Cases watch for findings by their codes.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from multilang.conformance.world import DIRECT_TASKS, METRIC, World
 
 _BOLT = ("ack", "fail", "emit", "log", "error", "metrics", "sync")
 _SPOUT = ("emit", "log", "error", "metrics", "sync")
-_MAX_DETAIL = 600  # characters of what a finding says
+_MAX_DETAIL = 600  # characters of a finding's text
 _LARGEST_PLAIN = 2**31 - 1  # a JSON integer up to here is an Integer in Storm 2.6 and newer
 
 
 class Monitor:
-    """The parent's side of one conversation."""
+    """The parent's knowledge in one conversation."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.pending: list[str] = []  # ids of tuples that the bolt has neither acked nor failed
-        self.finished: dict[str, str] = {}  # ids it acked or failed, and which
+        self.finished: dict[str, str] = {}  # id of a tuple -> "ack" or "fail"
         self.heartbeats: set[str] = set()
-        self.commands = 0  # that the spout has not answered
-        self.leaving = False  # its input was closed, or it was told to end
+        self.commands = 0  # the number of commands that the spout has not answered
+        self.leaving = False  # True: its input was closed, or it was told to end
         self.pid: Any = None
         self._found: list[Finding] = []
 
     def check(self, message: Message) -> list[Finding]:
-        """What is wrong with the message, besides what its reading found."""
+        """Return what is wrong with the message, besides what reading it has found."""
         self._found = []
         if self.pid is None:
             self._pid(message)
@@ -85,10 +85,10 @@ class Monitor:
             self._flag("sync.twice", "a sync with no command to answer: Storm takes it for the next command's", False)
         elif command == "emit":
             self._flag("emit.late", f"an emit after the sync: {_shown(message)}", halts=False)
-        # Logs, errors and metrics may come from beside user code at any time: they wait for the next command.
+        # Logs, errors and metrics may come from other threads at any time: Storm reads them with the next command.
 
     def _texts(self, command: str, message: Message) -> None:
-        """Storm casts these two to strings, whatever the command is."""
+        """Check the two keys that Storm casts to strings in every command."""
         text = message.value.get("msg")
         if "msg" in message.value and text is not None and not isinstance(text, str):
             self._flag("error.type" if command == "error" else "log.type", f"'msg' is no string: {_shown(message)}")

@@ -34,7 +34,7 @@ _LEGEND = (
 
 
 def to_page(results: Sequence[Result], title: str = "Multi-lang conformance") -> str:
-    """The page; it needs nothing from anywhere else."""
+    """Return the page, which needs no other files."""
     failures = "".join(_failures(number, result) for number, result in enumerate(results))
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'

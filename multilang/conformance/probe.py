@@ -1,4 +1,4 @@
-"""Finding out what a program is: a bolt or a spout, and whether it keeps the conformance contract."""
+"""Finding out whether a program is a bolt or a spout, and whether it keeps the conformance contract."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from multilang.conformance.target import Programs
 
 VERSION = 1
 _ANSWER = re.compile(r'\["conformance",\s*\d+,\s*\[[^\[\]]*\]\]')
-# The contract's answer may come behind that to a heartbeat which was sent after the question: so many seconds, and so
-# many times as long as all took until then, since a busy machine is slow with this, too.
+# The answer to the contract's question may come so many seconds after the answer to a later heartbeat, plus so many times
+# the seconds since the start, because on a busy machine the answer is slow, too.
 _AFTER = 1.0
 _TIMES = 3
-_NEXTS = 5  # answered, make a spout of what is silent as a bolt; a bolt that syncs by a timer has shown it by then
+_NEXTS = 5  # answered nexts that prove a spout, if it is silent as a bolt; a bolt with a timer has sent a sync by then
 
 
 class Undecided(Exception):
-    """It can't be told what the program is; says what to write."""
+    """The kind of the program can't be found out; the text says what to write."""
 
 
 def kind_of(programs: Programs) -> str:
-    """Who answers each next with a sync is a "spout", who answers a heartbeat so, or syncs unasked, is a "bolt"."""
+    """Return "spout" for a program that answers each next with a sync, "bolt" for one that so answers a heartbeat, or
+    syncs unasked.
+    """
     timeout = programs.target.timeout
     with (
         programs.talk(timeout, kind="spout", contract=False) as spout,
@@ -42,7 +44,7 @@ def kind_of(programs: Programs) -> str:
             for talk in (spout, bolt):
                 over[talk.kind] = over[talk.kind] or _look(talk)
             if bolt.syncs > 1:
-                return "bolt"  # one of them was not asked for, which is a bolt's right alone
+                return "bolt"  # one of them was not asked for, which only a bolt may send
             if spout.syncs >= (1 if over["bolt"] else _NEXTS):
                 return "spout"
             if bolt.syncs and not spout.syncs:
@@ -67,7 +69,7 @@ def _pid(talk: Talk) -> bool:
 
 
 def _look(talk: Talk) -> bool:
-    """Whether no more will come of it."""
+    """Return whether no more output will come."""
     try:
         talk.take()
         talk.child.pump(monotonic() + 0.005)
@@ -78,7 +80,10 @@ def _look(talk: Talk) -> bool:
 
 
 def contract_of(programs: Programs, insist: bool = False) -> tuple[str, ...] | None:
-    """The steps that the program knows; None when it does not keep the contract, or Undecided if it is said to."""
+    """Return the steps that the program knows, or None when it does not keep the contract.
+
+    ``insist``: raise Undecided instead of returning None.
+    """
     with programs.talk(programs.target.timeout, contract=True) as talk:
         start = monotonic()
         try:
@@ -94,12 +99,12 @@ def contract_of(programs: Programs, insist: bool = False) -> tuple[str, ...] | N
                 talk.timeout = min(talk.timeout, _AFTER + _TIMES * (monotonic() - start))
                 talk.finished(id)
         except (Failed, Halted):
-            pass  # what it said until then counts
+            pass  # its messages until then count
         for message in talk.received.emits:
             answer = message.values[0] if isinstance(message.values, list) and message.values else None
             if isinstance(answer, list) and len(answer) == 3 and answer[0] == "conformance":
                 return _steps(answer)
-        # A fault may have ended the conversation before; what it wrote shows all the same what it is.
+        # A fault may have ended the conversation before, but the answer may still be in the output.
         written = b"".join(talk.outputs) + bytes(talk.child.unread)
         found = _ANSWER.search(written.decode("utf-8", "replace"))
         if found is not None:

@@ -1,7 +1,7 @@
-"""What a program wrote, cut into messages more strictly than Storm does.
+"""The output of a program, cut into messages and checked more strictly than Storm does.
 
-Storm reads lines until one says ``end`` and gives what lies between to a lenient JSON parser. Here each deviation is a
-*finding* with a code: some halt a worker, some Storm takes in silence and loses or changes data, some are untidy.
+Storm reads lines until one is ``end``, and gives those before it to a lenient JSON parser. Here each deviation is a
+*finding* with a code: some halt a worker, some Storm accepts silently and loses or changes data, some are only untidy.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from multilang.conformance.child import MAX_OUTPUT
 from multilang.conformance.values import cut
 
 MAX_DEPTH = 400  # Storm's parser refuses more
-_MAX_END = 64  # bytes of a closing line with white space around the word
-_MAX_DIGITS = 4300  # Python reads no longer integer from text; JSON sets no limit, nor does Storm
+_MAX_END = 64  # bytes of a closing line with white space around the word, at most
+_MAX_DIGITS = 4300  # Python's limit for an integer in text; neither JSON nor Storm has one
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One deviation. ``halts``: a Storm worker would not go on behind it."""
+    """One deviation. ``halts``: a Storm worker would end there."""
 
     code: str
     detail: str
@@ -33,7 +33,7 @@ class Finding:
 
 @dataclass
 class Message:
-    """One message of the program: its bytes with the closing line, and what they say."""
+    """One message of the program: its bytes with the closing line, and its content."""
 
     raw: bytes
     value: dict[str, Any] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Message:
 
     @property
     def command(self) -> str | None:
-        """The message's command, None for the answer to the handshake."""
+        """The message's command; None for the answer to the handshake."""
         command = self.value.get("command")
         return command if isinstance(command, str) else None
 
@@ -74,10 +74,10 @@ class Reader:
     """Cuts a byte stream into messages."""
 
     def __init__(self) -> None:
-        self._at = 0  # before here the unread bytes hold no end of a message
+        self._at = 0  # the unread bytes before this place have no end of a message
 
     def take(self, unread: bytearray) -> Message | None:
-        """The next whole message, taken out of ``unread``; None while there is none."""
+        """Remove the next whole message from ``unread`` and return it, or None while there is none."""
         while (at := unread.find(b"end", self._at)) >= 0:
             stop = unread.find(b"\n", at)
             if stop < 0:
@@ -96,12 +96,12 @@ class Reader:
 
 
 def integer(digits: str) -> int | Decimal:
-    """A JSON integer; one that is too long for Python is a Decimal."""
+    """Return a JSON integer; one that is too long for Python is a Decimal."""
     return int(digits) if len(digits) <= _MAX_DIGITS else Decimal(digits)
 
 
 def leftover(unread: bytearray) -> Finding | None:
-    """What an output that has ended leaves behind."""
+    """Return a finding for what is unread when the output has ended, or None if that is only white space."""
     text = bytes(unread)
     if not text.strip():
         return None
@@ -182,7 +182,7 @@ def _not_json(text: str, error: ValueError) -> Finding:
 
 
 class _Notes:
-    """Decodes JSON and notes what the standard's letter or Storm's data would suffer from."""
+    """Decodes JSON, and notes what the JSON standard forbids or Storm would change."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
@@ -222,7 +222,7 @@ class _Notes:
 
 
 def depth(value: object) -> int:
-    """How many objects and arrays lie inside each other."""
+    """Return how many objects and arrays are nested."""
     deepest, level = 0, [value]
     while level := [each for each in level if isinstance(each, dict | list)]:
         deepest += 1

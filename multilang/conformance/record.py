@@ -1,7 +1,8 @@
-"""Keeps the conversation of a component and its parent: stands between the two, and passes every byte on.
+"""Records the conversation of a component and its parent. It stands between the two, and passes every byte on.
 
-A recording has a line a message, as fixtures/wire of this project: ``t`` seconds since the start, ``d`` direction ("in":
-the parent wrote it, "out": the component did, "in-eof", "out-eof", "exit" with the status), ``raw`` the exact text.
+A recording has a line for each message, as in fixtures/wire of this project: ``t`` seconds since the start, ``d``
+direction ("in": the parent wrote it, "out": the component did, "in-eof", "out-eof", "exit" with the status), ``raw``
+the exact text.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _READ = 1 << 16
 
 
 def record(command: Sequence[str], file: Path) -> int:
-    """Run ``command`` in this process's place until it ends; its exit status. Raises CannotStart.
+    """Run ``command`` in the place of this process until it ends, and return its exit status. Raises CannotStart.
 
-    ``file`` is written anew; when it exists already, another task of the same component has it, and the component's
-    pid is put before its suffix.
+    ``file`` is created. If it exists already, another task of the same component writes it, and the file gets the
+    component's pid before its suffix.
     """
     try:
         child = subprocess.Popen(list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
@@ -42,7 +43,7 @@ def record(command: Sequence[str], file: Path) -> int:
         reading = threading.Thread(target=log.pump, args=("in", 0, child.stdin.fileno(), child.stdin), daemon=True)
         reading.start()
         log.pump("out", child.stdout.fileno(), 1, None)
-        child.stdout.close()  # when nobody reads here any more, the component is to see that
+        child.stdout.close()  # nobody reads here any more, and the component must see that
         status = child.wait()
         log.write("exit", str(status).encode())
         log.closed = True
@@ -71,7 +72,7 @@ class _Log:
                 self._out.flush()
 
     def pump(self, direction: str, source: int, target: int, stream: IO[bytes] | None) -> None:
-        """Copy until the end. What is recorded is recorded before it is passed on: cause comes before effect."""
+        """Copy until the end. A message is recorded before it is passed on, so that a cause is before its effect."""
         held = b""
         while True:
             try:
@@ -86,7 +87,7 @@ class _Log:
                 while data:
                     data = data[os.write(target, data) :]
             except OSError:
-                break  # nobody reads there any more
+                break  # the other end is closed
         if held:
             self.write(f"{direction}-partial", held)
         self.write(f"{direction}-eof", b"")

@@ -1,8 +1,8 @@
-"""Plays a recorded conversation to a program, and says where its answers are others.
+"""Plays a recorded conversation to a program, and finds the first answer that is different.
 
-What the parent wrote is sent as it was recorded, each message when the program has said what came before it in the
-recording; task ids go only to who asks for them. Messages are compared by what they mean: the order of keys, a left-out
-default stream, need_task_ids, the two forms of a direct emit's task, and pids make no difference.
+Each message of the parent is sent as it was recorded, when the program has said everything that comes before it in the
+recording. Task ids are sent only if the program asks for them. Messages are compared by meaning: the order of keys, a
+left-out default stream, need_task_ids, the two forms of a direct emit's task, and pids make no difference.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _PID_DIR = re.compile(r'"pidDir":\s*"(?:[^"\\]|\\.)*"')
 
 
 class BadRecording(Exception):
-    """A file that is no recording."""
+    """A file is no recording."""
 
 
 @dataclass
 class Difference:
-    """Where the answers part. ``line`` is the recording's, from 1; ``sent`` what the program was told last."""
+    """The first difference. ``line``: of the recording, from 1; ``sent``: the last message to the program."""
 
     line: int
     why: str
@@ -48,7 +48,9 @@ class Recording:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether it ends before the program has answered all: a worker ends its components at any time."""
+        """True if it ends before the program has answered everything, since a worker may end its components at any
+        time.
+        """
         due = 0
         for _, direction, text in self.messages:
             message = _decoded(text)
@@ -60,7 +62,7 @@ class Recording:
 
 
 def read_recording(path: Path) -> Recording:
-    """A file written by ``record``. Raises BadRecording."""
+    """Read a file that ``record`` has written. Raises BadRecording."""
     messages: list[tuple[int, str, str]] = []
     spout = False
     number = 0
@@ -80,7 +82,10 @@ def read_recording(path: Path) -> Recording:
 
 
 def replay(recording: Recording, target: Target, ignore: Sequence[str] = ()) -> Difference | None:
-    """The first difference, None when there is none. ``ignore``: commands, such as log, that are not compared."""
+    """Return the first difference, or None if there is none.
+
+    ``ignore``: commands, such as log, that are not compared.
+    """
     target.kind = recording.kind
     target.contract = False
     with Programs(target) as programs, programs.talk(target.timeout) as talk:
@@ -119,7 +124,7 @@ class _Player:
         if text.startswith("["):
             talk.take()
             if not talk.owed:
-                return  # the program does not ask for task ids, or the ids are of an emit that is compared below
+                return  # the program does not ask for task ids, or they are for an emit that is compared later
             talk.owed.pop(0)
         elif '"pidDir"' in text and not talk.is_set_up:
             talk.is_set_up = True
@@ -137,7 +142,7 @@ class _Player:
         talk.say(text.encode("utf-8", "surrogatepass"))
 
     def _heard(self) -> Iterator[Message]:
-        """What the program says, message by message, waited for."""
+        """Return the program's messages, waiting for each."""
         place = 0
         while True:
             at = place
@@ -158,7 +163,7 @@ class _Player:
         while not talk.child.output_ended and monotonic() < until:
             talk.child.pump(until)
             talk.take()
-        ending = ("log", "error", "metrics")  # what a program says of its end
+        ending = ("log", "error", "metrics")  # a program may report its end
         more = [each for each in talk.received if each.command not in self.ignore][due:]
         for message in more:
             if message.command not in ending:
@@ -179,7 +184,7 @@ def _decoded(text: str) -> dict[str, Any]:
 
 
 def meaning(message: dict[str, Any]) -> dict[str, Any]:
-    """A component's message without what makes no difference."""
+    """Return a component's message without what makes no difference."""
     if "pid" in message:
         return {"pid": None}
     if message.get("command") != "emit":

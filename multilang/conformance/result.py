@@ -1,4 +1,4 @@
-"""What a run found out, as data: kept as JSON, shown as a table, JUnit's XML or a page."""
+"""The result of a run, as data: stored as JSON, shown as a table, JUnit's XML or a page."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ PASSED, FAILED, BLOCKED, SKIPPED = "passed", "failed", "blocked", "skipped"
 
 
 class BadResult(Exception):
-    """A file holds no result of this command."""
+    """A file is no result of this command."""
 
 
 @dataclass
 class CaseResult:
-    """One case. ``status``: passed, failed, blocked by another requirement's failure (``why``), or skipped (``why``)."""
+    """The result of one case.
+
+    ``status``: passed, failed, blocked by the failure of another requirement (see ``why``), or skipped (see ``why``).
+    """
 
     path: str
     section: str
@@ -32,17 +35,17 @@ class CaseResult:
     received: str | None = None
     seconds: float = 0.0
     transcript: list[tuple[str, str]] = field(default_factory=list)
-    """Direction ("sent", "received") and bytes, as backslash-escaped text, long ones cut."""
+    """Direction ("sent", "received") and bytes of each message, as backslash-escaped text; long ones are cut."""
 
     @property
     def is_must(self) -> bool:
-        """Whether its failure is a failure also without --strict."""
+        """True if its failure counts as a failure also without --strict."""
         return self.level == "MUST"
 
 
 @dataclass
 class Result:
-    """One program's run."""
+    """The result of one program."""
 
     name: str
     command: list[str]
@@ -53,20 +56,20 @@ class Result:
     notes: list[str] = field(default_factory=list)
 
     def count(self, status: str, level: str | None = None) -> int:
-        """How many cases ended so."""
+        """Return how many cases have this status."""
         return sum(case.status == status and level in (None, case.level) for case in self.cases)
 
     def bad(self, strict: bool = False) -> bool:
-        """Whether the program fails as a whole."""
+        """Return whether the program fails as a whole."""
         return any(case.status == FAILED and (strict or case.is_must) for case in self.cases)
 
     def to_json(self) -> str:
-        """The result as a document."""
+        """Return the result as a JSON document."""
         return json.dumps({"format": FORMAT, **asdict(self)}, indent=1, ensure_ascii=False) + "\n"
 
 
 def from_json(text: str, where: str) -> Result:
-    """The result that ``to_json`` wrote. Raises BadResult."""
+    """Return the result that ``to_json`` wrote. Raises BadResult."""
     try:
         data: dict[str, Any] = json.loads(text)
         if data.pop("format") != FORMAT:
@@ -80,5 +83,5 @@ def from_json(text: str, where: str) -> Result:
 
 
 def read(paths: Sequence[Path]) -> list[Result]:
-    """The results in some files."""
+    """Return the results in some files."""
     return [from_json(path.read_text("utf-8", "replace"), str(path)) for path in paths]

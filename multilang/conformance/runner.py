@@ -1,4 +1,4 @@
-"""Plays the cases to a program, some at a time, and says of each what came of it."""
+"""Plays the cases to a program, several at a time, and reports the result of each."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from multilang.conformance.talk import Talk
 from multilang.conformance.target import Programs, Target
 
 _MAX_SHOWN = 2000  # characters of one message in a transcript
-_MAX_MESSAGES = 60  # in a transcript, from its beginning and from its end
-_PATIENCE = 10  # answers that may fail to come in time before the limit is shortened
+_MAX_MESSAGES = 60  # messages in a transcript, from its beginning and from its end
+_PATIENCE = 10  # number of late answers after which the limit is shortened
 _SHORTENED = 4
-_AGAIN = 3  # so few cases that ran out of time are played again, alone and with a longer limit: the machine may be busy
+_AGAIN = 3  # so many cases that ran out of time are played again, alone and for longer: the machine may be busy
 _GATES = {"bolt": "bolt/heartbeat/1", "spout": "spout/commands/1"}
 HANDSHAKE = "common/handshake/1"
-# What a program may never send: then nothing can be said of how it does.
+# Kinds of messages that a program may never send. Their requirements can't be judged then.
 _SEEN_OR_NOT = {"ack", "anchors", "direct", "emit", "error", "fail", "log", "metrics"}
 
 
@@ -39,16 +39,23 @@ class Run:
         report: Callable[[CaseResult], None] | None = None,
         again: bool = True,
     ) -> None:
-        """``report`` is called with each result; ``again``: a few answers that did not come in time are asked for again."""
+        """Prepare a run.
+
+        Args:
+            target: The program.
+            jobs: The number of conversations at a time.
+            report: Called with each result.
+            again: Whether a few cases whose answers did not come in time are played again.
+        """
         self.target = target
         self.again = again
         self.jobs = jobs
         self.report = report or (lambda _: None)
         self.notes: list[str] = []
         self._names = {case.path: section.name for section in all_sections() for case in section.cases}
-        self._found: dict[str, tuple[Finding, str]] = {}  # code -> what, and in which case's conversation, at first
-        self._seen = 0  # messages looked at
-        self._kinds: set[str | None] = set()  # and their commands, "direct" and "anchors" for emits that have these
+        self._found: dict[str, tuple[Finding, str]] = {}  # code -> the first finding, and the case of its conversation
+        self._seen = 0  # the number of messages that were checked
+        self._kinds: set[str | None] = set()  # their commands, with "direct" and "anchors" for emits that have these
         self._overdue = 0
         self._late: set[str] = set()  # cases that failed because something did not happen in time
         self._is_open = False
@@ -56,7 +63,11 @@ class Run:
         self._lock = threading.Lock()
 
     def prepare(self, programs: Programs) -> None:
-        """Find out the kind and the contract, where they are not given."""
+        """Find out the kind and the contract, where they are not given.
+
+        Args:
+            programs: Starts the program.
+        """
         if self.target.kind == "auto":
             self.target.kind = kind_of(programs)
         if self.target.contract is None or (self.target.contract and not self.target.knows):
@@ -65,7 +76,15 @@ class Run:
             self.target.contract = steps is not None
 
     def run(self, cases: Sequence[Case] | None = None) -> Result:
-        """All cases of the target's kind, or those of ``cases`` that are. Raises CannotStart, Undecided."""
+        """Play the cases of the target's kind.
+
+        Args:
+            cases: The cases to choose from; None: all.
+
+        Raises:
+            CannotStart: The program can't be started.
+            Undecided: The program's kind can't be found out.
+        """
         start = monotonic()
         with Programs(self.target, ahead=cases is None or len(cases) > 1) as programs:
             self.prepare(programs)
@@ -83,7 +102,10 @@ class Run:
     # ---- the order of things ----
 
     def _gates(self, programs: Programs, chosen: Sequence[Case]) -> list[CaseResult] | None:
-        """Without the handshake, or any answer, there is nothing to test; None when there is."""
+        """Test the handshake and one answer, without which nothing can be tested.
+
+        Return None when both work, else all results.
+        """
         if self._is_open:
             return None
         for path in (HANDSHAKE, _GATES[self.target.kind]):
@@ -95,7 +117,9 @@ class Run:
         return None
 
     def _closed(self, gate: CaseResult, chosen: Sequence[Case]) -> list[CaseResult]:
-        """The results when a gate is closed: who is at fault, and all others blocked."""
+        """Return the results when such a test failed: the failure of the requirement at fault, and all others
+        blocked.
+        """
         found = {case.path: self._judge(case) for case in chosen if case.watch and case.run is None}
         results = {path: result for path, result in found.items() if result.status == FAILED}
         if gate.path in {case.path for case in chosen} and (gate.status == FAILED or not results):
@@ -107,7 +131,7 @@ class Run:
                 pass
             elif culprit is not None:
                 results[case.path] = self._result(case, BLOCKED, f"blocked by {culprit.path}: {culprit.title}")
-            else:  # who is at fault is not among the chosen
+            else:  # the requirement at fault is not among the chosen ones
                 results[case.path] = self._result(
                     case, FAILED, f"it comes to nothing: {gate.path}, {gate.why}", gate.expected, gate.received
                 )
@@ -128,7 +152,7 @@ class Run:
                     results[result.path] = result
                     if not self._may_play_again(result):
                         self.report(result)
-            except BaseException:  # Ctrl-C: the conversations under way end with their processes
+            except BaseException:  # for Ctrl-C: the present conversations end with their processes
                 programs.end()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
@@ -138,7 +162,7 @@ class Run:
             self.report(results[case.path])
         for result in results.values():
             if result.status == BLOCKED and results.get(result.why.split(" ")[2].rstrip(":"), result).status != FAILED:
-                # What blocks it is not among the chosen cases, or is no fault anywhere but here.
+                # The case that blocks it was not chosen, or did not fail, so the fault is shown here.
                 result.status, result.why = FAILED, result.why.partition(": ")[2]
         return list(results.values())
 
@@ -229,7 +253,7 @@ class Run:
             try:
                 exercise(talk, self.target.knows, self.target.tuples)
             except (Halted, Failed):
-                pass  # the finding is noted below; what else went wrong there, the cases find
+                pass  # the finding is noted below, and the cases find other faults
             self._note(talk, "an ordinary day's work")
             if not self.target.contract and set(talk.monitor.finished.values()) == {"fail"}:
                 self.notes.append(
@@ -237,7 +261,7 @@ class Run:
                 )
 
     def _note(self, talk: Talk, where: str, case: Case | None = None) -> None:
-        """Keep what the watched requirements are judged by."""
+        """Store what the watched requirements are judged by."""
         with self._lock:
             self._seen += len(talk.received)
             for message in talk.received:
@@ -251,10 +275,10 @@ class Run:
                     self._found.setdefault(finding.code, (finding, where))
 
     def _counts(self, finding: Finding, case: Case) -> bool:
-        """Whether what this case found breaks a watched requirement.
+        """Return whether a finding in this case's conversation breaks a watched requirement.
 
-        It does not where the case provokes it, nor where a SHOULD would become a MUST by it: such a case may send what
-        Storm never does, and a program that takes that for a tuple, say, fails this case and no other.
+        It does not if the case provokes it, nor if it would turn a SHOULD into a MUST. Such a case may send what Storm
+        never sends, and a program that mistakes it, for instance for a tuple, fails only this case.
         """
         if finding.code in case.watch:
             return False
@@ -283,7 +307,12 @@ class Run:
 
 
 def run_one(target: Target, case: Case) -> CaseResult:
-    """One case alone; a watched requirement is looked at in an ordinary day's work."""
+    """Play one case alone; a watched requirement is checked in a conversation of ordinary work.
+
+    Args:
+        target: The program.
+        case: The case.
+    """
     return Run(replace(target), jobs=1).run([case]).cases[0]
 
 

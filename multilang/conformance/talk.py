@@ -1,7 +1,7 @@
-"""One conversation with the program: what a case says to it, and how it waits for what it must hear.
+"""One conversation with the program: the messages that a case sends, and the waits for the program's messages.
 
-A wait ends when what is waited for is there, when the program has ended, or at the limit of time, which is generous:
-what must *not* come is looked for behind a following message and its answer, never by waiting for silence.
+A wait ends when the expected message has come, when the program has ended, or at a generous time limit. Whether a
+message did *not* come is checked after a following message and its answer, never by waiting for silence.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Pieces = Callable[[bytes], Iterable[bytes]]
 SCRIPT = "conformance.script"
 ON = "conformance.on"
 _PLACE = "@here@"
-_MOST = 20_000  # messages that may come before the one that is waited for
+_MOST = 20_000  # messages at most that may come before the expected one
 
 
 class Out(list[Message]):
     """Messages of the program, in order."""
 
     def of(self, *commands: str) -> Out:
-        """Those of some commands."""
+        """Return the messages with one of these commands."""
         return Out(message for message in self if message.command in commands)
 
     @property
@@ -50,7 +50,7 @@ class Out(list[Message]):
 
 
 class Talk:
-    """See the module."""
+    """One conversation; see the module."""
 
     def __init__(self, child: Child, world: World, pid_dir: str, timeout: float) -> None:
         self.child = child
@@ -73,7 +73,7 @@ class Talk:
     # ---- saying ----
 
     def say(self, data: bytes, pieces: Pieces | None = None) -> None:
-        """Send exact bytes; ``pieces`` cuts them, and each piece is sent when the one before it was read."""
+        """Send exact bytes; ``pieces`` cuts them, and each piece is sent when the program has read the one before."""
         self.transcript.append(("sent", data))
         if pieces is None:
             self.child.write(data)
@@ -90,7 +90,7 @@ class Talk:
         text: Callable[[str], str] | None = None,
         pieces: Pieces | None = None,
     ) -> Message:
-        """Send the handshake and wait for the pid. ``script``: JSON text, what a spout is to do on each next."""
+        """Send the handshake and wait for the pid. ``script``: the JSON text of what a spout does on each next."""
         full = dict(self.world.full_conf() if conf is None else conf)
         if self.kind == "spout" and self.world.contract:
             full |= {SCRIPT: _PLACE, ON: dict(on or {})}
@@ -101,14 +101,14 @@ class Talk:
         return self.wait(lambda: self.received[0] if self.received else None, "the pid, in answer to the handshake")
 
     def flush(self) -> None:
-        """Wait until all that was said is in the program's pipe."""
+        """Wait until all that was sent is in the program's pipe."""
         until = monotonic() + self.timeout
         while self.child.unsent and not self.child.output_ended:
             if not self.child.pump(until) and monotonic() >= until:
                 raise Failed("it does not read its input", "that it reads", f"{self.child.unsent} bytes unread", True)
 
     def new_id(self) -> str:
-        """An id as Storm makes them: a 64-bit number as text, not the same in two conversations' steps."""
+        """Return an id as Storm makes them, a 64-bit number as text, which is new in this conversation."""
         self._ids += 1
         return str((-1) ** self._ids * (6955786537413359385 + 7919 * self._ids))
 
@@ -123,7 +123,7 @@ class Talk:
         text: str | None = None,
         pieces: Pieces | None = None,
     ) -> str:
-        """Send a tuple to a bolt as Storm writes it; ``text``: its values' exact JSON. Returns its id."""
+        """Send a tuple to a bolt as Storm writes it, and return its id. ``text``: its values' exact JSON."""
         id = self.new_id() if id is None else id
         head = storm_text({"id": id, "comp": comp, "stream": stream, "task": task})
         self.will_finish(id)
@@ -131,7 +131,7 @@ class Talk:
         return id
 
     def will_finish(self, id: str) -> None:
-        """A tuple of this id is sent by ``say``."""
+        """Expect an ack or fail of a tuple that ``say`` sends."""
         self.monitor.pending.append(id)
 
     def steps(self, *steps: Sequence[Any], **more: Any) -> str:
@@ -147,7 +147,7 @@ class Talk:
         return id
 
     def beat(self) -> None:
-        """A heartbeat, and its answer."""
+        """Send a heartbeat, and wait for its answer."""
         before = self.syncs
         self.heartbeat()
         self.wait_sync(before + 1)
@@ -157,12 +157,12 @@ class Talk:
         self.wait(lambda: self.syncs >= count or None, '{"command": "sync"} in answer to a heartbeat')
 
     def begin(self, command: str, id: Any = "", pieces: Pieces | None = None, text: str | None = None) -> None:
-        """Send a command to a spout as ShellSpout does; its sync is not waited for."""
+        """Send a command to a spout as ShellSpout does, without waiting for its sync."""
         self.monitor.commands += 1
         self.say(framed(storm_text({"id": id, "command": command}) if text is None else text), pieces)
 
     def command(self, command: str, id: Any = "", pieces: Pieces | None = None, text: str | None = None) -> Out:
-        """Send a command to a spout, and wait for the sync; returns what came up to it."""
+        """Send a command to a spout, wait for the sync, and return the messages up to it."""
         start = len(self.received)
         before = self.syncs
         self.begin(command, id, pieces, text)
@@ -170,7 +170,7 @@ class Talk:
         return Out(self.received[start:])
 
     def next(self) -> Out:
-        """One next."""
+        """Send one next, and return the messages up to its sync."""
         return self.command("next")
 
     def answer(self, count: int | None = None) -> None:
@@ -182,11 +182,11 @@ class Talk:
     # ---- steps, for bolts and spouts alike ----
 
     def perform(self, *rounds: Sequence[Sequence[Any]]) -> list[Out]:
-        """Have the program do some rounds of steps: a bolt on a tuple each, a spout on a next each."""
+        """Have the program do rounds of steps, a bolt on one tuple each, a spout on one next each."""
         return self.perform_text(*(storm_text(list(round)) for round in rounds))
 
     def perform_text(self, *rounds: str, pieces: Pieces | None = None) -> list[Out]:
-        """The same with the steps' exact JSON. ``pieces`` cuts the message that carries them."""
+        """Do the same as ``perform`` with the steps' exact JSON. ``pieces`` cuts the message that has them."""
         if self.kind == "spout":
             if not self.is_set_up:
                 self.handshake(f"[{','.join(rounds)}]", pieces=pieces)
@@ -197,7 +197,7 @@ class Talk:
         return [self._tuple_done(text, pieces) for text in rounds]
 
     def echo(self, text: str, pieces: Pieces | None = None) -> Any:
-        """Have the program emit the value with this JSON text; the value that it emitted."""
+        """Have the program emit the value with this JSON text, and return the value that it emitted."""
         [out] = self.perform_text(f'[["emit",[{text}]]]', pieces=pieces)
         if len(out.emits) != 1 or len(out.emits[0].values) != 1:
             raise Failed("one emit with one value is due", f'emit "tuple": [{text[:200]}]', _listed(out))
@@ -212,7 +212,7 @@ class Talk:
     # ---- waiting ----
 
     def wait(self, look: Callable[[], Found | None], what: str) -> Found:
-        """Wait until ``look`` finds something."""
+        """Wait until ``look`` returns something other than None, and return it."""
         until = monotonic() + self.timeout
         most = len(self.received) + _MOST
         while True:
@@ -233,19 +233,19 @@ class Talk:
                 )
 
     def finished(self, id: str) -> str:
-        """Wait for a tuple's ack or fail; says which it was."""
+        """Wait for a tuple's ack or fail, and return which it was."""
         finished = self.monitor.finished
         return self.wait(lambda: finished.get(id), f"the ack (or fail) of tuple {id!r}")
 
     def barrier(self) -> None:
-        """Wait until a bolt is through with all that it was sent: an empty tuple behind it, or a heartbeat, is answered."""
+        """Wait until a bolt has finished all that it was sent: an empty tuple after it, or a heartbeat, is answered."""
         if self.world.contract:
             self.finished(self.steps())
         else:
             self.beat()
 
     def settle(self) -> None:
-        """See to it that what comes too much has come."""
+        """Wait until superfluous messages, if there are any, must have come."""
         if not self.is_set_up or self.child.output_ended:
             return
         self.answer()
@@ -255,7 +255,7 @@ class Talk:
             self.next()
 
     def leave(self) -> None:
-        """Close the input and read the output to its end; a program that does not end by that is ended by the runner."""
+        """Close the input and read the output to its end. If the program does not end then, the runner ends it."""
         self.monitor.leaving = True
         self.child.close_input()
         until = monotonic() + self.timeout
@@ -267,7 +267,7 @@ class Talk:
             self._found(found)
 
     def take(self) -> None:
-        """Read the messages that are there, check them, and answer emits with task ids."""
+        """Read the messages that have come, check them, and answer emits with task ids."""
         while (message := self._reader.take(self.child.unread)) is not None:
             self.transcript.append(("received", message.raw))
             self.received.append(message)
@@ -315,12 +315,12 @@ class Talk:
     # ---- checking ----
 
     def check(self, holds: object, why: str, expected: str, received: object) -> None:
-        """Fail unless it holds."""
+        """Fail unless ``holds`` is true."""
         if not holds:
             raise Failed(why, expected, received if isinstance(received, str) else shown(received))
 
     def same(self, received: Any, expected: Any, why: str) -> None:
-        """Fail unless both are the same JSON; 1 and 1.0 are, 1 and true are not."""
+        """Fail unless both are the same JSON; 1 and 1.0 are the same, 1 and true are not."""
         if not same(received, expected):
             raise Failed(why, shown(expected), shown(received))
 
@@ -329,15 +329,15 @@ class Talk:
         self.same(out.values, list(expected), why)
 
     def pid_files(self) -> list[str]:
-        """The names in the folder of PID files."""
+        """Return the names in the folder of PID files."""
         try:
             return sorted(os.listdir(self.pid_dir))
         except OSError:
-            return []  # the program took the folder away
+            return []  # the program removed the folder
 
     @property
     def outputs(self) -> Iterator[bytes]:
-        """What the program wrote, message by message."""
+        """The program's output, message by message."""
         return (data for direction, data in self.transcript if direction == "received")
 
 

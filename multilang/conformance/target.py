@@ -18,7 +18,21 @@ TIMEOUT = 10.0  # seconds that an answer may take
 
 @dataclass
 class Target:
-    """What is tested, and how. ``kind`` is "bolt", "spout" or "auto"."""
+    """The program to test, and how to test it.
+
+    Attributes:
+        command: The program's command line.
+        kind: ``"bolt"``, ``"spout"`` or ``"auto"``, which finds it out.
+        name: The program's name in results; None: the command line.
+        timeout: Seconds that an answer may take.
+        component: The component's id.
+        streams: The streams of a program that does not keep the contract: stream -> fields.
+        tuples: The tuples for a bolt that does not keep the contract.
+        conf: Entries of the topology's conf.
+        contract: Whether the program keeps the contract; None: it is asked.
+        knows: The steps of the contract that it knows.
+        cwd: The folder in which it starts; None: the current one.
+    """
 
     command: Sequence[str]
     kind: str = "auto"
@@ -26,24 +40,24 @@ class Target:
     timeout: float = TIMEOUT
     component: str = COMPONENT
     streams: Mapping[str, Sequence[str]] | None = None
-    """What a program that does not keep the contract emits where: stream -> fields."""
+    """The streams of a program that does not keep the contract: stream -> fields; None: unknown."""
     tuples: Sequence[Sequence[Any]] = (["the quick brown fox"],)
-    """What a bolt that does not keep the contract is given."""
+    """The tuples for a bolt that does not keep the contract."""
     conf: Mapping[str, Any] = field(default_factory=dict)
     contract: bool | None = None
-    """Whether the program keeps the contract; None: it is asked."""
+    """True if the program keeps the contract; None: it is asked."""
     knows: tuple[str, ...] = ()
     cwd: str | None = None
 
     def world(self) -> World:
-        """A topology for one conversation."""
+        """Return a topology for one conversation."""
         if self.contract:
             return World(self.kind, self.component, conf=dict(self.conf))
         return World(self.kind, self.component, self.streams, dict(self.conf), contract=False)
 
 
 class Programs:
-    """Starts the program again and again, one ahead, and ends whatever is left of it."""
+    """Starts the program for each conversation, one ahead, and ends what is left of it."""
 
     def __init__(self, target: Target, ahead: bool = True) -> None:
         self.target = target
@@ -71,7 +85,7 @@ class Programs:
 
     @contextmanager
     def talk(self, timeout: float, env: Mapping[str, str] | None = None, **changes: Any) -> Iterator[Talk]:
-        """A conversation with a fresh process, whose group is killed at the end. ``changes``: of the target."""
+        """Have a conversation with a new process, whose group is killed at the end. ``changes``: of the target."""
         target = replace(self.target, **changes) if changes else self.target
         child = self._start(env) if env else self._take()
         try:

@@ -1,4 +1,4 @@
-"""JSON values compared, and shown in a report."""
+"""Comparing JSON values, and showing them in a report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two JSON values are the same; numbers by value, and a boolean is no number."""
+    """Return whether two JSON values are the same. Numbers are compared by value, and a boolean is no number."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, int | float) and isinstance(b, int | float):
@@ -20,7 +20,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value for the report; long ones are cut."""
+    """Return a value as text for the report; long ones are cut."""
     if isinstance(value, bytes):
         text = repr(value)[1:]
     else:
@@ -32,7 +32,7 @@ def shown(value: Any) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """The text for a report: of a long one its beginning, its length and its end."""
+    """Return the text for a report: if it is long, its beginning, its length and its end."""
     if len(text) <= most:
         return text
     return f"{text[: most * 2 // 3]}… ({len(text)} characters) …{text[-most // 4 :]}"

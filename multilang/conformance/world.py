@@ -1,4 +1,4 @@
-"""The topology that a program under test finds itself in: its conf, context, streams and tasks, and the handshake's bytes."""
+"""The topology around a program under test: its conf, context, streams and tasks, and the handshake's bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SINK_TASKS = (5, 6, 7)
 DIRECT_TASKS = (8, 9)
 METRIC = "conformance"
 
-# What the program may emit: stream -> fields. "quiet" is declared and nobody subscribes to it.
+# The streams of the program: stream -> fields. Nobody subscribes to "quiet".
 STREAMS: dict[str, list[str]] = {
     "default": ["value"],
     "other": ["value"],
@@ -27,7 +27,7 @@ STREAMS: dict[str, list[str]] = {
 }
 
 
-# What a bolt is sent: stream of the source -> fields.
+# The streams of a bolt's source: stream -> fields.
 SOURCES: dict[str, list[str]] = {
     "default": ["steps"],
     "other": ["steps"],
@@ -39,21 +39,21 @@ SOURCES: dict[str, list[str]] = {
 
 @dataclass
 class World:
-    """What is told to the program. ``streams``: None when it is not known what the program emits where."""
+    """The topology as the program is told of it. ``streams``: None when the program's streams are not known."""
 
     kind: str = "bolt"
     component: str = COMPONENT
     streams: Mapping[str, Sequence[str]] | None = field(default_factory=lambda: STREAMS)
     conf: dict[str, Any] = field(default_factory=dict)
     contract: bool = True
-    """Whether the program keeps the conformance contract."""
+    """True if the program keeps the conformance contract."""
 
     def full_conf(self, **more: Any) -> dict[str, Any]:
-        """The topology's conf, with ``more``."""
+        """Return the topology's conf, with ``more``."""
         return {**_CONF, **self.conf, **more}
 
     def context(self) -> dict[str, Any]:
-        """The context as Storm has it since 0.10."""
+        """Return the context as Storm has it since 0.10."""
         streams = self.streams or STREAMS
         targets: dict[str, Any] = {}
         for name in streams:
@@ -79,13 +79,13 @@ class World:
         return told
 
     def old_context(self) -> dict[str, Any]:
-        """The context as it was before 0.10: who I am, and which task is whose."""
+        """Return the context as it was before 0.10: the task's id, and the component of each task."""
         tasks = {1: "__acker", SOURCE_TASK: SOURCE, 3: SOURCE, TASK: self.component}
         tasks |= dict.fromkeys(SINK_TASKS, SINK) | dict.fromkeys(DIRECT_TASKS, DIRECT)
         return {"taskid": TASK, "task->component": {str(task): name for task, name in tasks.items()}}
 
     def handshake(self, pid_dir: str, conf: Mapping[str, Any] | None = None, context: Any = None) -> dict[str, Any]:
-        """The first message."""
+        """Return the first message."""
         return {
             "pidDir": pid_dir,
             "conf": self.full_conf() if conf is None else dict(conf),
@@ -105,10 +105,10 @@ _CONF: dict[str, Any] = {
 
 
 def storm_text(value: Any) -> str:
-    """JSON as Storm's json-smart writes it: no blanks, raw UTF-8, slashes escaped."""
+    """Return JSON as Storm's json-smart writes it: no blanks, raw UTF-8, slashes escaped."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("/", "\\/")
 
 
 def framed(text: str) -> bytes:
-    """A message's bytes."""
+    """Return a message's bytes."""
     return text.encode("utf-8", "surrogatepass") + b"\nend\n"

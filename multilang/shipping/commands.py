@@ -67,9 +67,9 @@ class Commands:
     """The commands by component id. The files that they name are added to ``contents``.
 
     ``two``: words for Storm's ShellComponent, which starts them in ``resources/``. ``in_worker``: words of components
-    that start in the worker's directory, where the form of submission can express that. ``scripts``: words that a launcher in
-    ``resources/`` starts. ``blobs``: the names of blobs in the worker's directory. ``modules``: files that are
-    imported, which therefore need no permission to be run.
+    that start in the worker's directory, where the form of submission can express that. ``scripts``: words that a
+    launcher in ``resources/`` starts. ``blobs``: the names of blobs in the worker's directory. ``modules``: files that
+    are imported, which therefore need no permission to be run.
     """
 
     def __init__(

@@ -16,10 +16,14 @@ SECTIONS = (
 
 
 def all_sections() -> list[Section]:
-    """The sections in the order of the protocol."""
+    """Return the sections in the order of the protocol."""
     return [import_module(f"{__name__}.{name}").section for name in SECTIONS]
 
 
 def all_cases(kind: str | None = None) -> list[Case]:
-    """The cases of a kind of program ("bolt", "spout"), or all."""
+    """Return the cases of a kind of program, or all.
+
+    Args:
+        kind: ``"bolt"`` or ``"spout"``; None: all cases.
+    """
     return [case for section in all_sections() for case in section.cases if kind is None or case.fits(kind)]

@@ -1,4 +1,4 @@
-"""Anchors: which inputs an output is replayed with."""
+"""Anchors: the inputs with which an output is replayed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ section = Section("bolt/anchors", "Anchors", f"{PAGE}, Bolts: anchors")
 
 
 def anchored(t: Talk, expected: list[Any]) -> None:
-    """The anchors of all emits, in order."""
+    """Check the anchors of all emits, in order."""
     t.same([message.anchors for message in t.received.emits], expected, "the anchors are others")
 
 

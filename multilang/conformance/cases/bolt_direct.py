@@ -1,4 +1,4 @@
-"""Direct emits of a bolt: to one task, without task ids."""
+"""Direct emits of a bolt: to one task, without task ids as an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bolt emits: values, streams, and what Storm makes of them."""
+"""Emits of a bolt: values, streams, and Storm's reaction to them."""
 
 from __future__ import annotations
 

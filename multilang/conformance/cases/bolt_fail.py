@@ -1,4 +1,4 @@
-"""Fails: the other end of a tuple."""
+"""Fails: the other way in which a bolt finishes a tuple."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heartbeats to a bolt, which it answers by sync."""
+"""Heartbeats to a bolt, which it answers with a sync."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _(t: Talk) -> None:
         t.wait_sync(number + 1)
     t.settle()
     beats = len(t.monitor.heartbeats)
-    # A bolt may give signs of life of its own, twice a second, so that one of Storm's intervals may pass without.
+    # A bolt may send syncs of its own, twice a second, so that it may miss one of Storm's intervals.
     allowed = beats + 2 + int(2 * (monotonic() - start))
     if t.syncs > allowed:
         raise Failed("there are more syncs than heartbeats", f"{beats} syncs", f"{t.syncs} syncs")
@@ -141,7 +141,7 @@ def _(t: Talk) -> None:
 @section.should("nothing but the sync", "The answer to a heartbeat is a sync, and no other message.")
 def _(t: Talk) -> None:
     t.handshake()
-    t.beat()  # behind whatever a library says at its start
+    t.beat()  # after all that a library says at its start
     before = len(t.received)
     for _ in range(5):
         t.beat()
@@ -156,7 +156,7 @@ def _(t: Talk) -> None:
 )
 def _(t: Talk) -> None:
     t.handshake()
-    t.beat()  # behind whatever a library says at its start
+    t.beat()  # after all that a library says at its start
     start = len(t.received)
     id = t.steps(["sleep", 3])
     t.heartbeat()

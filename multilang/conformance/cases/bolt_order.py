@@ -1,4 +1,6 @@
-"""Interleaving: what one component writes takes effect in that order, whatever comes in meanwhile."""
+"""Interleaving: the messages of a component take effect in the order in which it writes them, whatever it receives
+meanwhile.
+"""
 
 from __future__ import annotations
 

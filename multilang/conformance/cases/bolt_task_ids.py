@@ -1,4 +1,4 @@
-"""Task ids: the answers to emits, in their order, with anything in between."""
+"""Task ids: the answers to emits, in the order of the emits, with other messages between them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ IDS: dict[str, Any] = {"ids": True}
 
 
 def said(t: Talk) -> list[Any]:
-    """The task ids that user code was given, in its own words."""
+    """Return the task ids that user code was given, as the program repeats them."""
     return [m.values[0][1] for m in t.received.emits if isinstance(m.values[0], list) and m.values[0][:1] == ["ids"]]
 
 
 def asking(t: Talk, count: int) -> list[Message]:
-    """Wait for so many emits that want task ids and have none; a bolt that says it wants none is not asked about."""
+    """Wait for so many emits that want task ids and have none. An emit that says that it wants none does not count."""
     return t.wait(lambda: t.owed if len(t.owed) >= count else None, f"{count} emits that want task ids")
 
 
 def reach_the_emit(t: Talk, answer: bytes, ids: list[int]) -> None:
-    """One emit that asks, and these bytes as its answer: user code is given these task ids."""
+    """Answer one emit that asks with these bytes, and check that user code is given these task ids."""
     t.handshake()
     t.holds_ids = True
     id = t.steps(["emit", ["x"], IDS])
@@ -39,7 +39,7 @@ def reach_the_emit(t: Talk, answer: bytes, ids: list[int]) -> None:
 
 
 def wants_none(t: Talk) -> None:
-    """An emit whose task ids nobody reads says so."""
+    """Check that an emit whose task ids nobody reads says so."""
     [out] = t.perform([["emit", ["x"]]])
     t.same(
         [message.value.get("need_task_ids") for message in out.emits],
@@ -145,7 +145,7 @@ def _(t: Talk) -> None:
     t.holds_ids = True
     first, second = t.steps(["emit", [1]]), t.steps(["emit", [2]])
     t.wait(lambda: t.received.emits or None, "the emit")
-    # A library that waits behind each emit needs its answer to go on; all others are through by now.
+    # A library that waits for task ids after each emit goes on only with the answer; all others have finished by now.
     t.heartbeat()
     t.flush()
     t.holds_ids = False

@@ -1,4 +1,4 @@
-"""Tick tuples: tuples of the system that a bolt has to finish as any other."""
+"""Tick tuples: tuples of the system that a bolt has to ack or fail like any other."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _(t: Talk) -> None:
     for id in ids:
         t.finished(id)
     t.barrier()
-    # A bolt may give signs of life of its own.
+    # A bolt may send syncs of its own.
     if t.syncs - before > 3 + 5 * (monotonic() - start):
         raise Failed("ticks were answered as heartbeats", f"{len(ids)} acks", f"{t.syncs - before} syncs, too")
 

@@ -1,4 +1,4 @@
-"""What comes to a bolt: tuples, with id, component, stream, task and values."""
+"""The input of a bolt: tuples, with id, component, stream, task and values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OTHER_IDS = f"{PAGE}, Bolts: the id is a string; Storm's ShellBolt: it is a numb
 
 
 def described(t: Talk, id: str, expected: list[object]) -> None:
-    """The bolt emits what it knows of the tuple."""
+    """Check the description of the tuple that the bolt emits."""
     t.finished(id)
     came = [message.values for message in t.received.emits if message.anchors == [id]]
     t.same(came, [[expected]], "the tuple reached user code otherwise than it was sent")

@@ -1,4 +1,4 @@
-"""The context: old ones without the keys of 0.10, large ones, and what a component has to make of them."""
+"""The context: old forms without the keys of 0.10, large ones, and what a component has to do with them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _(t: Talk) -> None:
 
 @section.must("a component without outputs", "streams may be empty: a sink has none.")
 def _(t: Talk) -> None:
-    # Whoever has no output is asked for none.
+    # A component without outputs is not asked to emit.
     empty: dict[str, Any] = {"streams": [], "stream->outputfields": {}, "stream->target->grouping": {}}
     t.handshake(context=t.world.context() | empty)
     t.settle()

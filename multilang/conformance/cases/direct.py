@@ -1,4 +1,4 @@
-"""Direct emits: what is asked of bolts and spouts alike."""
+"""Direct emits: the cases that bolts and spouts share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TO, TOO = DIRECT_TASKS
 
 
 def two_tasks(section: Section) -> None:
-    """Adds the case of two emits, each to its task."""
+    """Add the case of two emits, each to another task."""
 
     @section.must("a direct emit", "task names the task, of which Storm takes the lower 32 bits.", steps="emit direct")
     def _(t: Talk) -> None:
@@ -26,7 +26,7 @@ def two_tasks(section: Section) -> None:
 
 
 def one_that_asks_behind(section: Section) -> None:
-    """Adds the case of a direct emit, which has no answer, before an emit that wants one."""
+    """Add the case of a direct emit, which has no answer, before an emit that wants one."""
 
     @section.must(
         "a direct emit before one that asks",
@@ -40,7 +40,7 @@ def one_that_asks_behind(section: Section) -> None:
 
 
 def watched(section: Section, plain: str) -> None:
-    """Adds what is watched in all direct emits. ``plain``: where a small task id was measured."""
+    """Add what is watched in all direct emits. ``plain``: the name of the measurement with a small task id."""
     section.watch(
         "MUST",
         "direct.type",

@@ -1,4 +1,4 @@
-"""End of input and shutdown: a component may not outlive its worker."""
+"""End of input and shutdown: a component must not outlive its worker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DESTROY = "Storm's ShellProcess.destroy: SIGTERM"
 
 
 def ends(t: Talk, why: str) -> None:
-    """The program's process is gone in time."""
+    """Check that the program's process ends in time."""
     if t.child.wait(monotonic() + t.timeout) is None:
         raise Failed(why, f"the end of the process within {t.timeout:g} s", "it lives on", timed_out=True)
 

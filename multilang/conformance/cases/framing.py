@@ -1,4 +1,7 @@
-"""What a program writes: JSON objects, each ended by a line 'end'. Watched in every conversation of a run."""
+"""The output of a program: JSON objects, each followed by a line 'end'.
+
+It is watched in every conversation of a run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Initial handshake: setup info in, the pid out."""
+"""The initial handshake: setup info in, the pid out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 section = Section("common/handshake", "Initial handshake", f"{PAGE}, Initial Handshake")
 
-# The kinds of values that a real worker's 299 conf keys hold, and as many keys.
+# As many keys as a real worker's conf has (299), with the same kinds of values.
 BIG_CONF: dict[str, Any] = {
     "storm.zookeeper.servers": ["127.0.0.1", "host.example"],
     "topology.worker.gc.childopts": "",
@@ -32,7 +32,7 @@ BIG_CONF: dict[str, Any] = {
 
 
 def answers(t: Talk, **how: Any) -> None:
-    """The handshake sent in some way is answered, and the program goes on from there."""
+    """Send the handshake in some way, and check that it is answered and the program goes on."""
     t.handshake(**how)
     t.check(type(t.monitor.pid) is int, "the answer holds no pid", '{"pid": 1234}', t.monitor.pid)
     t.settle()

@@ -1,4 +1,4 @@
-"""Slow and split I/O: a pipe cuts where it likes, and both ends may be slow."""
+"""Slow and split I/O: a pipe may be read in any pieces, and both ends may be slow."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ section = Section(
 
 
 def bytewise(data: bytes) -> Iterator[bytes]:
-    """One byte at a time."""
+    """Return the data one byte at a time."""
     return (data[i : i + 1] for i in range(len(data)))
 
 
 def at(*marks: bytes) -> object:
-    """Cut inside of each mark, between its first byte and the rest."""
+    """Return a function that cuts data inside of each mark, between its first byte and the rest."""
 
     def cut(data: bytes) -> list[bytes]:
         places = sorted(data.index(mark) + 1 for mark in marks)
@@ -98,7 +98,7 @@ def _(t: Talk) -> None:
 def _(t: Talk) -> None:
     t.handshake()
     if t.kind == "spout":
-        # Storm asks for one thing at a time, so that the next message is cut in two and no more.
+        # Storm asks for one thing at a time, so only one message can be cut in two.
         t.command("next", pieces=lambda data: [data[: len(data) // 2], data[len(data) // 2 :]])
         t.next()
         return
@@ -112,7 +112,7 @@ def _(t: Talk) -> None:
 
 @section.must("what is written is flushed", "Output is not held back while the program waits for input.", steps="emit")
 def _(t: Talk) -> None:
-    # Nothing is sent behind the one input: whatever waits for more in a buffer never comes.
+    # Nothing is sent after this one input, so output that waits for more in a buffer never comes.
     [out] = t.perform([["emit", ["flushed"]]])
     t.emitted(out, [["flushed"]], "the emit did not come")
 
@@ -152,8 +152,8 @@ def _(t: Talk) -> None:
         id = t.steps(*steps)
     start = len(t.received)
     t.child.reading = False
-    t.flush()  # the program has all of its input, and its output has nowhere to go
-    until = monotonic() + 1  # one that waits for task ids behind each emit never fills the pipe
+    t.flush()  # the program has all of its input, and nobody reads its output
+    until = monotonic() + 1  # a program that waits for task ids after each emit never fills the pipe
     while t.child.output_waiting() < 32768 and monotonic() < until:
         t.child.pump(monotonic() + 0.005)
     t.child.reading = True

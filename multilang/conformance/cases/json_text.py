@@ -15,7 +15,9 @@ section = Section("common/json", "Multi-line JSON, escapes, nesting", f"{PAGE}, 
 
 
 def ping(t: Talk, text: str) -> None:
-    """A heartbeat to a bolt, a next to a spout, in exactly these words (``@id`` stands for a heartbeat's id)."""
+    """Send a heartbeat to a bolt, or a next to a spout, as this text (``@id`` stands for a heartbeat's id), and wait
+    for the sync.
+    """
     if not t.is_set_up:
         t.handshake()
     if t.kind == "spout":
@@ -30,7 +32,7 @@ def ping(t: Talk, text: str) -> None:
 
 
 def ping_text(t: Talk, **layout: object) -> str:
-    """The same message laid out by json.dumps."""
+    """Return the same message formatted by json.dumps."""
     if t.kind == "spout":
         return json.dumps({"command": "next", "id": ""}, **layout)  # type: ignore[arg-type]
     beat = {"id": "@id", "comp": SOURCE, "stream": "__heartbeat", "task": -1, "tuple": []}

@@ -13,7 +13,7 @@ section = Section("common/log", "Log levels", f"{PAGE}, Spouts and Bolts: log")
 
 
 def logged(out: Out, text: str) -> int:
-    """The place of the log message with this text; a library may say more, before and after it."""
+    """Return the place of the log message with this text. A library may log more, before and after it."""
     places = [i for i, message in enumerate(out) if message.command == "log" and message.value.get("msg") == text]
     if len(places) != 1:
         found = [message.value.get("msg") for message in out.of("log")]

@@ -1,4 +1,4 @@
-"""Metrics that the Java side registered, updated from the component."""
+"""Metrics that are registered on the Java side and updated by the component."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ section = Section(
 
 
 def sent(t: Talk, params: Any) -> None:
-    """A metric arrives with these params."""
+    """Check that a metric arrives with these params."""
     [out] = t.perform([["metric", METRIC, params]])
     came = [[message.value.get("name"), message.value.get("params")] for message in out.of("metrics")]
     t.same(came, [[METRIC, params]], "one metrics message with name and params is due")

@@ -1,4 +1,4 @@
-"""The PID file, by which the supervisor finds what it has to end."""
+"""The PID file, with which the supervisor finds the processes that it has to end."""
 
 from __future__ import annotations
 

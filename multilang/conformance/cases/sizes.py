@@ -1,4 +1,4 @@
-"""Large and many: messages beyond a pipe's buffer, many values, many messages."""
+"""Large sizes: messages longer than a pipe's buffer, many values, many messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ section = Section("common/sizes", "Sizes", f"{PAGE}, The Protocol (no limit is g
 
 
 def echoes(t: Talk, text: str) -> None:
-    """A long text comes out as it went in; the report says no more than its length."""
+    """Check that a long text comes out as it went in; a report has only its length."""
     came = t.echo(storm_text(text))
     if came != text:
         size = len(came) if isinstance(came, str) else came

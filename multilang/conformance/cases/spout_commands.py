@@ -14,7 +14,7 @@ HEARD = [["heard"]]
 
 
 def heard(t: Talk, command: str, id: Any) -> None:
-    """User code tells what it was called for, and with which id."""
+    """Check that user code was called for this command, and with this id."""
     out = t.command(command, id)
     t.emitted(out, [[[command, id]]], "user code heard something else")
 

@@ -1,4 +1,4 @@
-"""What a spout emits."""
+"""Emits of a spout: values, streams and message ids."""
 
 from __future__ import annotations
 

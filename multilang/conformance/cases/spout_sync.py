@@ -83,7 +83,7 @@ def _(t: Talk) -> None:
         start = monotonic()
         t.next()
         quickest = min(quickest, (monotonic() - start) * 1000)
-    # A busy machine makes all of them slower, and hardly each of them.
+    # The quickest counts, since a busy machine makes many of them slower, but hardly all.
     t.check(
         quickest >= 0.75, "an idle spout keeps a core busy", "1 ms for each idle next, or more", f"{quickest:.2f} ms"
     )

@@ -1,4 +1,4 @@
-"""Task ids of a spout's emits, and the acks that may come before them."""
+"""The task ids of a spout's emits, and the acks that may come before them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text is UTF-8, both ways, and comes out letter by letter as it went in."""
+"""Text is UTF-8 in both directions, and comes out exactly as it went in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHANGED = "the text came out changed"
 
 
 def echoes(t: Talk, text: str) -> None:
-    """Sent as raw UTF-8."""
+    """Check that a text that is sent as raw UTF-8 comes out unchanged."""
     t.same(t.echo(storm_text(text)), text, CHANGED)
 
 

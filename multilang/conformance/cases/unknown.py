@@ -1,4 +1,4 @@
-"""Unknown fields and commands: what another version of Storm may add."""
+"""Unknown fields and commands, which another version of Storm may add."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _(t: Talk) -> None:
     t.monitor.leaving = True
     before = t.syncs
     if t.kind == "spout":
-        # Storm never sends it, so the answer is free: a sync or nothing.
+        # Storm never sends it, so a sync and no answer are both allowed.
         t.monitor.commands += 1
         t.say(framed('{"command":"future","id":""}'))
         t.begin("next")
