@@ -8,7 +8,7 @@ from multilang.cli.exits import UNAVAILABLE
 
 
 def main() -> int:
-    """Runs the command; its exit status. Says how to install the extra when that is missing."""
+    """Run the command and return its exit status. If the extra is missing, print how to install it."""
     try:
         import click  # noqa: F401 - only asked for, so that the line below is all that a user sees
         import rich  # noqa: F401

@@ -1,4 +1,4 @@
-"""The commands and their options; what they do is in the modules beside this one."""
+"""The commands and their options. The modules beside this one have their code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from multilang.cli.exits import BROKE_OFF, BROKEN_PIPE, INTERRUPTED
 
 TOPOLOGY = "TOPOLOGY is a file (examples/word_count.py), a file and a name in it (wordcount.py:small), or module:name."
 
-# Commands whose modules are imported when they are asked for: name -> module in this package, and its name in there.
+# Commands whose modules are imported when they are called: name -> (module in this package, the command's name in it).
 ELSEWHERE = {
     **{name: ("package", name) for name in ("archive", "flux", "package")},
     **{name: ("topologies", name) for name in ("activate", "deactivate", "kill", "rebalance", "status")},
@@ -95,10 +95,10 @@ def app() -> None:
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no log of the components, only the result.")
 @click.option("-v", "--verbose", count=True, help="More of the components' log: -v info, -vv debug, -vvv trace.")
 def run(files: tuple[Path, ...], inputs: tuple[Path, ...], **options: Any) -> int:
-    """Run a topology here, and tell how it went.
+    """Run a topology on this machine, and show the result.
 
-    Without --for it runs until everything is processed; with --for, until then at the latest if --until-drained is
-    given too, and exactly so long if not. Ctrl-C ends it at any time.
+    Without --for it runs until everything is processed. With --for it runs exactly so long, or, if --until-drained is
+    given too, at most so long. Ctrl-C ends it at any time.
 
     \b
     Exit status: 0  every tuple was acked
@@ -134,7 +134,7 @@ def show(topology: str, form: str) -> int:
 
 @app.command()
 def version() -> int:
-    """Show the versions of what a report of a fault should name."""
+    """Show the versions that a bug report should name."""
     import platform
 
     import ujson
@@ -149,8 +149,8 @@ def version() -> int:
 
 
 def run_app(arguments: list[str]) -> int:
-    """Runs the command line; its exit status."""
-    if sys.stdout is None:  # closed by whoever started the command
+    """Run the command line, and return its exit status."""
+    if sys.stdout is None:  # the command was started with a closed standard output
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for the rest of the process
     try:
         status = app.main(arguments, prog_name="multilang", standalone_mode=False)
@@ -161,11 +161,11 @@ def run_app(arguments: list[str]) -> int:
     except click.Abort:
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):
-        # Whoever read our output has what it wanted (| head); click and rich make an exit of it. The status must not
-        # be theirs, 1, which says that tuples failed; and nothing may be flushed there at exit.
+        # The reader of our output, such as head, has closed it; click and rich exit then. The status must not be theirs,
+        # 1, which says that tuples failed, and nothing may be flushed to the closed output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
-    except OSError as error:  # a full disk, no more file descriptors: not the 1 that says that tuples failed
+    except OSError as error:  # such as a full disk; the status must not be 1, which says that tuples failed
         click.echo(f"Error: {error}", err=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKE_OFF

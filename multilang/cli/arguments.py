@@ -1,4 +1,4 @@
-"""What is written on the command line, turned into values; each refusal says what to write instead."""
+"""Arguments of the command line, turned into values. Each error message says what to write instead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from multilang.topology.conf_keys import check_keys
 
 
 def conf_entries(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
-    """``topology.max.spout.pending=100``, any number of them: values are JSON, and text where they are none."""
+    """Parse any number of entries such as ``topology.max.spout.pending=100``. A value is JSON, or else text."""
     conf: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -33,17 +33,19 @@ def conf_entries(_context: click.Context, _parameter: click.Parameter, texts: tu
 
 @dataclass(frozen=True)
 class Top:
-    """Which rows ``--top`` shows: the greatest values of a field, by another field, of one stream."""
+    """The rows that ``--top`` shows: the greatest values of a field, by another field, of one stream."""
 
     component: str
     stream: str
     key: str
     value: str | None
-    """The field to rank by, None to count the tuples of each key."""
+    """The field to rank by; None: the number of tuples of each key."""
 
 
 def top_spec(_context: click.Context, _parameter: click.Parameter, text: str | None) -> Top | None:
-    """``count:word:count``: component (and stream), field to show, field to rank by (left out: how many tuples)."""
+    """Parse ``count:word:count``: component (and stream), field to show, field to rank by (left out: the number of
+    tuples).
+    """
     if text is None:
         return None
     parts = text.split(":")

@@ -23,10 +23,10 @@ def blob() -> None:
 @NIMBUS
 @click.option("--replication", type=click.IntRange(min=1), default=1, show_default=True, help="Copies in the store.")
 def put(key: str, file: Path, where: str | None, replication: int) -> int:
-    """Put a file under a key, in the place of what is there.
+    """Store a file under a key, in the place of an earlier one.
 
-    Running topologies that map the key get it. A worker finds it unpacked if the topology says so and the KEY ends as
-    an archive's name does: env.tgz.
+    Running topologies that map the key get the new file. A worker finds it unpacked if the topology asks for that and
+    the KEY ends as an archive's name does, such as env.tgz.
     """
     with connected(where) as nimbus:
         created = blobs.put_blob(nimbus, key, file, replication)
@@ -37,7 +37,7 @@ def put(key: str, file: Path, where: str | None, replication: int) -> int:
 @blob.command("ls")
 @NIMBUS
 def list_keys(where: str | None) -> int:
-    """Show the keys, one a line; those of the topologies' own jars and conf too."""
+    """Show the keys, one a line, with those of the topologies' own jars and conf."""
     with connected(where) as nimbus:
         keys = blobs.list_blobs(nimbus)
     for key in keys:
@@ -63,7 +63,7 @@ def rm(keys: tuple[str, ...], where: str | None) -> int:
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; standard output unless given."
 )
 def cat(key: str, where: str | None, output: Path | None) -> int:
-    """Show what is under a key."""
+    """Show the file that is stored under a key."""
     with connected(where) as nimbus:
         if output is None:
             for piece in blobs.read_blob(nimbus, key):

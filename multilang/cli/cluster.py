@@ -22,7 +22,7 @@ _HOME = click.option(
 
 @click.group(help=f"Run a real Storm {STORM_VERSION} on this machine: ZooKeeper, Nimbus and supervisors on loopback.")
 def cluster() -> None:
-    """See the group's help."""
+    """Run a real Storm on this machine; the decorator has the help text."""
 
 
 @cluster.command()
@@ -39,10 +39,10 @@ def cluster() -> None:
 )
 @click.option("--drpc/--no-drpc", default=None, help="Storm's DRPC server too. Unless said: if there is a JDK.")
 def up(home: Path | None, supervisors: int, slots: int, conf: dict[str, Any], drpc: bool | None) -> int:
-    """Start what isn't running, and wait until it is ready.
+    """Start the daemons that are not running, and wait until they are ready.
 
-    Storm comes once through Maven (140 MB); it needs a Java runtime, 17 or newer. A cluster that is down, or whose start
-    was broken off, begins anew, without what was on it. It stays up when this command has ended.
+    Storm is downloaded once through Maven (140 MB); it needs a Java runtime, 17 or newer. A cluster that is down, or whose
+    start was interrupted, begins anew, without its earlier topologies. It stays up when this command has ended.
     """
     chosen = Cluster(home, supervisors=supervisors, slots=slots, conf=conf, drpc=drpc)
     with faults():
@@ -68,7 +68,7 @@ def up(home: Path | None, supervisors: int, slots: int, conf: dict[str, Any], dr
 @cluster.command()
 @_HOME
 def down(home: Path | None) -> int:
-    """End it all: daemons, workers and components."""
+    """End the whole cluster: daemons, workers and components."""
     with faults():
         ended = Cluster(home).down()
     click.echo(f"{ended} processes ended" if ended else "nothing was running")
@@ -79,7 +79,7 @@ def down(home: Path | None) -> int:
 @_HOME
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 def status(home: Path | None, as_json: bool) -> int:
-    """Show what runs. Exit status 0: all of it; 1: not all, or nothing."""
+    """Show the daemons. Exit status 0: all of them run; 1: some do not, or none."""
     chosen = Cluster(home)
     daemons = chosen.status()
     whole = bool(daemons) and all(daemons.values())

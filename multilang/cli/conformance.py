@@ -1,4 +1,4 @@
-"""``multilang conformance``: what does a program get wrong about the multi-lang protocol?"""
+"""``multilang conformance``: tests a program against the multi-lang protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = ("auto", "bolt", "spout")
 
 
 class Kinds(click.Group):
-    """``conformance -- node x.js`` is ``conformance auto -- node x.js``."""
+    """A group for which ``conformance -- node x.js`` is ``conformance auto -- node x.js``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.commands, "-h", "--help"):
@@ -64,7 +64,7 @@ for each in KINDS:
 
 
 def run_cases(kind: str, command: tuple[str, ...], patterns: tuple[str, ...], only_list: bool, **options: Any) -> int:
-    """The run, its reports and its exit status."""
+    """Run the cases, write the reports, and return the exit status."""
     from multilang.cli.conformance_view import listed, printable
     from multilang.conformance import Target, Undecided, all_cases
     from multilang.conformance.case import selected
@@ -104,7 +104,7 @@ def run_cases(kind: str, command: tuple[str, ...], patterns: tuple[str, ...], on
 
 
 def _in_order(run: Callable[[], int]) -> int:
-    """Its exit status, also when it is told to end, and then no process of the program's stays behind."""
+    """Return the exit status of ``run``, also when a signal ends it; then no process of the program is left."""
     from multilang.conformance import CannotStart
 
     told: list[int] = []
@@ -114,7 +114,7 @@ def _in_order(run: Callable[[], int]) -> int:
         raise KeyboardInterrupt
 
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves it
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores it
             signal.signal(number, end)
     try:
         return run()
@@ -197,10 +197,10 @@ def matrix(results: tuple[Path, ...], html: Path) -> int:
     help="Where the conversation goes; the pid is put into the name when there is such a file.",
 )
 def record(command: tuple[str, ...], output: Path) -> int:
-    """Stand between a component and its parent (Storm), and keep what they say.
+    """Stand between a component and its parent (Storm), and record their messages.
 
-    It is started in the component's place: new ShellBolt("multilang", "conformance", "record", "-o", "/tmp/talk.jsonl",
-    "--", "python3", "mybolt.py"). Its exit status is the component's.
+    It is started in the place of the component: new ShellBolt("multilang", "conformance", "record", "-o",
+    "/tmp/talk.jsonl", "--", "python3", "mybolt.py"). Its exit status is that of the component.
     """
     from multilang.conformance.record import record as run
 
@@ -223,9 +223,9 @@ def record(command: tuple[str, ...], output: Path) -> int:
     help="Seconds that an answer may take.",
 )
 def replay(recording: Path, command: tuple[str, ...], ignore: tuple[str, ...], timeout: float) -> int:
-    """Play a recorded conversation to a program, and tell where its answers are others.
+    """Play a recorded conversation to a program, and show the first answer that is different.
 
-    Exit status: 0 when they are the same, 1 when not.
+    Exit status: 0 when all answers are the same, 1 when not.
     """
     from multilang.cli.conformance_view import difference_shown
     from multilang.cli.view import console

@@ -1,4 +1,4 @@
-"""What a run of ``multilang conformance`` can be told."""
+"""The options of a run of ``multilang conformance``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from multilang.cli.arguments import conf_entries
 def _streams(
     _context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, list[str]] | None:
-    """``default=word,count``: the fields of a stream."""
+    """Parse ``default=word,count``: the fields of a stream."""
     streams = {}
     for text in texts:
         name, equals, fields = text.partition("=")
@@ -38,14 +38,14 @@ def _tuples(_context: click.Context, _parameter: click.Parameter, texts: tuple[s
 
 
 def output_file(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
-    """A file whose folder exists: that is said before the run, not behind it."""
+    """Check that a file's folder exists, so that the error comes before the run and not after it."""
     if path is not None and not path.parent.is_dir():
         raise click.BadParameter(f"there is no folder {path.parent}")
     return path
 
 
 def run_options(function: Any) -> Any:
-    """Decorates a command with its program and all options."""
+    """Decorate a command with the program to test and all options."""
     output = click.Path(dir_okay=False, writable=True, path_type=Path)
     options = [
         click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND..."),

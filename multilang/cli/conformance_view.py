@@ -1,4 +1,6 @@
-"""A conformance run for a person: a line for each section, and each failure with what was due above what came."""
+"""A conformance run for people: a line for each section, and each failure with the expected message above the received
+one.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +26,18 @@ if TYPE_CHECKING:
 
 _STYLES = {PASSED: "green", FAILED: "bold red", BLOCKED: "dim", SKIPPED: "dim"}
 _CONTROLS = {code: ascii(chr(code))[1:-1] for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
-_LAST_SENT = 3  # messages before a failure that are shown
+_LAST_SENT = 3  # messages to the program that are shown for a failure
 
 
 def word_of(case: CaseResult) -> tuple[str, str]:
-    """What is said of a case, and in which colour."""
+    """Return the word for a case's result, and its colour."""
     if case.status == FAILED and not case.is_must:
         return "warning", "yellow"
     return case.status, _STYLES[case.status]
 
 
 def write_result(result: Result, console: Console, verbose: bool = False, strict: bool = False) -> None:
-    """The whole report."""
+    """Write the whole report."""
     console.print(_title(result), soft_wrap=True)
     console.print()
     console.print(_cases(result) if verbose else _sections(result))
@@ -109,12 +111,12 @@ def _visible(text: str) -> Text:
 
 
 def printable(text: str) -> str:
-    """What a program wrote, without power over the terminal."""
+    """Return a program's text without characters that control the terminal."""
     return text.translate(_CONTROLS)
 
 
 def summary(result: Result, strict: bool) -> Text:
-    """One line."""
+    """Return the last line of a report, with the numbers."""
     failed, warned = result.count(FAILED, "MUST"), result.count(FAILED, "SHOULD")
     text = Text(f"{result.count(PASSED)} passed, ")
     text.append(f"{failed} failed", style="bold red" if failed else "")
@@ -126,7 +128,7 @@ def summary(result: Result, strict: bool) -> Text:
 
 
 def listed(cases: Sequence[Case], verbose: bool) -> Iterator[str]:
-    """The cases for ``--list``: a line each, with -v also requirement and source."""
+    """Return the cases for ``--list``: a line each, with -v also requirement and source."""
     for case in cases:
         steps = f"  [{' '.join(case.steps)}]" if case.steps else ""
         yield f"{case.path:<22} {case.level:<6} {case.title}{'  (watched throughout)' if case.run is None else steps}"
@@ -136,7 +138,7 @@ def listed(cases: Sequence[Case], verbose: bool) -> Iterator[str]:
 
 
 def difference_shown(difference: Difference, recording: str) -> RenderableType:
-    """Where a replay parts from its recording."""
+    """Return the first difference between a replay and its recording, for the terminal."""
     pair = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     pair.add_column(style="dim", no_wrap=True)
     pair.add_column(overflow="fold")

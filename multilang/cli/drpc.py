@@ -31,7 +31,7 @@ _PORT = click.IntRange(0, 65535)
 
 @click.group()
 def drpc() -> None:
-    """Calls that topologies answer: serve them, and make them."""
+    """Serve calls that topologies answer, and make such calls."""
 
 
 @drpc.command()
@@ -63,10 +63,10 @@ def serve(
     timeout: float,
     conf: dict[str, Any],
 ) -> int:
-    """Run a DRPC server until Ctrl-C, and TOPOLOGIES that answer there, on the embedded cluster.
+    """Run a DRPC server until Ctrl-C, with TOPOLOGIES that answer its calls on the embedded cluster.
 
-    Storm's clients, and topologies on a Storm cluster whose conf has this host in drpc.servers, can use it too. It asks
-    nobody for a password. TOPOLOGY is a file (examples/reach.py), a file and a name in it, or module:name.
+    Storm's clients, and topologies on a Storm cluster whose conf has this host in drpc.servers, can use it too. It has
+    no password. TOPOLOGY is a file (examples/reach.py), a file and a name in it, or module:name.
 
     \b
     Exit status: 0  ended by Ctrl-C or SIGTERM
@@ -133,7 +133,7 @@ def call(function: str, arguments: str, host: str, port: int, timeout: float | N
     try:
         with DRPCClient(host, port, timeout) as client:
             click.echo(client.execute(function, arguments))
-    except ValueError as problem:  # bytes on the command line that are no text
+    except ValueError as problem:  # the command line has bytes that are no text
         raise click.UsageError(str(problem)) from problem
     except DRPCExecutionException as problem:
         click.echo(f"Error: {problem.kind or 'failed'}: {problem.message}", err=True)

@@ -1,14 +1,14 @@
-"""Exit statuses: what a script that runs the command can tell from them."""
+"""The exit statuses of the command, for scripts that run it."""
 
 from __future__ import annotations
 
 OK = 0
-FAILED_TUPLES = 1  # tuples failed for good, or were pending when the run ended though it was to drain
+FAILED_TUPLES = 1  # tuples failed for good, or were pending at the end of a run that should have drained
 USAGE = 2  # the command line, the topology or its conf is wrong; click's own status for that
-NEVER_STARTED = 3  # a component's process died each time before it did anything
+NEVER_STARTED = 3  # a component's process died at each start before it had done anything
 BROKE_OFF = 4  # the cluster could not go on
 UNAVAILABLE = 69  # EX_UNAVAILABLE: the extra is not installed, or no Nimbus answers
-TIMED_OUT = 124  # as timeout(1) has it
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+TIMED_OUT = 124  # as in timeout(1)
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 TERMINATED = 143  # 128 + SIGTERM

@@ -1,4 +1,4 @@
-"""Loading the topology that the command line names, with errors that a person can act on."""
+"""Loading the topology that the command line names, with errors that tell the user what to do."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ _OURS = {"multilang", "importlib", "_frozen_importlib", "_frozen_importlib_exter
 
 
 class TopologyFault(click.ClickException):
-    """The topology can't be loaded; shown as it is, without a traceback through this package."""
+    """The topology can't be loaded. The text is shown without a traceback through this package."""
 
     exit_code = 2
 
 
 def load(where: str) -> Topology:
-    """The topology at ``where``. Raises TopologyFault, which says what to write, or where the module's code failed."""
+    """Return the topology at ``where``.
+
+    Raises TopologyFault, which says what to write, or where the module's code failed.
+    """
     try:
         return load_topology(where)
     except (TopologyError, ConfigError) as error:
@@ -43,7 +46,9 @@ def load(where: str) -> Topology:
 
 
 def _their_frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """The frames of the traceback from the user's file on: those before are this package's and the import's."""
+    """Return the frames of the traceback in the user's files, without those of this package and of the import
+    system.
+    """
     return [
         summary
         for (frame, _), summary in zip(
@@ -54,6 +59,6 @@ def _their_frames(error: BaseException) -> list[traceback.FrameSummary]:
 
 
 def _with_place(error: Exception) -> str:
-    """The message, after the line of the user's file that it is about, when there is one."""
+    """Return the message, after the line of the user's file that it is about, if there is one."""
     frames = _their_frames(error)
     return f"{frames[-1].filename}, line {frames[-1].lineno}: {error}" if frames else str(error)

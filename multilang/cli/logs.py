@@ -1,4 +1,4 @@
-"""``multilang logs``: what a topology's workers wrote, components included."""
+"""``multilang logs``: the logs of a topology's workers, with those of the components."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 def logs(name: str, where: str | None, component: str | None, lines: int, folder: Path | None) -> int:
     """Show the end of the logs of a topology's workers.
 
-    They are read on this machine if it has Storm's folder of logs, as for multilang cluster; else from the logviewer
-    (storm logviewer) on each worker's host.
+    They are read on this machine if it has Storm's folder of logs, as with multilang cluster; otherwise from the
+    logviewer (storm logviewer) on each worker's host.
     """
     if folder is not None:
         if component is not None:
@@ -58,7 +58,7 @@ def _from_cluster(nimbus: Nimbus, name: str, component: str | None, lines: int) 
     info = nimbus.topology(name)
     chosen = workers(info, component)
     conf = nimbus_conf(nimbus)
-    # With workers on several hosts, a folder here has the logs of one of them at best.
+    # If the workers are on several hosts, a folder on this machine has the logs of only one of them.
     here = local_folder(conf, info.id) if len({each.host for each in chosen}) <= 1 else None
     if here is not None:
         shown = [

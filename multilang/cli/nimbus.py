@@ -1,4 +1,4 @@
-"""What all commands have in common that talk to a cluster: which one, and how its refusals are shown."""
+"""The common part of all commands that use a cluster: the choice of the cluster, and the display of its errors."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ WAIT = click.option(
 
 
 class NimbusFault(click.ClickException):
-    """What a cluster refused; shown without a traceback."""
+    """A cluster refused something; shown without a traceback."""
 
     exit_code = exits.USAGE
 
 
 class Unreachable(NimbusFault):
-    """Why a cluster could not be asked."""
+    """A cluster could not be reached."""
 
     exit_code = exits.UNAVAILABLE
 
 
 @contextmanager
 def faults() -> Iterator[None]:
-    """Shows what goes wrong in a cluster as the command's error."""
+    """Show errors of a cluster as errors of the command."""
     try:
         yield
     except UnreachableError as error:
@@ -56,7 +56,7 @@ def faults() -> Iterator[None]:
 
 @contextmanager
 def connected(where: str | None) -> Iterator[Nimbus]:
-    """A connection to the Nimbus that the command line names, or the configuration; errors are shown."""
+    """Connect to the Nimbus that the command line names, or the configuration; errors are shown."""
     from multilang.shipping.nimbus import Nimbus
 
     with faults(), Nimbus(_seeds(where)) as nimbus:
@@ -73,7 +73,7 @@ def _seeds(where: str | None) -> list[Address]:
 
 
 def _own_cluster() -> Address | None:
-    """The Nimbus that ``multilang cluster up`` started, if any of that cluster runs."""
+    """Return the Nimbus that ``multilang cluster up`` started, if that cluster runs."""
     from multilang.shipping.cluster import Cluster
 
     cluster = Cluster()

@@ -1,4 +1,4 @@
-"""The commands that make what is shipped: jars, archives, Flux YAML."""
+"""The commands that make jars, archives and Flux YAML."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _INTERPRETER = click.option(
 
 
 class ShippingFault(click.ClickException):
-    """What can't be shipped, shown without a traceback."""
+    """Something can't be shipped; shown without a traceback."""
 
     exit_code = 2
 
 
 def packing(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of what goes into a shipment, for every command that makes one; ``packed`` takes them."""
+    """Add the options for the content of a shipment to a command, which passes them to ``packed``."""
     options = [
         click.option(
             "-r",
@@ -71,7 +71,7 @@ def packed(
     interpreter: str,
     blobs: Sequence[str] = (),
 ) -> Shipment:
-    """The topology that the command line names, packed. Raises ShippingFault or TopologyFault.
+    """Pack the topology that the command line names. Raises ShippingFault or TopologyFault.
 
     ``blobs``: names of blobs in the worker's directory that the topology's conf does not map.
     """
@@ -102,10 +102,10 @@ def packed(
 def package(
     topology: str, output: Path | None, add_jar: tuple[Path, ...], dry_run: bool, verbose: bool, **options: Any
 ) -> int:
-    """Make a topology into a jar that needs nothing on the workers but Python.
+    """Pack a topology into a jar that needs nothing on the workers but Python.
 
-    The jar holds the topology's module and what it imports of yours, this package, ujson compiled for the workers, and
-    what --requirements asks for. The same input gives the same bytes.
+    The jar has the topology's module, your own modules that it imports, this package, ujson compiled for the workers,
+    and the packages that --requirements names. The same input gives the same bytes.
     """
     shipment = packed(topology, **options)
     output = output or Path(f"{shipment.topology.name}.jar")
@@ -139,10 +139,10 @@ def package(
 @click.argument("folder", type=_PATH)
 @click.option("-o", "--output", type=_PATH, metavar="FILE", help="The .tgz to write; the folder's name unless given.")
 def archive(folder: Path, output: Path | None) -> int:
-    """Make a folder or a virtual environment into a .tgz for the blob store.
+    """Pack a folder or a virtual environment into a .tgz for the blob store.
 
     Modes and links are kept. An environment (python3 -m venv env) becomes relocatable: its Python and the standard
-    library come along, so that ./env/bin/python runs in any folder.
+    library are added, so that ./env/bin/python runs in any folder.
     """
     output = output or Path(f"{folder.resolve().name}.tgz")
     try:
@@ -163,8 +163,8 @@ def archive(folder: Path, output: Path | None) -> int:
 def flux(topology: str, output: Path | None, env: str | None, app: str | None, java: bool, **options: Any) -> int:
     """Show a topology as YAML for Storm's Flux.
 
-    Commands are run in the jar's resources. With --env or --app they are relative to the worker's directory
-    (changeChildCWD false), where the blobs are.
+    Commands are run in the jar's resources folder. With --env or --app they are relative to the worker's directory
+    (changeChildCWD false), which has the blobs.
     """
     from multilang.shipping.flux import check_flux, flux_yaml
     from multilang.shipping.java_text import java_class
@@ -188,7 +188,7 @@ def flux(topology: str, output: Path | None, env: str | None, app: str | None, j
 
 
 def listed(shipment: Shipment, every: bool) -> str:
-    """What went in, and why; of packages only how much."""
+    """Return the list of what is shipped, with reasons; of packages only the size."""
     lines = []
     parts: dict[str, list[int]] = {}
     for item in shipment.contents:
@@ -212,7 +212,7 @@ def warnings(shipment: Shipment) -> list[str]:
 
 
 def plan(shipment: Shipment) -> str:
-    """The commands and the conf that a submission would have."""
+    """Return the commands and the conf that a submission would have."""
     from multilang.protocol.codec import dumps
     from multilang.shipping.conf import storm_conf
 

@@ -1,4 +1,4 @@
-"""``--top``: the greatest values of one field, by another, among what a component emitted."""
+"""``--top``: the greatest values of one field, by another, among the tuples of a component."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Ranking:
-    """Keeps the last value of each key (or counts its tuples), and ranks them when asked."""
+    """The last value of each key, or its number of tuples, ranked on demand."""
 
     def __init__(self, top: Top, topology: Topology) -> None:
         spec = topology.components.get(top.component)
@@ -37,7 +37,7 @@ class Ranking:
         self._seen: dict[Any, Any] = {}
 
     def add(self, tup: Tuple) -> None:
-        """One tuple of the stream."""
+        """Add one tuple of the stream."""
         values = tup.values
         key = values[self._key]
         if isinstance(key, list | dict):
@@ -45,7 +45,7 @@ class Ranking:
         self._seen[key] = self._seen.get(key, 0) + 1 if self._value is None else values[self._value]
 
     def rows(self, number: int) -> list[tuple[Any, Any]]:
-        """The greatest, ties in the order of their keys' text. Values that are no numbers come last."""
+        """Return the greatest, equal ones in the order of their keys' text. Values that are no numbers come last."""
         return nsmallest(number, self._seen.items(), key=_rank)
 
 

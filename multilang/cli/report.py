@@ -1,4 +1,4 @@
-"""What is left when a run has ended: the tables for a person, or one JSON document for a program."""
+"""The report of a run that has ended: tables for people, or one JSON document for programs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Outcome:
-    """How a run ended. ``end``: drained, time, interrupted, terminated, not-started or broke-off."""
+    """The outcome of a run. ``end``: drained, time, interrupted, terminated, not-started or broke-off."""
 
     topology: str
     mode: str
@@ -31,23 +31,23 @@ class Outcome:
     seconds: float
     counters: Mapping[str, Counters]
     lost: int
-    """Tuples that failed and were not acked later."""
+    """The number of tuples that failed and were not acked later."""
     top: Top | None = None
     rows: list[tuple[Any, Any]] = field(default_factory=list)
     problem: str | None = None
     waiting_for: list[str] = field(default_factory=list)
-    """What was still to come when it was cut short."""
+    """The things that the run waited for when it was cut short."""
 
     def waited(self) -> str:
-        """The same, to be put behind a sentence."""
+        """Return ``waiting_for`` as text that follows a sentence."""
         return ":" + "".join(f"\n  - {line}" for line in self.waiting_for) if self.waiting_for else ""
 
     def sum(self, name: str, kind: str | None = "spout") -> int:
-        """A figure of all spouts, or of all components."""
+        """Return the sum of a counter over all spouts, or over all components."""
         return sum(getattr(each, name) for each in self.counters.values() if kind in (None, each.kind))
 
     def reliability(self) -> dict[str, int]:
-        """The figures that tell whether anything was lost."""
+        """Return the counters that show whether anything was lost."""
         return {
             "acked": self.sum("acked"),
             "failed": self.sum("failed"),
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def write_json(outcome: Outcome) -> None:
-    """The document, to standard output."""
+    """Write the document to standard output."""
     document: dict[str, Any] = {
         "topology": outcome.topology,
         "mode": outcome.mode,
@@ -83,7 +83,7 @@ def write_json(outcome: Outcome) -> None:
 
 
 def write_tables(outcome: Outcome, console: Console) -> None:
-    """The tables, and what they come to."""
+    """Write the tables and the summary."""
     if outcome.top is not None:
         console.print(top_table(outcome.top, outcome.rows, console))
         console.print()
@@ -97,13 +97,13 @@ def write_tables(outcome: Outcome, console: Console) -> None:
 
 
 def summary(outcome: Outcome) -> Iterable[str]:
-    """One line on the tuples, one on the end if it was not the usual one, and how to repeat a seeded run."""
+    """Return one line on the tuples, one on the end if it was not the usual one, and how to repeat a seeded run."""
     figures = outcome.reliability()
     acked, emitted = figures["acked"], outcome.sum("emitted")
     is_reliable = any(figures[name] for name in ("acked", "failed", "pending")) or not emitted
     done, what = (acked, "acked") if is_reliable else (emitted, "emitted, none of them with an id to be acked by,")
     rate = f", {done / outcome.seconds:,.0f} per second" if outcome.seconds > 0 else ""
-    # A spout that died has lost tuples that never failed.
+    # Tuples that a dead spout has lost never failed, so this may be negative.
     replayed, timed_out = max(figures["failed"] - figures["lost"], 0), figures["timed_out"]
     parts = ((timed_out, "timed out"), (replayed, "replayed"))
     told = ", ".join(f"{number:,} of them {how}" for number, how in parts if number)

@@ -1,4 +1,4 @@
-"""``multilang run``: submits the topology to an embedded cluster, shows how it goes, and tells how it ended."""
+"""``multilang run``: submits the topology to an embedded cluster, shows its progress, and reports its end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from multilang.local import LocalTopology
     from multilang.topology import Topology
 
-STEP = 0.2  # seconds between two looks at the run: how soon a signal is seen, and how often the table is drawn
+STEP = 0.2  # seconds between two checks of the run, after which a signal is handled and the table is drawn
 
 _STATUS = {"drained": exits.OK, "time": exits.OK, "interrupted": exits.INTERRUPTED, "terminated": exits.TERMINATED}
 
@@ -52,7 +52,7 @@ def run_topology(
     quiet: bool,
     verbose: int,
 ) -> int:
-    """The command; its exit status (see ``exits``)."""
+    """Run the command, and return its exit status (see ``exits``)."""
     loaded = load(topology)
     _check_mode(loaded, mode, faults)
     ranking = None if top is None else Ranking(top, loaded)
@@ -78,7 +78,7 @@ def run_topology(
 
 
 class Stop:
-    """SIGINT and SIGTERM ask for the end instead of breaking off; a second one breaks off."""
+    """Makes SIGINT and SIGTERM ask for the end of the run; a second signal breaks it off."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -100,7 +100,7 @@ class Stop:
 
     @property
     def end(self) -> str:
-        """What the signal makes of the run."""
+        """The word for the run's end after this signal."""
         return "terminated" if self.signal == signal.SIGTERM else "interrupted"
 
 
@@ -124,7 +124,7 @@ class _Run:
         self._stop = stop
 
     def to_the_end(self, seconds: float | None, drained: bool) -> Outcome:
-        """Submit it and wait; what came of it. Raises click's usage errors for a conf that can't be."""
+        """Submit the topology, wait, and return the outcome. Raises click's usage errors for a wrong conf."""
         start = time.monotonic()
         end, problem, status, run = "broke-off", None, exits.BROKE_OFF, None
         ranking = self._ranking
@@ -132,7 +132,7 @@ class _Run:
         capture = {} if ranking is None else {(ranking.top.component, ranking.top.stream): ranking.add}
         with self._cluster as cluster:
             try:
-                settings.check(self._conf)  # else each task's process would find it out
+                settings.check(self._conf)  # otherwise each task's process would find the fault
                 run = cluster.submit(self._topology, conf=self._conf, capture=capture)
                 end = self._wait(run, seconds, drained)
                 status = _STATUS[end]
@@ -170,7 +170,7 @@ class _Run:
         return outcome
 
     def _wait(self, run: LocalTopology, seconds: float | None, drained: bool) -> str:
-        """Let it run, and look at it now and then; how it ended."""
+        """Let the run go on, update the display now and then, and return how it ended."""
         now: Callable[[], float] = run.clock.now
         deadline = float("inf") if seconds is None else run.started + seconds
         while True:
@@ -192,7 +192,7 @@ class _Run:
 
 
 def _with_last_report(error: TaskStartError, run: LocalTopology | None) -> str:
-    """The error, and what a component reported before it, which is what a person wants to know first."""
+    """Return the error with the last report of a component before it, which is most likely the cause."""
     reported = [each.message.rstrip() for each in run.errors if not each.fatal] if run is not None else []
     return f"{error}\n{reported[-1]}" if reported and reported[-1] not in str(error) else str(error)
 
@@ -215,8 +215,8 @@ def _first(waiting_for: Sequence[str]) -> str:
 class _ToProgress(logging.Handler):
     """Shows log records above the table, or line by line on standard error.
 
-    Unless ``in_full``, a traceback that a component logs again and again is shown once and then counted, as are those that it
-    reports, which the embedded cluster counts.
+    Unless ``in_full``, a traceback that a component logs repeatedly is shown once and then counted, like those of
+    reported errors, which the embedded cluster counts.
     """
 
     def __init__(self, progress: Progress, in_full: bool) -> None:

@@ -1,4 +1,4 @@
-"""``multilang spark``: runs a topology as a Spark job, on files in the place of its spouts."""
+"""``multilang spark``: runs a topology as a Spark job, with files as the sources of its spouts."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 FORMATS = ("json", "parquet", "csv")
 READERS = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
-_COMPRESSED = (".gz", ".bz2", ".deflate", ".lz4", ".snappy", ".zst")  # by which Spark unpacks what it reads
+_COMPRESSED = (".gz", ".bz2", ".deflate", ".lz4", ".snappy", ".zst")  # Spark unpacks such files
 _MAGIC = {b"PAR1": ".parquet", b"ORC": ".orc", b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
-_SNIFF = 8192  # bytes of a file that are looked at
+_SNIFF = 8192  # bytes of a file that are checked
 _NAMED = 10  # failed tuples that are shown
-_KINDS = 5  # of errors that are shown
-_LOOK = 120  # characters of progress
+_KINDS = 5  # kinds of errors that are shown
+_LOOK = 120  # characters of the progress line
 
 
 class SparkFault(click.ClickException):
-    """What keeps a topology from Spark, shown without a traceback."""
+    """A topology can't run on Spark; shown without a traceback."""
 
     def __init__(self, message: str, status: int = exits.USAGE) -> None:
         super().__init__(message)
@@ -106,7 +106,7 @@ def _pairs(what: str) -> Any:
 @click.option("--json", "as_json", is_flag=True, help="Write the figures as one JSON document.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the result.")
 def spark(**options: Any) -> int:
-    """Run a topology as a Spark job, and tell how it went.
+    """Run a topology as a Spark job, and show the result.
 
     \b
     Exit status: 0  every spout tuple was acked
@@ -157,7 +157,7 @@ def _run(
         if not (stream and "*" in file):
             _check_source(loaded, name, file, stream)
     if output is not None:
-        # A query that goes on adds to its folder; a new one would write over what an earlier one had in its first batches.
+        # A query that goes on adds to its folder. A new query would overwrite the first batches of an earlier one.
         goes_on = checkpoint is not None and ("://" in checkpoint or Path(checkpoint).exists())
         _check_output(output, overwrite or goes_on)
     try:
@@ -171,7 +171,7 @@ def _run(
             f"this needs the package {error.name}; install the extra: pip install 'storm-multilang[cli,spark]'",
             exits.UNAVAILABLE,
         ) from error
-    check_sources(as_declared(loaded), sources)  # Spark takes seconds to start
+    check_sources(as_declared(loaded), sources)  # before Spark starts, which takes seconds
     kept = [(name, stream) if slash else name for name, slash, stream in (each.partition("/") for each in keep)]
     try:
         if stream:
@@ -223,7 +223,7 @@ def _run(
         raise SparkFault(str(error), exits.NEVER_STARTED) from error
     except SparkJobError as error:
         raise SparkFault(str(error), exits.BROKE_OFF) from error
-    except SPARK_ERRORS as error:  # a file that it can't read, or a folder that it can't write
+    except SPARK_ERRORS as error:  # such as a file that Spark can't read
         raise SparkFault(str(readable(error)), exits.BROKE_OFF) from error
 
 
@@ -254,13 +254,13 @@ def _check_source(topology: Topology, name: str, file: str, stream: bool) -> Non
 
 
 def reader_of(file: str) -> str | None:
-    """Spark's name for the format that a file's suffix tells; None: text."""
+    """Return Spark's name for the format of a file's suffix; None: text."""
     path = Path(file)
     return READERS.get(path.with_suffix("").suffix if path.suffix in _COMPRESSED else path.suffix)
 
 
 def _check_file(what: str, path: Path) -> None:
-    """Refuse what is not there, is a pipe, or is not what its name says."""
+    """Refuse a file that does not exist, is a pipe, or has another format than its name says."""
     if not path.exists():
         raise SparkFault(f"{what}: there is no {path}")
     if not path.is_file() and not path.is_dir():
@@ -314,7 +314,7 @@ def _source(spark: SparkSession, file: str) -> Any:
 
 
 def _pattern(path: Path) -> str:
-    """A file of this machine as Spark reads it: where a name may be a pattern, and %20 is no space."""
+    """Return a file of this machine in the form that Spark reads, where a name may be a pattern."""
     return "".join(f"\\{letter}" if letter in "{}[]*?\\" else letter for letter in f"file://{path.resolve()}")
 
 
@@ -326,7 +326,9 @@ def _check_output(output: Path, overwrite: bool) -> None:
 
 
 def _write(result: JobResult, output: Path, form: str) -> None:
-    """Each output stream in a folder of its own, named by its component, and by its stream if that is not the default."""
+    """Write each output stream to a folder of its own, with the component's name, and the stream's if it is not the
+    default one.
+    """
     for component, stream in result.outputs:
         folder = output / (component if stream == "default" else f"{component}-{stream}")
         if folder.exists():
@@ -336,7 +338,7 @@ def _write(result: JobResult, output: Path, form: str) -> None:
 
 
 def write_stream(result: JobResult, component: str, stream: str, place: str, form: str) -> None:
-    """Write one output stream to a URL where there is nothing yet."""
+    """Write one output stream to a URL that does not exist yet."""
     if form == "json":
         fields = result.topology.components[component].streams[stream].fields
         result.rdd(component, stream).map(_line(fields)).saveAsTextFile(place)
@@ -346,15 +348,15 @@ def write_stream(result: JobResult, component: str, stream: str, place: str, for
 
 
 def _line(fields: Sequence[str]) -> Callable[[list[Any]], str]:
-    """A tuple as an object of JSON."""
+    """Return a function that makes a JSON object of a tuple."""
     return lambda row: dumps(dict(zip(fields, row, strict=True)))
 
 
-# ---- what a person sees ----
+# ---- the display ----
 
 
 class _Shown:
-    """A line that says how far it is: redrawn on a terminal, now and then elsewhere."""
+    """A line with the progress: redrawn on a terminal, printed now and then elsewhere."""
 
     def __init__(self, name: str, quiet: bool) -> None:
         self._name = name
@@ -373,7 +375,7 @@ class _Shown:
         self.end()
 
     def update(self, progress: Progress) -> None:
-        """How far the round is."""
+        """Show the progress of the round."""
         width = 24
         done = progress.done * width // progress.tasks if progress.tasks else width
         bar = f"{'█' * done}{'░' * (width - done)}"
@@ -384,7 +386,7 @@ class _Shown:
             self.say(f"{progress.done}/{progress.tasks} tasks, round {progress.round}, {progress.acked:,} acked")
 
     def say(self, text: str) -> None:
-        """Show it."""
+        """Show a text."""
         line = f"{self._name} (spark) {time.monotonic() - self._start:.0f} s: {text}"
         if self._status is not None:
             self._status.update(line[:_LOOK])
@@ -392,14 +394,14 @@ class _Shown:
             self._console.print(line)
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Remove the line."""
         if self._status is not None:
             self._status.stop()
             self._status = None
 
 
 def _reported(result: JobResult) -> list[str]:
-    """The kinds of errors, each once: where executors wrote them down, nobody may look."""
+    """Return the kinds of errors, each once, since nobody may look into the logs of executors."""
     return [f"reported: {each}".rstrip() for each in result.errors[-_KINDS:]]
 
 

@@ -1,4 +1,4 @@
-"""``multilang spark --stream``: the topology as a streaming query on folders that files come into."""
+"""``multilang spark --stream``: the topology as a streaming query on folders to which files are added."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 def run_stream(
     start: Callable[[Callable[[BatchProgress], None]], TopologyQuery], name: str, *, as_json: bool, quiet: bool
 ) -> int:
-    """Run the query that ``start`` starts until it ends, or SIGINT or SIGTERM asks for its end; tells of each batch."""
+    """Run the query that ``start`` starts until it ends, or SIGINT or SIGTERM comes, and print each batch's
+    progress.
+    """
     shown = console(sys.stderr)
     totals = {"batches": 0, "acked": 0, "lost": 0}
 
@@ -65,7 +67,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def writer(output: Path, form: str) -> Callable[[JobResult, int], None]:
-    """Writes a batch's output streams, each into a folder of the batch's own, which a repeated batch replaces."""
+    """Return a function that writes a batch's output streams, each to a folder of the batch, which a repeated batch
+    replaces.
+    """
 
     def write(result: JobResult, batch: int) -> None:
         for component, stream in result.outputs:
@@ -78,9 +82,10 @@ def writer(output: Path, form: str) -> Callable[[JobResult, int], None]:
 
 
 def streaming(spark: SparkSession, topology: Topology, name: str, place: str) -> DataFrame:
-    """A streaming DataFrame of the files of a folder: text, a tuple a line; or of a pattern with a suffix, ``orders/*.json``.
+    """Return a streaming DataFrame of a folder's text files, with a tuple a line, or of a pattern such as
+    ``orders/*.json``.
 
-    Columns of such files are those of the ones that are there at the start.
+    The columns are those of the files that exist at the start.
     """
     reader = reader_of(place)
     if reader is None:

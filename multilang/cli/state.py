@@ -1,4 +1,4 @@
-"""``multilang state``: what stateful bolts have stored."""
+"""``multilang state``: the stored states of stateful bolts."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ CONF = click.option(
 
 @click.group()
 def state() -> None:
-    """Show and move what stateful bolts have stored.
+    """Show and move the stored states of stateful bolts.
 
-    Where that is, the conf of the topology says. All but ls and get are for a topology that does not run.
+    The conf of the topology says where they are. All commands but ls and get are for a topology that does not run.
     """
 
 
@@ -46,7 +46,7 @@ def state() -> None:
 @CONF
 @click.option("--json", "as_json", is_flag=True, help="As one JSON document.")
 def list_states(topology: str, conf: dict[str, Any], as_json: bool) -> int:
-    """Show whose state is stored: tasks, keys, transactions."""
+    """Show which tasks have stored states, with their keys and transactions."""
     with _opened(topology, conf) as stored:
         txid, how = stored.position() if stored.provider.namespaces() else (None, "")
         rows = [
@@ -98,7 +98,7 @@ def get(topology: str, component: str, key: str, conf: dict[str, Any]) -> int:
 @click.option("-o", "--output", metavar="FILE", help="Where to; the standard output unless given.")
 @CONF
 def export(topology: str, output: str | None, conf: dict[str, Any]) -> int:
-    """Write all that is committed as lines of JSON."""
+    """Write all committed states as lines of JSON."""
     with _opened(topology, conf) as stored:
         if output is None:
             count = _write(stored, sys.stdout)
@@ -120,7 +120,7 @@ def export(topology: str, output: str | None, conf: dict[str, Any]) -> int:
 @click.option("--replace", is_flag=True, help="In the place of what is stored, all of it.")
 @CONF
 def import_states(topology: str, file: IO[str], replace: bool, conf: dict[str, Any]) -> int:
-    """Store what export wrote (-: the standard input): all of it, or after an error nothing."""
+    """Store what export wrote (-: the standard input): all of it or, after an error, nothing."""
     with _opened(topology, conf) as stored:
         try:
             count = stored.load(_lines(file), replace)
@@ -157,7 +157,7 @@ def reshard(topology: str, component: str, tasks: int, function: str | None, con
 @click.argument("topology")
 @CONF
 def adopt(topology: str, conf: dict[str, Any]) -> int:
-    """Give the topology's name to its SQLite file, which has another's, or to what an older version left in Redis under none."""
+    """Give the topology's name to an SQLite file with another name, or to an older version's states in Redis without one."""
     with _opened(topology, conf) as stored:
         count = stored.provider.adopt()
         click.echo(f"{count} namespaces in {stored.provider.describe()} are those of {stored.topology.name!r} now")
@@ -197,7 +197,7 @@ def _lines(file: IO[str]) -> Iterator[dict[str, Any]]:
 
 
 def _meanings(text: str) -> list[Any]:
-    """The keys that may be meant: what it is as JSON, and the text itself."""
+    """Return the keys that may be meant: the text as JSON, and the text itself."""
     try:
         key = as_key(json.loads(text))
         check_key(key)
@@ -207,5 +207,5 @@ def _meanings(text: str) -> list[Any]:
 
 
 def _typed(key: Any) -> str:
-    """A key as it is written in a shell."""
+    """Return a key as it is written in a shell."""
     return shlex.quote(key if isinstance(key, str) else json.dumps(key, ensure_ascii=False))

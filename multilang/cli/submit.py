@@ -55,7 +55,7 @@ def submit(
 ) -> int:
     """Submit a topology to a cluster, and wait until it runs.
 
-    The workers need nothing but Python: see multilang package for what goes into the jar.
+    The workers need nothing but Python: multilang package --help says what the jar contains.
 
     \b
     Exit status: 0  it runs (--wait 0: it was submitted)
@@ -70,7 +70,7 @@ def submit(
 
     with faults():
         try:
-            settings.check(conf)  # else each task's process would find it out
+            settings.check(conf)  # otherwise each task's process would find the fault
             named = load(topology).with_conf(conf, name)
         except ConfigError as error:
             raise click.UsageError(str(error)) from error

@@ -1,4 +1,4 @@
-"""The commands for topologies that run on a cluster."""
+"""The commands for topologies on a cluster."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def list_topologies(where: str | None, as_json: bool) -> int:
 @NIMBUS
 @_JSON
 def status(name: str, where: str | None, as_json: bool) -> int:
-    """Show a topology's components: what they have done, and the errors they reported.
+    """Show a topology's components with their counters, and the errors that they reported.
 
     Figures are as old as the executors' last report (executor.metrics.frequency.secs, 60 s unless the cluster sets it)
     and, where topology.stats.sample.rate is below 1, estimated.
@@ -100,7 +100,7 @@ def activate(name: str, where: str | None) -> int:
 @click.argument("name")
 @NIMBUS
 def deactivate(name: str, where: str | None) -> int:
-    """Let a topology's spouts emit nothing more; what is under way is processed."""
+    """Stop a topology's spouts from emitting; the tuples that are in flight are processed."""
     with connected(where) as nimbus:
         nimbus.deactivate(name)
     click.echo(f"{name} is inactive")
@@ -131,7 +131,7 @@ def _executors(_context: click.Context, _parameter: click.Parameter, texts: tupl
     help="A new number of a component's executors, at most that of its tasks.",
 )
 def rebalance(name: str, where: str | None, wait: int | None, workers: int | None, executors: dict[str, int]) -> int:
-    """Distribute a topology's tasks over the workers anew."""
+    """Distribute a topology's tasks over the workers again."""
     with connected(where) as nimbus:
         nimbus.rebalance(name, wait, workers, executors)
     click.echo(f"{name} is being rebalanced")
@@ -139,7 +139,7 @@ def rebalance(name: str, where: str | None, wait: int | None, workers: int | Non
 
 
 def show_errors(status: TopologyStatus) -> None:
-    """What the components reported, to standard error."""
+    """Print the errors that components reported to standard error."""
     for error, times in worth_showing(status.errors):
         often = f", {times} times" if times > 1 else ""
         click.echo(f"error in {error.component!r} on {error.where}, {error.age:.0f} s ago{often}:", err=True)

@@ -1,4 +1,4 @@
-"""What a person sees: the table of components while a topology runs and at its end, and the lines below it."""
+"""The display of a run: the table of components while a topology runs and at its end, and the lines below it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,25 @@ if TYPE_CHECKING:
     from multilang.cli.arguments import Top
     from multilang.local import Counters
 
-PLAIN_WIDTH = 200  # columns of output that goes to a file or a pipe: wide enough that no row is broken
-NARROW = 100  # columns of a terminal below which the table does without its less telling parts
+PLAIN_WIDTH = 200  # columns of output to a file or a pipe, enough that no row is broken
+NARROW = 100  # on a terminal with fewer columns, the table has no less important columns
 PLAIN_EVERY = 10.0  # seconds between two lines of progress where nothing can be drawn
 
 
 def console(stream: Any) -> Console:
-    """A console for ``stream``: colours and its own width on a terminal, plain text without a limit elsewhere."""
+    """Return a console for ``stream``: with colours and its own width on a terminal, plain text without a limit
+    elsewhere.
+    """
     if stream.isatty():
         return Console(file=stream, highlight=False)
     return Console(file=stream, highlight=False, color_system=None, width=PLAIN_WIDTH)
 
 
 def components_table(counters: Mapping[str, Counters], rates: Mapping[str, float], console: Console) -> Table:
-    """One row per component. ``rates``: tuples per second, acked by a spout or processed by a bolt."""
+    """Return a table with one row for each component.
+
+    ``rates``: tuples per second, acked by a spout or processed by a bolt.
+    """
     plain, narrow = not console.is_terminal, console.width < NARROW
     table = Table(box=None, pad_edge=False, header_style="" if plain else "bold", padding=(0, 2 - narrow, 0, 0))
     table.add_column("component", no_wrap=True)
@@ -64,7 +69,7 @@ def components_table(counters: Mapping[str, Counters], rates: Mapping[str, float
 
 
 def top_table(top: Top, rows: Sequence[tuple[Any, Any]], console: Console) -> Table:
-    """The ranked values of ``--top``."""
+    """Return the table of ``--top``."""
     table = Table(box=None, pad_edge=False, header_style="bold" if console.is_terminal else "", padding=(0, 2, 0, 0))
     table.add_column(top.key, no_wrap=True)
     table.add_column(top.value or "tuples", justify="right", no_wrap=True)
@@ -75,7 +80,7 @@ def top_table(top: Top, rows: Sequence[tuple[Any, Any]], console: Console) -> Ta
 
 
 def milliseconds(latency: float | None) -> str:
-    """A latency, with as many digits as mean something."""
+    """Return a latency as text, with as many digits as are significant."""
     if latency is None:
         return ""
     if latency >= 10_000:
@@ -86,7 +91,7 @@ def milliseconds(latency: float | None) -> str:
 
 
 class Rates:
-    """Tuples per second of each component, over the last few looks."""
+    """The rates of components, in tuples per second, over the last few looks."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, looks: int = 8) -> None:
         self._clock = clock
@@ -94,7 +99,7 @@ class Rates:
         self._seen: list[tuple[float, dict[str, int]]] = []
 
     def look(self, counters: Mapping[str, Counters]) -> dict[str, float]:
-        """The rates now."""
+        """Return the rates now."""
         now, done = self._clock(), {id: work_done(each) for id, each in counters.items()}
         self._seen = [*self._seen[-self._looks :], (now, done)]
         then, before = self._seen[0]
@@ -104,7 +109,7 @@ class Rates:
 
 
 def work_done(counters: Counters) -> int:
-    """What a component's rate counts: a spout's tuples that are through, a bolt's that it processed."""
+    """Return the number that a component's rate counts: a spout's finished tuples, or a bolt's processed ones."""
     if counters.kind == "bolt":
         return counters.executed
     reliable = counters.acked or counters.failed or counters.pending
@@ -112,7 +117,7 @@ def work_done(counters: Counters) -> int:
 
 
 class Progress:
-    """Shows how a run goes: a table redrawn on a terminal, a line now and then elsewhere, nothing when quiet."""
+    """Shows a run's progress: a table redrawn on a terminal, a line now and then elsewhere, nothing when quiet."""
 
     def __init__(self, name: str, mode: str, quiet: bool) -> None:
         self._title = f"{name} ({mode})"
@@ -124,7 +129,7 @@ class Progress:
 
     def __enter__(self) -> Progress:  # noqa: PYI034 - Self is not in Python 3.10
         if not self._quiet and self._console.is_terminal:
-            # Drawn by update alone, so that nothing draws while another thread holds the counters half read.
+            # Only update draws, so that nothing is drawn while another thread has read only a part of the counters.
             self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
             self._live.start()
         return self
@@ -137,7 +142,7 @@ class Progress:
             self._live = None
 
     def update(self, counters: Mapping[str, Counters], note: str = "") -> None:
-        """Show the counters as they are now, and ``note`` (what the run waits for)."""
+        """Show the present counters, and ``note`` (what the run waits for)."""
         rates = self._rates.look(counters)
         elapsed = time.monotonic() - self._start
         if self._live is not None:
@@ -147,7 +152,7 @@ class Progress:
             self._console.print(f"{self._title} {elapsed:.0f} s: {totals(counters)}{f'; {note}' if note else ''}")
 
     def message(self, text: str, style: str = "") -> None:
-        """A line of the components' log, or from us, above the table."""
+        """Show a line of the components' log, or of the command's own, above the table."""
         if self._live is not None:
             self._live.console.print(Text(text, style=style))
         else:
@@ -162,7 +167,7 @@ class Progress:
 
 
 def totals(counters: Mapping[str, Counters]) -> str:
-    """The spouts' figures in a few words."""
+    """Return the spouts' counters in a few words."""
     spouts = [each for each in counters.values() if each.kind == "spout"]
     acked, failed, pending = (sum(getattr(each, name) for each in spouts) for name in ("acked", "failed", "pending"))
     timed_out = sum(each.timed_out for each in spouts)
