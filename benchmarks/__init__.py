@@ -1,1 +1,1 @@
-"""What the README's figures come from: `python -m benchmarks` measures and says whether the targets are met."""
+"""The source of the README's figures: `python -m benchmarks` measures, and says whether the targets are met."""

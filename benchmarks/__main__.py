@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measures, prints tables and verdicts, writes JSON when asked."""
+"""`python -m benchmarks`: measures, prints tables and verdicts, and writes JSON on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs one child under the native parent, and checks that what it answers is right before its speed counts."""
+"""Runs one child under the native parent, and checks its answers before its speed counts."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pathlib import Path
 from . import environment, wire
 
 CHILDREN = environment.HERE / "children"
-#: Says a pid and waits for the end of its input: the memory that ujson and Python take by themselves.
+#: Answers with a pid and waits for the end of its input, to measure the memory of ujson and Python alone.
 IDLE = "import os, ujson; os.write(1, b'{\"pid\":1}\\nend\\n')\nwhile os.read(0, 65536): pass"
 EMPTY = "import ujson"
 
 
 class WrongAnswer(Exception):
-    """A child answered something else than it should have."""
+    """A child gave a wrong answer."""
 
 
 @dataclass(frozen=True)
 class Child:
-    """A way to write components. `suffix` picks another way of emitting for the workloads that have one."""
+    """A way to write components. `suffix` chooses another way of emitting for the workloads that have one."""
 
     name: str
     command: tuple[str, ...]
@@ -43,7 +43,7 @@ class Child:
 
 
 def children(ours: Path) -> dict[str, Child]:
-    """Every implementation by name; the folder ``ours`` holds our package. Raises environment.Missing."""
+    """Return every implementation by name; the folder ``ours`` has our package. Raises environment.Missing."""
     python = str(environment.python())
 
     def script(name: str) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ def children(ours: Path) -> dict[str, Child]:
 
 
 class Driver:
-    """The parent program, and the files that hold its input."""
+    """The parent program, and the files with its input."""
 
     def __init__(self) -> None:
         self.parent = str(environment.native("parent"))
@@ -82,7 +82,7 @@ class Driver:
         return str(path)
 
     def run(self, mode: str, child: Child, work: str, **options: object) -> dict[str, float]:
-        """One run; the parent's figures: nanoseconds, KiB, and how many of each command came."""
+        """Do one run, and return the parent's figures: nanoseconds, KiB, and the number of each command."""
         if mode != "whole":
             options["setup"] = self.file(f"setup-{work}", wire.setup(self.pids, work))
         settings = [f"{name}={value}" for name, value in options.items()]
@@ -108,7 +108,7 @@ class Driver:
         return {"turn": path, "ids_per_emit": int(child.waits_for_task_ids)}
 
     def verify(self, child: Child, work: str) -> None:
-        """Compares all that the child says on a small input with what it must mean."""
+        """Compare the meaning of all that the child answers to a small input with the right answers."""
         capture = str(self.path / "capture")
         checked = {"capture": capture, "timeout": 30}
         if work.startswith("spout") or work == "heartbeat":
@@ -124,12 +124,15 @@ class Driver:
             raise WrongAnswer(f"{child.name}, {work}: {len(said)} answers instead of {len(wanted)}")
 
     def stream(self, child: Child, work: str, repeats: int) -> dict[str, float]:
-        """Chunks as fast as the pipe takes them; adds `units`, the tuples (or megabytes) handled in the measured time."""
+        """Send chunks as fast as the pipe takes them.
+
+        Adds `units`, the tuples (or megabytes) that were handled in the measured time.
+        """
         figures = self.run("stream", child, work, **self.chunk(child, work), repeats=repeats)
         return figures | {"units": repeats * len(wire.inputs(work))}
 
     def turns(self, child: Child, work: str, turns: int, pin: bool = True) -> dict[str, float]:
-        """A conversation, with parent and child on one CPU unless told otherwise."""
+        """Have a conversation, with parent and child on one CPU unless `pin` is False."""
         settings = {"leads": max(1, turns // 20), "turns": turns, "pin": int(pin)}
         figures = self.run("turns", child, work, **self.turn(child, work), **settings)
         return figures | {"units": turns * (int(work[5:]) if work.startswith("spout") else 1)}

@@ -1,4 +1,6 @@
-"""What the measurements need, made at run time in a cache: the peers' virtual environment, storm.py, the native programs."""
+"""Programs that the measurements need, made in a cache: the peers' virtual environment, storm.py, the native
+programs.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,11 @@ STATE = ("ujson", "redis>=5")
 
 
 class Missing(Exception):
-    """Something that a measurement needs can't be had here; says what."""
+    """Something that a measurement needs is not available here; the text says what."""
 
 
 def cache_folder() -> Path:
-    """Where downloads and builds are kept: $MULTILANG_BENCH_CACHE, else the user's cache folder."""
+    """Return the folder of downloads and builds: $MULTILANG_BENCH_CACHE, else one in the user's cache folder."""
     root = os.environ.get("MULTILANG_BENCH_CACHE") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "storm-multilang", "benchmarks"
     )
@@ -42,7 +44,7 @@ def run(command: list[str], what: str) -> None:
 
 
 def python() -> Path:
-    """The Python of an environment of its own that holds the peers and ujson."""
+    """Return the Python of an environment that has the peers and ujson."""
     wanted = "\n".join([sys.version, *PEERS])
     venv = cache_folder() / f"venv-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
     interpreter = venv / "bin" / "python"
@@ -51,21 +53,21 @@ def python() -> Path:
         base = getattr(sys, "_base_executable", sys.executable)
         run([base, "-m", "venv", str(venv)], "the peers' environment")
         run([str(interpreter), "-m", "pip", "install", "--quiet", *PEERS], "the peers")
-        # setuptools puts a .pth file beside them that every start of this Python would pay for.
+        # setuptools adds a .pth file that would make every start of this Python slower.
         run([str(interpreter), "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools"], "the peers")
         (venv / "complete").touch()
     return interpreter
 
 
 def spark_python() -> Path:
-    """The Python of an environment of its own that holds Spark and what our package needs for it."""
+    """Return the Python of an environment that has Spark and what our package needs for it."""
     if shutil.which("java") is None:
         raise Missing("Spark: there is no java here (17 or newer)")
     return own_python(SPARK, "Spark")
 
 
 def state_python() -> Path:
-    """The Python of an environment of its own that holds what state is stored with."""
+    """Return the Python of an environment that has the client of Redis."""
     return own_python(STATE, "redis-py")
 
 
@@ -82,7 +84,9 @@ def own_python(packages: tuple[str, ...], what: str) -> Path:
 
 
 def lay(source: Path, folder: Path) -> Path:
-    """Our package as that checkout has it now, compiled, for this run alone: work may go on in the checkout meanwhile."""
+    """Copy our package from a checkout, compiled, for this run alone, so that work may go on in the checkout
+    meanwhile.
+    """
     for package in ("multilang", "spark_bridge"):
         if (source / package).exists():
             shutil.copytree(source / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -96,7 +100,7 @@ def maven(goal: str, *settings: str) -> None:
 
 
 def storm_py() -> Path:
-    """The folder of Storm's own storm.py, taken out of its Maven artifact."""
+    """Return the folder of Storm's own storm.py, taken from its Maven artifact."""
     folder = cache_folder() / f"storm-{STORM_VERSION}"
     if not (folder / "storm.py").exists():
         artifact = f"org.apache.storm:multilang-python:{STORM_VERSION}:jar"
@@ -107,7 +111,10 @@ def storm_py() -> Path:
 
 
 def storm_jars() -> tuple[Path, Path]:
-    """Storm's jars with all that they need, and Flux's jar, from Maven: what a LocalCluster needs."""
+    """Return the folder of Storm's jars with all that they need, and Flux's jar, from Maven.
+
+    A LocalCluster needs both.
+    """
     folder = cache_folder() / f"storm-{STORM_VERSION}"
     flux = folder / f"flux-core-{STORM_VERSION}.jar"
     if not (folder / "lib" / f"storm-server-{STORM_VERSION}.jar").exists():
@@ -118,13 +125,15 @@ def storm_jars() -> tuple[Path, Path]:
             "3.6.1:copy-dependencies", "-f", str(pom), "-DincludeScope=runtime", f"-DoutputDirectory={folder / 'lib'}"
         )
     if not flux.exists():
-        # flux-core's parent pom is not on Maven Central: 3.6.1 reads the pom and fails, 2.10 takes the jar alone.
+        # flux-core's parent pom is not on Maven Central. Version 3.6.1 reads the pom and fails; 2.10 only takes the jar.
         maven("2.10:copy", f"-Dartifact=org.apache.storm:flux-core:{STORM_VERSION}:jar", f"-DoutputDirectory={folder}")
     return folder / "lib", flux
 
 
 def java_classes(source: Path, lib: Path) -> Path:
-    """The folder of a Java program's classes, compiled against Storm's jars; anew when its source has changed."""
+    """Return the folder of a Java program's classes, compiled against Storm's jars, and again when its source has
+    changed.
+    """
     folder = cache_folder() / f"{source.stem}-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
     if not folder.exists():
         part = folder.with_suffix(".part")
@@ -135,7 +144,7 @@ def java_classes(source: Path, lib: Path) -> Path:
 
 
 def native(name: str) -> Path:
-    """A program of native/, compiled by the system's compiler; anew when its source has changed."""
+    """Return a program of native/, compiled by the system's compiler, and again when its source has changed."""
     source = HERE / "native" / f"{name}.c"
     program = cache_folder() / f"{name}-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
     if not program.exists():

@@ -1,4 +1,4 @@
-"""The measurements. Each round runs every child once, so that what else the machine does falls on all of them alike."""
+"""The measurements. Each round runs every child once, so that other load on the machine affects all of them alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import environment, real_storm, shell_bolt, spark_job, state_job
 from .driver import Child, Driver, WrongAnswer
 from .targets import PENDING
 
-#: Which children run each workload; what is not there is left out.
+#: The children that run each workload; those that are not available are left out.
 RATES = {
     "split": ("ours", "ours-many", "ours-bolt", "pystorm", "streamparse", "storm.py", "bare", "native"),
     "count": ("ours", "pystorm", "streamparse", "storm.py", "bare", "native"),
@@ -31,7 +31,7 @@ MEMORY = ("ours", "ujson", "pystorm", "streamparse", "storm.py", "bare", "native
 
 @dataclass
 class Results:
-    """Every figure of every round, by (section, work, child); what went wrong; how each section counts."""
+    """The figures of every round, by (section, work, child), and the problems."""
 
     figures: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -45,7 +45,9 @@ class Results:
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure: rounds, CPU-seconds of one run, turns of a conversation, tuples of the flat test."""
+    """The length of the measurements: rounds, CPU-seconds of one run, turns of a conversation, tuples of the flat
+    test.
+    """
 
     rounds: int
     seconds: float
@@ -111,7 +113,7 @@ def say(text: str) -> None:
 
 
 class Suite:
-    """One run of everything over the children that are here."""
+    """One run of all measurements over the available children."""
 
     def __init__(self, driver: Driver, children: dict[str, Child], effort: Effort, only: Callable[[str], bool]) -> None:
         self.driver, self.children, self.effort, self.only = driver, children, effort, only
@@ -122,7 +124,7 @@ class Suite:
         say(f"  {error}")
 
     def right(self, work: str, names: tuple[str, ...]) -> list[Child]:
-        """The children of these names whose answers are right."""
+        """Return the children of these names whose answers are right."""
         found = []
         for name in names:
             if name not in self.children or not self.only(name):
@@ -136,7 +138,7 @@ class Suite:
         return found
 
     def interleaved(self, children: list[Child], rounds: int, once: Callable[[Child, int], None]) -> None:
-        """A child that fails is left out of the rounds that follow."""
+        """Run the children in turn. A child that fails is left out of the rounds that follow."""
         for n in range(rounds):
             for child in list(children if n % 2 == 0 else children[::-1]):
                 try:
@@ -146,7 +148,7 @@ class Suite:
                     children.remove(child)
 
     def rates(self) -> None:
-        """Tuples per CPU-second of the child."""
+        """Measure tuples per CPU-second of the child."""
         for work, names in RATES.items():
             say(f"rate: {work}")
             children = self.right(work, names)
@@ -170,13 +172,13 @@ class Suite:
         return (self.driver.turns if spout else self.driver.stream)(child, work, amount)
 
     def enough(self, child: Child, work: str) -> int:
-        """How many chunks or turns take the wished CPU time."""
+        """Return how many chunks or turns take the wanted CPU time."""
         probe = 100 if work.startswith("spout") else 2
         cpu = self.conversation(child, work, probe)["cpu"] / 1e9
         return min(20_000, max(probe, round(probe * self.effort.seconds / cpu)))
 
     def heartbeats(self) -> None:
-        """The time between a heartbeat and its sync, in microseconds."""
+        """Measure the time between a heartbeat and its sync, in microseconds."""
         say("heartbeat")
 
         def once(child: Child, _: int) -> None:
@@ -189,7 +191,7 @@ class Suite:
         self.interleaved(self.right("heartbeat", HEARTBEATS), self.effort.rounds, once)
 
     def starts(self) -> None:
-        """From exec to the pid message (or to the exit of `import ujson`): milliseconds of wall and of CPU time."""
+        """Measure wall and CPU milliseconds from exec to the pid message (or to the exit of `import ujson`)."""
         say("start")
 
         def once(child: Child, n: int) -> None:
@@ -199,14 +201,14 @@ class Suite:
             else:
                 figures = self.driver.run("start", child, "filter", idle_ms=0)
                 wall, cpu = figures["pid_wall"], figures["pid_cpu"]
-            if n:  # the first one fills the page cache
+            if n:  # the first run only fills the page cache
                 self.results.add("start", "start", child.name, wall / 1e6)
                 self.results.add("start cpu", "start", child.name, cpu / 1e6)
 
         self.interleaved(self.right_or_plain(STARTS), self.effort.starts + 1, once)
 
     def memory(self) -> None:
-        """Resident memory of a child that has handled a thousand tuples and waits, in MiB."""
+        """Measure the resident memory of a child that has handled a thousand tuples and waits, in MiB."""
         say("memory")
 
         def once(child: Child, _: int) -> None:
@@ -218,12 +220,14 @@ class Suite:
         self.interleaved(self.right_or_plain(MEMORY), min(3, self.effort.rounds), once)
 
     def right_or_plain(self, names: tuple[str, ...]) -> list[Child]:
-        """Those that answer rightly, and the plain Pythons, which answer nothing."""
+        """Return the children whose answers are right, and the plain Pythons, which answer nothing."""
         plain = [self.children[name] for name in names if name in PLAIN and self.only(name)]
         return plain + self.right("filter", tuple(name for name in names if name not in PLAIN))
 
     def flat(self) -> None:
-        """CPU time per tuple, and memory, of processes that handle 10^5, 10^6 (and 10^7) tuples: the most over the least."""
+        """Measure CPU time per tuple, and memory, after 10^5, 10^6 (and 10^7) tuples: the greatest divided by the
+        least.
+        """
         if not self.only("ours"):
             return
         child = self.children["ours"]
@@ -245,7 +249,7 @@ class Suite:
             self.results.add("flat", "memory", "ours", max(memory) / min(memory))
 
     def cluster(self) -> None:
-        """Word count on the embedded cluster: sentences per second, from the submission to the last ack."""
+        """Measure word count on the embedded cluster: sentences per second, from the submission to the last ack."""
         if not self.only("ours"):
             return
         for _ in range(self.effort.cluster_rounds):
@@ -253,14 +257,14 @@ class Suite:
                 self.counted("cluster", "cluster/embedded.py", "ours", mode, sentences)
 
     def counted(self, section: str, script: str, name: str, mode: str, amount: int, *more: int) -> None:
-        """A word count on the embedded cluster, in a process of its own: so many a second of wall and of CPU time."""
+        """Run a word count on the embedded cluster, in a process of its own, and add the rates by wall and CPU time."""
         say(f"{section}: {mode} {name}")
         ours = self.children["ours"]
         command = [ours.command[0], str(environment.HERE / script), mode, *map(str, (amount, *more))]
         done = subprocess.run(
             command,
             env=ours.environment(),
-            cwd=ours.python_path,  # `python -m` looks there first, and the checkout that is measured may be another one
+            cwd=ours.python_path,  # `python -m` looks there first, and another checkout may be measured
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -273,7 +277,7 @@ class Suite:
         self.results.add(f"{section} cpu", mode, name, amount / said["cpu"])
 
     def transactional(self) -> None:
-        """Word count with transactions of 1000 words against the same without."""
+        """Measure word count with transactions of 1000 words, and without."""
         if not self.only("ours"):
             return
         for _ in range(self.effort.transactional_rounds):
@@ -284,7 +288,7 @@ class Suite:
                     self.counted("transactional", "transactional/counting.py", f"{pending} pending", mode, words, *more)
 
     def state(self) -> None:
-        """Word count with state against the same without, then what a checkpoint takes by what is stored."""
+        """Measure word count with state and without, then the time of a checkpoint by the number of stored keys."""
         if not self.only("ours"):
             return
         ours = self.children["ours"]
@@ -318,7 +322,7 @@ class Suite:
                         state_job.flush(redis or 0)
 
     def storm(self) -> None:
-        """The peers' word count under a real Storm's LocalCluster, once it is warm."""
+        """Measure the peers' word count under a real Storm's LocalCluster, once it is warm."""
         for _ in range(self.effort.cluster_rounds):
             for peer in real_storm.SCRIPTS:
                 say(f"storm: {peer}")
@@ -326,7 +330,7 @@ class Suite:
                 self.results.add("cluster", "process", peer, rate)
 
     def spark(self) -> None:
-        """Word count on Spark, local[2]: by run_topology and by hand; then how time and memory grow."""
+        """Measure word count on Spark, local[2], by run_topology and by hand; then the growth of time and memory."""
         if not self.only("ours"):
             return
         rounds, sentences = self.effort.spark
@@ -352,7 +356,7 @@ class Suite:
             self.results.add("spark growth", "memory", "ours", memory)
 
     def shellbolt(self) -> None:
-        """The split bolt under Storm's own ShellBolt in a LocalCluster, everything else being Java."""
+        """Measure the split bolt under Storm's own ShellBolt in a LocalCluster, where everything else is Java."""
         children = self.right("split", SHELL_BOLT)
         for name, rate in shell_bolt.sentences_per_second(children, *self.effort.shell_bolt):
             say(f"shellbolt: {name} {rate:,.0f}")

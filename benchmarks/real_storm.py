@@ -15,12 +15,12 @@ from . import environment
 
 CLUSTER = environment.HERE / "cluster"
 SCRIPTS = {"storm": "word_count_stormpy.py", "storm, pystorm": "word_count_pystorm.py"}
-WARM_UP = 5.0  # seconds after the first progress: the JVM compiles its hot paths
+WARM_UP = 5.0  # seconds after the first progress, in which the JVM compiles its hot paths
 JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=4")
 
 
 def sentences_per_second(peer: str, seconds: float) -> float:
-    """Acked sentences per second of a peer's word count, once it is warm. Raises environment.Missing."""
+    """Return the acked sentences per second of a peer's word count, once it is warm. Raises environment.Missing."""
     if shutil.which("java") is None:
         raise environment.Missing("a real Storm: there is no java here")
     script = SCRIPTS[peer]
@@ -46,13 +46,15 @@ def sentences_per_second(peer: str, seconds: float) -> float:
             try:
                 return _rate(jvm, progress, seconds, folder / "log")
             finally:
-                # A session of its own: the JVM and its children. The group is there as long as its leader is not waited for.
+                # The group has the JVM and its children. It exists as long as its leader is not waited for.
                 os.killpg(jvm.pid, signal.SIGKILL)
                 jvm.wait()
 
 
 def _topology_jar(jar: Path, flux: Path, files: list[Path]) -> None:
-    """Flux's classes with our resources/: LocalCluster unpacks those of the first jar on the class path that has any."""
+    """Write a jar of Flux's classes and our resources/: LocalCluster unpacks resources from the first jar that has
+    any.
+    """
     with zipfile.ZipFile(jar, "w") as made:
         with zipfile.ZipFile(flux) as source:
             for entry in source.infolist():

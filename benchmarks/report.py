@@ -41,7 +41,7 @@ UNITS = {
 
 
 def ratios(results: Results, section: str, work: str, ours: str, peer: str | None) -> list[float]:
-    """Ours over the peer's, round by round; without a peer the figures themselves."""
+    """Return our figures divided by the peer's, round by round; without a peer, our figures."""
     mine = results.of(section, work, ours)
     return mine if peer is None else [a / b for a, b in zip(mine, results.of(section, work, peer), strict=False)]
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from .driver import Child
 
 PROGRAM = environment.HERE / "cluster" / "SplitUnderShellBolt.java"
-SENTENCES = 1000  # different ones, of ten words each
+SENTENCES = 1000  # number of different sentences, of ten words each
 
 
 def sentences_per_second(
     children: Sequence[Child], rounds: int, warm_up: float, seconds: float
 ) -> Iterator[tuple[str, float]]:
-    """A child's name and its acked sentences per second, for each child and round. Raises environment.Missing."""
+    """Yield a child's name and its acked sentences per second, for each child and round. Raises environment.Missing."""
     if shutil.which("java") is None:
         raise environment.Missing("a real Storm: there is no java here")
     lib, _ = environment.storm_jars()

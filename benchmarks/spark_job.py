@@ -1,4 +1,4 @@
-"""Runs spark/job.py in a Python that has Spark, and turns what it prints into figures."""
+"""Runs spark/job.py in a Python that has Spark, and turns its output into figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ OURS = ("totals", "running", "kept")
 
 
 def runs(ours: Child, what: str, rounds: int, *sizes: int) -> list[dict[str, float | str | bool]]:
-    """What each run said: its work, sentences, wall and CPU seconds. Raises environment.Missing when there is no Spark."""
+    """Return the output of each run: its work, sentences, wall and CPU seconds.
+
+    Raises environment.Missing without Spark.
+    """
     python = environment.spark_python()
     command = [str(python), str(SCRIPT), what, str(rounds), *map(str, sizes)]
     path = {"PYTHONPATH": str(Path(ours.python_path))}
@@ -32,7 +35,9 @@ def runs(ours: Child, what: str, rounds: int, *sizes: int) -> list[dict[str, flo
 
 
 def growth(said: list[dict[str, float]]) -> tuple[float, float]:
-    """The most over the least cost of a further sentence, between one size and the next; and of the driver's memory."""
+    """Return the greatest divided by the least cost of a further sentence, between two sizes, and the same of the
+    driver's memory.
+    """
     said = sorted(said, key=lambda each: each["sentences"])
     costs = [(b["wall"] - a["wall"]) / (b["sentences"] - a["sentences"]) for a, b in pairwise(said)]
     memory = [each["driver_mib"] + each["heap_mib"] for each in said]

@@ -1,8 +1,9 @@
-"""What a partition source costs an embedded cluster: `python -m benchmarks.spark_sources`.
+"""The cost of partition sources on an embedded cluster: `python -m benchmarks.spark_sources`.
 
 The same word count, in one process, reads the same sentences from a list in memory, from an RDD (live) and from
 published files. Rounds are interleaved in alternating order; ratios are taken within a round and shown as median, least
-and greatest. Every count is checked. Then, in a session that has run nothing yet, the time to the first tuple.
+and greatest. Every count is checked. Then the time to the first tuple is measured, in a session that has run nothing
+yet.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ PARTITIONS = 4
 
 
 def sentence(n: int) -> str:
-    """Eight words, the same for the same number."""
+    """Return eight words, the same for the same number."""
     return " ".join(WORDS[(n * 7 + k * 31) % len(WORDS)] for k in range(8))
 
 
 class ListSpout(Spout):
-    """The simplest reliable spout over a list that can be written: what the sources are compared with."""
+    """The simplest reliable spout over a list, with which the sources are compared."""
 
     output_fields = ["value"]
 
@@ -99,7 +100,7 @@ def topology(spout: Spout) -> Any:
 
 
 def run(spout: Spout, due: Counter[str]) -> tuple[float, float]:
-    """Seconds on the clock and of this process's CPU, from submitting to drained."""
+    """Return wall and CPU seconds of this process, from the submission until the topology is drained."""
     with LocalCluster(mode="inprocess") as cluster:
         begin, cpu = time.perf_counter(), time.process_time()
         running = cluster.submit(topology(spout))
@@ -112,7 +113,7 @@ def run(spout: Spout, due: Counter[str]) -> tuple[float, float]:
 
 
 def rates(sentences: int, rounds: int) -> dict[str, Any]:
-    """Per way and round: sentences per second, and microseconds of this process's CPU per sentence."""
+    """Return, per way and round, sentences per second, and CPU microseconds of this process per sentence."""
     rows = [sentence(n) for n in range(sentences)]
     due = Counter(word for row in rows for word in row.split())
     step = -(-sentences // PARTITIONS)
@@ -148,7 +149,7 @@ def rates(sentences: int, rounds: int) -> dict[str, Any]:
 
 
 def measured_apart(what: str) -> float:
-    """What function ``what`` of this file gives, in seconds, in a process of its own."""
+    """Return what the function ``what`` of this file returns, in seconds, in a process of its own."""
     program = f"from benchmarks.spark_sources import {what}; print({what}())"
     root = Path(__file__).parents[1]
     environ = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -159,18 +160,20 @@ def measured_apart(what: str) -> float:
 
 
 def first_tuple() -> float:
-    """Seconds from an RDD to its first tuple in a topology, in a session of ours that has run nothing before."""
+    """Return the seconds from an RDD to its first tuple in a topology, in a session of ours that has run nothing
+    before.
+    """
     with session("local[2]") as spark:
         return until_first_tuple(spark)
 
 
 def first_tuple_cold() -> float:
-    """The same in a session that Spark made, whose Python has not been started."""
+    """Return the same for a session that Spark made, whose Python has not been started."""
     return until_first_tuple(own_session())
 
 
 def first_job_cold() -> float:
-    """Seconds that Spark takes for the smallest of jobs that need Python, in a session that it made."""
+    """Return the seconds that Spark takes for the smallest job that needs Python, in a session that Spark made."""
     sc = own_session().sparkContext
     begin = time.perf_counter()
     sc.parallelize([1, 2], 2).map(str).collect()

@@ -1,9 +1,9 @@
-"""What a topology costs as a streaming query: `python -m benchmarks.spark_stream`.
+"""The cost of a topology as a streaming query: `python -m benchmarks.spark_stream`.
 
-Word count over files of sentences, a file a batch, in one session on local[2]: by a stateful topology whose counts are in
-SQLite, by Spark's own `applyInPandasWithState`, and by a topology without state, which is compared with `run_topology` over
-the same rows. Rounds are interleaved in alternating order; what is compared is the time of a batch, the first of each query
-left out. Every count is checked.
+Word count over files of sentences, a file a batch, in one session on local[2]: by a stateful topology whose counts are
+in SQLite, by Spark's own `applyInPandasWithState`, and by a topology without state, which is compared with
+`run_topology` over the same rows. Rounds are interleaved in alternating order. The times of batches are compared,
+without the first batch of each query. Every count is checked.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def topology(count: type) -> Any:
 
 
 class Ways:
-    """Each gives the seconds of its batches, but for the first."""
+    """Ways to count. Each returns the seconds of its batches, without the first one."""
 
     def __init__(self, spark: Any, folder: Path, batches: int, rows: int) -> None:
         self.spark = spark
@@ -90,7 +90,7 @@ class Ways:
         return str(self.folder / f"run-{self.runs}")
 
     def lines(self) -> Any:
-        """Two files, those of one folder, a batch."""
+        """Return the streaming DataFrame, of which a batch is the two files of one folder."""
         reader = self.spark.readStream.schema("value string").option("maxFilesPerTrigger", 2)
         return reader.parquet(f"{self.folder}/batch=*")
 
@@ -169,7 +169,7 @@ _ONCE = {"availableNow": True}
 
 
 def rates(batches: int, rows: int, rounds: int) -> dict[str, list[float]]:
-    """Per way and round: sentences per second."""
+    """Return, per way and round, sentences per second."""
     found: dict[str, list[float]] = {}
     settings = {"spark.sql.shuffle.partitions": "2"}
     with tempfile.TemporaryDirectory() as folder, session("local[2]", "stream", settings) as spark:

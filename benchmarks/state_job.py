@@ -1,4 +1,4 @@
-"""Runs what is in `state/`: word count with state and without, and checkpoints by the size of the state."""
+"""Runs the programs in `state/`: word count with state and without, and checkpoints by the size of the state."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ STORES = ("none", "memory", "sqlite", "redis")
 
 
 def word_count(ours: Child, python: str, mode: str, store: str, sentences: int, redis: int) -> dict[str, Any]:
-    """Wall and CPU seconds, and whether the counts are right."""
+    """Return wall and CPU seconds, and whether the counts are right."""
     return _run(ours, [python, str(FOLDER / "counting.py"), mode, store, str(sentences), str(redis)])[-1]
 
 
 def checkpoints(ours: Child, python: str, store: str, sizes: tuple[int, ...], redis: int) -> dict[int, float]:
-    """Milliseconds of a checkpoint of 1000 changed keys, by the keys stored."""
+    """Return the milliseconds of a checkpoint of 1000 changed keys, by the number of stored keys."""
     command = [python, str(FOLDER / "checkpoints.py"), store, "1", *map(str, sizes), "--redis", str(redis)]
     return {each["size"]: each["ms"] for each in _run(ours, command)}
 
 
 @contextmanager
 def redis_server() -> Iterator[int | None]:
-    """The port of a Redis of its own that writes everything down; None where there is no redis-server."""
+    """Yield the port of a Redis that writes everything to the disk, or None without redis-server."""
     if shutil.which("redis-server") is None:
         yield None
         return

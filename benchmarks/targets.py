@@ -1,4 +1,4 @@
-"""What is wanted, as data: the figures that the project holds itself to."""
+"""The targets of the project's figures, as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes that the parent writes, and what a right child must have answered to them."""
+"""The bytes that the parent writes, and the right answers to them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 CHUNK = 1000  # tuples
-TURNS = 200  # of a verification
+TURNS = 200  # turns of a verification
 TEXT = (
     "storm makes it easy to reliably process unbounded streams of data doing for realtime processing what batch did for "
     "processing naïve “quoted” größe topology a tuple is acked once every tuple in its tree has been processed"
@@ -17,13 +17,13 @@ BIG = 1_000_000  # characters
 
 
 def message(value: object) -> bytes:
-    """As Storm writes it: compact, raw UTF-8, slashes escaped."""
+    """Return a message as Storm writes it: compact, raw UTF-8, slashes escaped."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("/", "\\/")
     return text.encode() + b"\nend\n"
 
 
 def setup(pid_dir: Path, work: str) -> bytes:
-    """A handshake of the size of a real one: some 300 keys of conf, a context of 0.10 and later."""
+    """Return a handshake of the size of a real one: about 300 keys of conf, and a context of 0.10 and later."""
     kind = "spout" if work.startswith("spout") else "bolt"
     fields = ["word", "n"] if work == "count" or kind == "spout" else ["text"]
     conf: dict[str, object] = {
@@ -45,7 +45,9 @@ def setup(pid_dir: Path, work: str) -> bytes:
 
 
 def big_text(kind: str) -> str:
-    """1 MB of text for a value: `ascii` prose with line ends and quotes now and then, `unicode` mostly beyond ASCII."""
+    """Return 1 MB of text for a value: `ascii` prose with some line ends and quotes, or `unicode`, mostly beyond
+    ASCII.
+    """
     line = (
         'the quick brown fox said "jump" over a lazy dog\n'
         if kind == "ascii"
@@ -55,7 +57,7 @@ def big_text(kind: str) -> str:
 
 
 def inputs(work: str) -> list[list[Any]]:
-    """The values of the tuples of one chunk."""
+    """Return the values of the tuples of one chunk."""
     if work == "split":
         return [[" ".join(WORDS[(n * 7 + i * 3) % len(WORDS)] for i in range(10)), n] for n in range(CHUNK)]
     if work.startswith("echo"):
@@ -64,7 +66,10 @@ def inputs(work: str) -> list[list[Any]]:
 
 
 def chunk(work: str, task_ids: bool) -> bytes:
-    """Tuples as Storm writes them; with `task_ids`, each is followed by those that a child which waits for them awaits."""
+    """Return tuples as Storm writes them.
+
+    With `task_ids`, each is followed by the task ids for a child that waits for them.
+    """
     emits = {"split": 10, "filter": 0}.get(work, 1)
     ids = b"[2]\nend\n" * emits if task_ids else b""
     return b"".join(
@@ -74,7 +79,7 @@ def chunk(work: str, task_ids: bool) -> bytes:
 
 
 def tuple_id(n: int) -> str:
-    """Of 19 characters always, so that the parent can put others in its place; half of Storm's ids are negative."""
+    """Return an id of 19 characters, so that the parent can replace it in place; half of Storm's ids are negative."""
     return str(8_000_000_000_000_000_000 + n) if n % 2 == 0 else str(-800_000_000_000_000_000 - n)
 
 
@@ -85,7 +90,7 @@ def turn(work: str) -> bytes:
 
 
 def expected(work: str) -> list[tuple[Any, ...]]:
-    """What the commands of a right child mean, in order: one chunk for a bolt, TURNS turns for a spout."""
+    """Return the meaning of the right commands of a child, in order: one chunk for a bolt, TURNS turns for a spout."""
     commands: list[tuple[Any, ...]] = []
     if work == "heartbeat":
         return [("sync",)] * TURNS
@@ -109,7 +114,9 @@ def expected(work: str) -> list[tuple[Any, ...]]:
 
 
 def meaning(output: bytes) -> list[tuple[Any, ...]]:
-    """The emits, acks, fails and syncs of a child's output, spelled alike whoever wrote them. Logs and the pid are left out."""
+    """Return the emits, acks, fails and syncs of a child's output in one form, whoever wrote them, without logs and the
+    pid.
+    """
     found: list[tuple[Any, ...]] = []
     for text in output.decode().split("\nend\n")[:-1]:
         said = json.loads(text)

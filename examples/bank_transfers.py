@@ -27,19 +27,22 @@ from multilang.transactional import (
 )
 
 ACCOUNTS = [f"account-{number:02}" for number in range(20)]
-OPENING = 1000  # what each account has at first
+OPENING = 1000  # the first balance of each account
 BATCH = 100
 
 
 def transfer(number: int) -> tuple[str, str, int]:
-    """From where, to where, and how much."""
+    """Return the payer, the payee, and the amount."""
     chance = random.Random(number)
     payer, payee = chance.sample(ACCOUNTS, 2)
     return payer, payee, chance.randint(1, 50)
 
 
 class TransferCoordinator(Coordinator):
-    """Metadata: the numbers of the first transfer and of the one after the last."""
+    """Begins transactions.
+
+    A transaction's metadata are the numbers of its first transfer and of the one after its last.
+    """
 
     def __init__(self, transfers: int) -> None:
         self.transfers = transfers
@@ -58,7 +61,7 @@ class TransferCoordinator(Coordinator):
 
 
 class TransferEmitter(Emitter):
-    """Each task emits its share of a batch."""
+    """Emits the share of a task in a batch."""
 
     def __init__(self, task: int, tasks: int) -> None:
         self.task = task
@@ -83,7 +86,7 @@ class Transfers(TransactionalSpout):
 
 
 class Entries(BasicBolt):
-    """A transfer is two entries."""
+    """Makes two entries of a transfer."""
 
     output_fields = ["tx", "account", "change"]
 
@@ -94,7 +97,7 @@ class Entries(BasicBolt):
 
 
 class Accounts(BatchBolt, Committer):
-    """The balances of the accounts."""
+    """Keeps the balances of the accounts."""
 
     output_fields = ["tx", "account", "balance", "change"]
 
@@ -118,7 +121,7 @@ def _changed_by(change: int) -> Any:
 
 
 class Audit(BatchBolt):
-    """Behind the accounts: what a transaction changed is nothing, all accounts together."""
+    """Checks, after the accounts, that the changes of a transaction add up to zero over all accounts."""
 
     output_fields = ["tx", "total"]
 

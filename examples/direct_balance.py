@@ -1,7 +1,8 @@
-"""Direct grouping: the sender chooses the task. Here, the one that has been given the least work so far.
+"""Direct grouping: the sender chooses the task. Here it chooses the one that has been given the least work so far.
 
-Shuffle grouping evens out the number of tuples; when one tuple is a hundred times the work of another, that is not
-even at all. The scheduler knows how long each text is, so it sends each to the task with the fewest characters.
+Shuffle grouping gives each task the same number of tuples. When one tuple is a hundred times the work of another, the
+tasks still don't have the same work. The scheduler knows how long each text is, so it sends each to the task with the
+fewest characters.
 
     multilang run examples/direct_balance.py --until-drained
 """
@@ -14,7 +15,7 @@ from multilang import BasicBolt, Context, ReliableSpout, Stream, TopologyBuilder
 
 
 class Topics(ReliableSpout):
-    """Python's documentation topics, whole: from a hundred characters to fifty thousand."""
+    """Emits Python's documentation topics as whole texts, from a hundred characters to fifty thousand."""
 
     output_fields = ["topic", "text"]
 
@@ -48,7 +49,7 @@ class Balance(BasicBolt):
 
 
 class Measure(BasicBolt):
-    """How many sentences and characters this task has read, all in all."""
+    """Counts the texts and characters that this task has read so far."""
 
     output_fields = ["task", "texts", "characters"]
 

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class Exclaim(BasicBolt):
-    """The first value of every tuple is the request's id; the last step emits it with the result."""
+    """Answers a request.
+
+    The first value of every tuple is the request's id, which the last step emits with the result.
+    """
 
     output_fields = ["id", "result"]
 

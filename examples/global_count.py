@@ -2,7 +2,7 @@
 
     multilang run examples/global_count.py --top sum:what:sum
 
-The count is in a file, and so is how far the words were read: a second run finds that all of them are counted.
+A file has the count and how far the words were read, so a second run finds that all of them are counted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WORDS = {
 
 
 class BatchCount(BatchBolt):
-    """How many tuples of the batch came to this task."""
+    """Counts the tuples of the batch that come to this task."""
 
     output_fields = ["tx", "count"]
 
@@ -43,7 +43,7 @@ class BatchCount(BatchBolt):
 
 
 class UpdateGlobalCount(BatchBolt, Committer):
-    """Adds up the parts, and adds the sum to the count once, when it is the batch's turn to be committed."""
+    """Adds up the parts. When it is the batch's turn to be committed, it adds the sum to the count, once."""
 
     output_fields = ["tx", "what", "sum"]
 

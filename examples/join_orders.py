@@ -1,8 +1,8 @@
 """Joins two streams: a tuple that is made of two is anchored to both, and both are acked together.
 
-An order waits for its payment or the payment for its order. If the joined tuple, or anything made from it, fails
-later, then both spouts replay theirs. A half whose other half never comes is not acked: it times out and is replayed,
-which is what a join that loses nothing has to do.
+An order waits for its payment or the payment for its order. If the joined tuple, or anything made from it, fails later,
+both spouts replay theirs. A half whose other half never comes is not acked: it times out and is replayed, so that the
+join loses nothing.
 
     multilang run examples/join_orders.py --until-drained
 """
@@ -58,7 +58,7 @@ class Join(Bolt):
         number = tup["order"]
         mine, others = (self.orders, self.payments) if tup.component == "orders" else (self.payments, self.orders)
         if number in mine:
-            self.fail(mine[number])  # it timed out and this is its replay: the older one can't be saved by an ack
+            self.fail(mine[number])  # it timed out, and this is its replay: an ack of the older one has no effect
         mine[number] = tup
         if number in others:
             order, payment = self.orders.pop(number), self.payments.pop(number)
@@ -68,7 +68,7 @@ class Join(Bolt):
 
 
 class Turnover(Bolt):
-    """The turnover of each customer, in cents."""
+    """Adds up the turnover of each customer, in cents."""
 
     output_fields = ["customer", "cents"]
 

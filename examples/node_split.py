@@ -33,7 +33,7 @@ class Zen(ReliableSpout):
 
 
 class WordCount(BasicBolt):
-    """Counts; see word_count.py."""
+    """Counts words; see word_count.py."""
 
     output_fields = ["word", "count"]
 

@@ -1,11 +1,11 @@
-"""How many people saw a URL on a social network: the followers of all who tweeted it, each counted once.
+"""The reach of a URL on a social network: the followers of all who tweeted it, each counted once.
 
     multilang drpc serve examples/reach.py
     multilang drpc call reach foo.com/blog/1
 
-For one call thousands of followers are fetched and compared, by many tasks at once; no single one has seen them all.
-The network is made up: 100,000 people, and who follows whom is worked out from their numbers, so that every task sees the
-same one without a database.
+For one call, many tasks at once fetch and compare thousands of followers; no single task sees all of them. The network
+is invented: 100,000 people, and who follows whom is computed from their numbers, so that every task sees the same
+network without a database.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ PEOPLE = 100_000
 
 
 def tweeters(url: str) -> list[int]:
-    """Who tweeted a URL: up to 20 people, nobody in one case of seven."""
+    """Return the people who tweeted a URL: up to 20, and nobody in one case of seven."""
     seed = crc32(url.encode())
     return sorted({crc32(b"%d tweets %d" % (n, seed)) % PEOPLE for n in range(seed % 7 * 3 + seed % 3)})
 
 
 def followers(person: int) -> list[int]:
-    """Who follows a person: from nobody to 300 people, and famous ones many more than most."""
+    """Return the followers of a person: up to 300, and famous people have many more than most."""
     most = 300 if person % 50 == 0 else 60
     return sorted({crc32(b"%d follows %d" % (n, person)) % PEOPLE for n in range(person % most)})
 
 
 def reach(url: str) -> int:
-    """The same without a topology."""
+    """Return the same number without a topology."""
     return len({follower for person in tweeters(url) for follower in followers(person)})
 
 
@@ -57,7 +57,7 @@ class GetFollowers(BasicBolt):
 
 
 class PartialUniquer(BatchBolt):
-    """Each task counts the followers that come to it, once each: the grouping sends the same person to the same task."""
+    """Counts the followers that come to this task, each once: the grouping sends the same person to the same task."""
 
     output_fields = ["id", "partial-count"]
 

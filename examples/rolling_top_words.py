@@ -1,7 +1,7 @@
-"""The most frequent words of the last few seconds: driven by ticks, with one update per word and second.
+"""The most frequent words of the last few seconds, driven by ticks, with one update per word and second.
 
 A BatchingBolt groups the words that came since the last tick, so that a word that came a hundred times costs one emit;
-it acks them after that. The window moves on with each tick, and the ranking is read out with each tick too.
+it acks them after that. Each tick moves the window, and each tick emits the ranking, too.
 
     multilang run examples/rolling_top_words.py --for 15 --top rank:word:count
 """
@@ -18,7 +18,7 @@ RANKS = 10
 
 
 class Words(ReliableSpout):
-    """The words of Python's documentation, a hundred per call, one tuple each."""
+    """Emits the words of Python's documentation, a hundred per call, one tuple each."""
 
     output_fields = ["word"]
 
@@ -39,7 +39,7 @@ class Words(ReliableSpout):
 
 
 class RollingCount(BatchingBolt):
-    """How often each word came within the window."""
+    """Counts how often each word came within the window."""
 
     output_fields = ["word", "count"]
 
@@ -61,7 +61,7 @@ class RollingCount(BatchingBolt):
         if len(self.window) > WINDOW_TICKS:
             for word, count in self.window.popleft().items():
                 self.total[word] -= count
-                # Not anchored: no input of ours stands behind a count that falls because time passes.
+                # Not anchored: a count that falls because time passes comes from no input.
                 self.emit([word, self.total[word]], anchors=[])
                 if not self.total[word]:
                     del self.total[word]

@@ -1,11 +1,11 @@
-"""The word count of Storm's page on state: what was counted survives crashes, and the next run goes on from there.
+"""The word count of Storm's page on state: the counts survive crashes, and the next run goes on from there.
 
     multilang run examples/stateful_word_count.py --until-drained --top count:word:count
     multilang state ls examples/stateful_word_count.py
     multilang state get examples/stateful_word_count.py count class
 
-With ``exactly_once`` in the place of ``topology`` each word counts once, whatever dies meanwhile, and a second run finds
-that all lines are counted already:
+With ``exactly_once`` in the place of ``topology`` each word counts once, whatever dies meanwhile, and a second run
+finds that all lines are counted already:
 
     multilang run examples/stateful_word_count.py:exactly_once --until-drained
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def lines_of(files: list[str]) -> Iterator[str]:
-    """The lines of the files; of Python's documentation topics when there are none."""
+    """Return the lines of the files, or of Python's documentation topics if there are no files."""
     if not files:
         from pydoc_data.topics import topics
 
@@ -35,7 +35,7 @@ def lines_of(files: list[str]) -> Iterator[str]:
 
 
 class Lines(ReplayableSpout):
-    """Emits each line that holds text. Its position is how many lines it has read."""
+    """Emits each line that has text. Its position is the number of lines that it has read."""
 
     output_fields = ["sentence"]
 
@@ -65,7 +65,7 @@ class Lines(ReplayableSpout):
 
 
 class SplitSentence(BasicBolt):
-    """One word per tuple, in small letters and without punctuation around it."""
+    """Emits one tuple per word, in lower case and without punctuation around it."""
 
     output_fields = ["word"]
 
@@ -75,7 +75,9 @@ class SplitSentence(BasicBolt):
 
 
 class WordCount(StatefulBolt):
-    """As on the page: what it emits is anchored to the word, which it acks; the ack counts when the state is committed."""
+    """Counts words as on the page: an emit is anchored to the word, which is acked; the ack counts once the state is
+    committed.
+    """
 
     output_fields = ["word", "count"]
 
@@ -91,14 +93,14 @@ class WordCount(StatefulBolt):
 
 
 def build(name: str, alignment: str) -> Topology:
-    """The same topology for either promise."""
+    """Return the topology for one of the two guarantees."""
     builder = TopologyBuilder()
     builder.set_spout("sentences", Lines)
     builder.set_bolt("split", SplitSentence, parallelism=2).shuffle_grouping("sentences")
     builder.set_bolt("count", WordCount, parallelism=2).fields_grouping("split", "word")
     conf = {
         "multilang.state.alignment": alignment,
-        "topology.max.spout.pending": 5000,  # what is counted between two checkpoints is acked at the second
+        "topology.max.spout.pending": 5000,  # tuples between two checkpoints are acked at the second one
     }
     return builder.build(name, conf=conf)
 

@@ -2,7 +2,7 @@
 
     multilang run examples/transactional_words.py --top buckets:bucket:words
 
-Two databases change in one transaction. A word that comes for the tenth time leaves the bucket 0-9 and enters 10-19.
+Two maps change in one transaction. A word that comes for the tenth time leaves the bucket 0-9 and enters 10-19.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WORDS = {partition: [[word] for word in sentence.split()] * 4 for partition, sen
 
 
 class KeyedCountUpdater(BatchBolt, Committer):
-    """Counts words, and tells how often each word of the batch had come before and has come now."""
+    """Counts words, and emits how often each word of the batch had come before and has come now."""
 
     output_fields = ["tx", "word", "count", "before"]
 
@@ -46,13 +46,13 @@ class KeyedCountUpdater(BatchBolt, Committer):
         self.words[tup["word"]] += 1
 
     def finish_batch(self) -> None:
-        # What was before is found from what is now: if the batch was counted already, nothing is added, and yet told.
+        # The count before is computed from the count now, so that a batch that was counted already gives the same tuples.
         for word, count in self.counts.update(self.id, self.words).items():
             self.emit([self.id, word, count, count - self.words[word]])
 
 
 class Bucketize(BasicBolt):
-    """From counts to buckets: one that a word has left, and one that it has entered."""
+    """Turns counts into buckets: one that a word has left, and one that it has entered."""
 
     output_fields = ["tx", "bucket", "change"]
 
@@ -66,7 +66,7 @@ class Bucketize(BasicBolt):
 
 
 class BucketCountUpdater(BatchBolt, Committer):
-    """How many words are in each bucket."""
+    """Counts the words in each bucket."""
 
     output_fields = ["tx", "bucket", "words"]
 
@@ -85,7 +85,7 @@ class BucketCountUpdater(BatchBolt, Committer):
 
 
 def stored(name: str) -> TransactionalMap:
-    """A map of the topology's file."""
+    """Return a map in the topology's file."""
     return TransactionalMap(SqliteBacking(state_file("transactional-words"), name))
 
 

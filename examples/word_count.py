@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def lines_of(files: list[str]) -> Iterator[str]:
-    """The lines of the files; of Python's documentation topics when there are none."""
+    """Return the lines of the files, or of Python's documentation topics if there are no files."""
     if not files:
         from pydoc_data.topics import topics
 
@@ -29,7 +29,7 @@ def lines_of(files: list[str]) -> Iterator[str]:
 
 
 class Sentences(ReliableSpout):
-    """Emits each line that holds text, and again when it fails, until it is acked."""
+    """Emits each line that has text, and emits it again when it fails, until it is acked."""
 
     output_fields = ["sentence"]
 
@@ -53,7 +53,7 @@ class Sentences(ReliableSpout):
 
 
 class SplitSentence(BasicBolt):
-    """One word per tuple, in small letters and without punctuation around it."""
+    """Emits one tuple per word, in lower case and without punctuation around it."""
 
     output_fields = ["word"]
 
@@ -63,7 +63,7 @@ class SplitSentence(BasicBolt):
 
 
 class WordCount(BasicBolt):
-    """Counts; the fields grouping sends the same word to the same task, so each task counts its own words."""
+    """Counts words. The fields grouping sends the same word to the same task, so each task counts its own words."""
 
     output_fields = ["word", "count"]
 

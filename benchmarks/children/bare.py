@@ -57,7 +57,7 @@ rest = b""
 greeted = False
 while data := read(0, 65536):
     *messages, rest = (rest + data).split(b"\nend\n")
-    if rest and not messages:  # a long message: gathered without joining at each read
+    if rest and not messages:  # a long message: its pieces are joined once, not at each read
         pieces = [rest]
         while data := read(0, 65536):
             ended = b"\nend\n" in pieces[-1][-4:] + data

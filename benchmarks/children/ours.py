@@ -53,7 +53,7 @@ class Echo(BasicBolt):
 
 
 class FullControlSplit(Bolt):
-    """The same without BasicBolt: anchors and acks said by hand."""
+    """The same without BasicBolt, with explicit anchors and acks."""
 
     output_fields = ["word"]
 

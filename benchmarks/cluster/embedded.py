@@ -1,4 +1,6 @@
-"""Runs word_count.py on the embedded cluster: `python embedded.py MODE SENTENCES` prints seconds as JSON, wall and CPU."""
+"""Runs word_count.py on the embedded cluster: `python embedded.py MODE SENTENCES` prints wall and CPU seconds as
+JSON.
+"""
 
 from __future__ import annotations
 

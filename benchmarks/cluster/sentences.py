@@ -1,4 +1,4 @@
-"""The text that every word count here counts: ten words a sentence."""
+"""The text of every word count here: ten words a sentence."""
 
 TEXT = (
     "storm makes it easy to reliably process unbounded streams of data doing for realtime processing what batch did for "
@@ -8,6 +8,6 @@ WORDS = TEXT.split()
 
 
 def sentence(n):
-    """The n-th one."""
+    """Return the n-th sentence."""
     start = n * 7
     return " ".join([WORDS[(start + i * 3) % len(WORDS)] for i in range(10)])

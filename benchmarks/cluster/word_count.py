@@ -1,4 +1,7 @@
-"""The same word count as a topology of ours. Its counts leave a file each, so that a run's answer is checked."""
+"""The same word count as a topology of ours.
+
+Each counting task writes its counts to a file, so that the result is checked.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What coordination costs for each tuple, against the same bolts without it: `python -m benchmarks.drpc.overhead [TUPLES] [ROUNDS]`.
+"""The cost of coordination for each tuple: `python -m benchmarks.drpc.overhead [TUPLES] [ROUNDS]`.
 
-Two topologies of the same bolts (one spreads a request into many tuples, two tasks take them in), one coordinated, run in turn
-on the embedded cluster; CPU seconds of all processes.
+Two topologies of the same bolts, of which one is coordinated, run in turn on the embedded cluster. One bolt spreads a
+request into many tuples, and two tasks receive them. CPU seconds are those of all processes.
 """
 
 from __future__ import annotations

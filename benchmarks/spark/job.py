@@ -1,4 +1,7 @@
-"""Word count on Spark, by hand and by run_topology: `python job.py rates|growth ROUNDS SENTENCES...` prints a JSON line a run."""
+"""Word count on Spark, by hand and by run_topology.
+
+`python job.py rates|growth ROUNDS SENTENCES...` prints a line of JSON for each run.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ def written(folder: str, sentences: int) -> str:
 
 
 class Works:
-    """Ways to count the words of a file, each giving the totals; None: the way gives none."""
+    """Ways to count the words of a file. Each returns the totals, or None if it gives none."""
 
     def __init__(self, spark: Any, path: str, sentences: int) -> None:
         self.spark = spark
@@ -103,7 +106,7 @@ def growth(spark: Any, folder: str, rounds: int, sizes: list[int]) -> None:
             spark._jvm.System.gc()
             runtime = spark._jvm.Runtime.getRuntime()
             said |= {
-                "right": True,  # timed() had nothing to compare with: the acks and executions are checked
+                "right": True,  # timed() had nothing to compare with, but the acks and executions are checked
                 "driver_mib": processes.resident_mib(),
                 "heap_mib": (runtime.totalMemory() - runtime.freeMemory()) / 2**20,
             }

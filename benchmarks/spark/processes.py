@@ -1,4 +1,4 @@
-"""What this process and all that it started have used, as Linux counts it."""
+"""The resources that this process and its descendants have used, as Linux counts them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process and its descendants, those that ended included."""
+    """Return the CPU time of this process and its descendants, ended ones included."""
     found: dict[int, tuple[int, int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -25,6 +25,6 @@ def cpu_seconds() -> float:
 
 
 def resident_mib() -> float:
-    """Resident memory of this process alone."""
+    """Return the resident memory of this process alone."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20

@@ -1,4 +1,4 @@
-"""The word count of cluster/word_count.py, as it stands and with the totals said once at the end."""
+"""The word count of cluster/word_count.py, as it is, and with the totals emitted once at the end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Split(BasicBolt):
 
 
 class Count(BasicBolt):
-    """Says each count as it rises, as Storm's word count does."""
+    """Emits each count as it rises, as Storm's word count does."""
 
     output_fields = ["word", "count"]
 
@@ -34,7 +34,7 @@ class Count(BasicBolt):
 
 
 class Totals(BasicBolt):
-    """Says each count once, at the tick that ends the round."""
+    """Emits each count once, at the tick that ends the round."""
 
     output_fields = ["word", "count"]
     component_conf = {"topology.tick.tuple.freq.secs": 1}

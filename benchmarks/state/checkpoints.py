@@ -1,4 +1,4 @@
-"""What a checkpoint of 1000 changed keys takes with so many keys stored.
+"""The time of a checkpoint of 1000 changed keys, by the number of stored keys.
 
 `python checkpoints.py STORE ROUNDS SIZE... [--redis PORT]` prints a line of JSON for each size and round.
 """

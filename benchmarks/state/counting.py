@@ -1,4 +1,4 @@
-"""The word count with state, and the same without, on the embedded cluster.
+"""The word count with state and without, on the embedded cluster.
 
 `python counting.py MODE STORE SENTENCES [REDIS PORT]` prints seconds as JSON; STORE: none, memory, sqlite, redis.
 """
@@ -52,7 +52,7 @@ class StatefulCount(StatefulBasicBolt):
 
 
 class Total(BasicBolt):
-    """What there is to check: the greatest count of each word is its last."""
+    """Keeps the counts to check: the greatest count of each word is its last."""
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         self.counts: dict[str, int] = {}
@@ -73,7 +73,7 @@ def build(counter: type[BasicBolt], name: str):
     builder.set_bolt("split", Split, parallelism=2).shuffle_grouping("sentences")
     builder.set_bolt("count", counter, parallelism=2).fields_grouping("split", "word")
     builder.set_bolt("total", Total).global_grouping("count")
-    # As many under way in both: those of two intervals wait for their commit.
+    # The same number in flight in both. With state, the tuples of two intervals wait for their commit.
     return builder.build(name, conf={"topology.max.spout.pending": 200_000, "topology.message.timeout.secs": 120})
 
 

@@ -1,1 +1,1 @@
-"""What transactions cost: the word count with them against the same without."""
+"""The cost of transactions: the word count with them and without."""

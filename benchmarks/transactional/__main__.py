@@ -1,8 +1,9 @@
-"""Tuples a second with transactions against the same word count without: `python -m benchmarks.transactional [WORDS] [ROUNDS]`.
+"""Tuples a second with transactions and without: `python -m benchmarks.transactional [WORDS] [ROUNDS]`.
 
-The plain count and all transactional ones run in turn, in every round, on the embedded cluster with processes and in process;
-ratios are taken within a round. The exit status is 0 when, at 1000 words a batch, every number of pending batches reaches
-0.6 of the plain count's rate, by wall clock and by CPU. `python -m benchmarks transactional` measures that alone.
+The plain word count and all transactional ones run in turn, in every round, on the embedded cluster with processes and
+in process; ratios are taken within a round. The exit status is 0 when, at 1000 words a batch, every number of pending
+batches reaches 0.6 of the plain count's rate, by wall clock and by CPU. `python -m benchmarks transactional` measures
+that alone.
 """
 
 from __future__ import annotations

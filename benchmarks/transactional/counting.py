@@ -1,7 +1,7 @@
 """One word count on the embedded cluster: `python counting.py MODE WORDS [BATCH PENDING]` prints seconds as JSON.
 
-With BATCH (words) and PENDING it is transactional, its transactions in an SQLite file; without, each sentence is a tuple that is
-acked. Both count in the tasks' memory, so that what differs is the transactions.
+With BATCH (words) and PENDING it is transactional, with its transactions in an SQLite file. Without them, each sentence
+is a tuple that is acked. Both count in the tasks' memory, so that only the transactions make a difference.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Count(BasicBolt):
             json.dump(self.counts, file)
 
 
-counts: dict[str, Counter[str]] = {}  # by what they are written to: tasks may share this process
+counts: dict[str, Counter[str]] = {}  # by the file that they are written to, as tasks may share this process
 
 
 class CountInBatch(BatchBolt):

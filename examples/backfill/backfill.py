@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def in_states(conf: Mapping[str, Any]) -> Results:
-    """What the topology's bolts have counted, as the states have it."""
+    """Return what the topology's bolts have counted, read from their states."""
     states = StoredStates(topology, conf)
     found: Results = {"carriers": {}, "airports": {}}
     for line in states.export():
@@ -51,7 +51,9 @@ def in_states(conf: Mapping[str, Any]) -> Results:
 
 
 def written(spark: SparkSession, folder: Path, months: int) -> tuple[PublishedSource, dict[int, int]]:
-    """The log, and the cut before the last month: partition -> how many flights of earlier months it has."""
+    """Write the log, and return it with the cut before the last month: partition -> its number of flights in earlier
+    months.
+    """
     history = flights(spark, folder, months - 1).withColumn("live", f.lit(0))
     live = flights(spark, folder, months, first=months).withColumn("live", f.lit(1))
     log = history.union(live).repartition(4, "carrier").sortWithinPartitions("live").persist()
@@ -62,7 +64,7 @@ def written(spark: SparkSession, folder: Path, months: int) -> tuple[PublishedSo
 
 
 def main() -> int:
-    """See the module."""
+    """Run the example."""
     parser = argparse.ArgumentParser(description="The backfill example; see the top of this file.")
     parser.add_argument(
         "--months", type=int, default=12, help="only the first months; the last of them is the live one"

@@ -1,7 +1,7 @@
-"""How late flights arrived, per carrier and per airport, kept in states: the topology of this example.
+"""The topology of this example: how late flights arrived, per carrier and per airport, kept in states.
 
-It is a live topology, whose flights come from a partition source (`multilang.source` in the conf), and each counts once,
-whatever dies. `backfill.py` beside this file gives it its history.
+It is a live topology, whose flights come from a partition source (`multilang.source` in the conf). Each flight counts
+once, whatever dies. `backfill.py` beside this file adds the history to its states.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from spark_bridge import PartitionSource
 
 FIELDS = ["carrier", "airline", "dest", "airport", "arr_delay"]
-LATE_MINUTES = 15  # what the US Department of Transportation calls late
+LATE_MINUTES = 15  # late by the definition of the US Department of Transportation
 
 
 class Totals(StatefulBasicBolt):
-    """Per key: its name, flights, how many were late, the sum of all delays and the worst one, in minutes."""
+    """Counts per key: its name, flights, how many were late, the sum of all delays and the worst one, in minutes."""
 
     def __init__(self, key: str, name: str) -> None:
         self.key = key
@@ -35,7 +35,7 @@ class Totals(StatefulBasicBolt):
 
 
 def totals(source: PartitionSource | str | None = None) -> Topology:
-    """The topology over ``source``; None: over that of the conf."""
+    """Return the topology over ``source``; None: over the source in the conf."""
     builder = TopologyBuilder()
     builder.set_spout("flights", ReplayablePartitionSpout(source, fields=FIELDS), parallelism=2)
     builder.set_bolt("carriers", Totals("carrier", "airline"), parallelism=2).fields_grouping("flights", "carrier")
@@ -45,4 +45,4 @@ def totals(source: PartitionSource | str | None = None) -> Topology:
 
 
 topology = totals()
-"""As `multilang state ls examples/backfill/totals.py` finds it."""
+"""The name under which `multilang state ls examples/backfill/totals.py` finds the topology."""

@@ -62,7 +62,7 @@ class Steps(Component):
 
 
 class ConformanceBolt(Steps, Bolt):
-    """A tuple's first value is the list of steps."""
+    """A bolt that does the steps in a tuple's first value."""
 
     knows = [*COMMON, "ack", "fail", "keep", "tuple"]
 
@@ -107,7 +107,7 @@ class ConformanceBolt(Steps, Bolt):
 
 
 class ConformanceSpout(Steps, Spout):
-    """The conf says what to do on each next, and on the other commands."""
+    """A spout that does the steps in the conf on each next, and on the other commands."""
 
     knows = [*COMMON, "heard"]
 

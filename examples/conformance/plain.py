@@ -17,13 +17,13 @@ OFFSET = 2**32  # added to a direct emit's task: Storm 2.6.0 to 2.8.8 halts on a
 
 
 class Component:
-    """What spouts and bolts have in common."""
+    """The common part of spouts and bolts."""
 
     knows = ["emit", "ids", "direct", "log", "error", "metric", "conf", "context", "print", "throw", "sleep"]
 
     def __init__(self):
-        self.waiting = deque()  # commands and tuples that came while task ids were waited for
-        self.ids_due = deque()  # for each emit that waits for its task ids: where they go
+        self.waiting = deque()  # commands and tuples that came during a wait for task ids
+        self.ids_due = deque()  # for each emit that waits for its task ids: the list that gets them
 
     # ---- the wire ----
 
@@ -43,7 +43,7 @@ class Component:
 
     def send(self, message):
         text = json.dumps(message, ensure_ascii=False, allow_nan=False)
-        text = text.replace("\x7f", "\\u007f")  # raw, Storm drops it from a text that also holds an escape
+        text = text.replace("\x7f", "\\u007f")  # Storm drops a raw one from a text that also has an escape
         self.write(text.encode("utf-8", "replace") + b"\nend\n")
 
     def read_command(self):
@@ -113,7 +113,7 @@ class Component:
         self.send({"command": "metrics", "name": name, "params": params})
 
     def do_print(self, text):
-        print(text, file=sys.stderr)  # standard output is the protocol's
+        print(text, file=sys.stderr)  # standard output is only for the protocol
 
     def do_throw(self, text):
         raise RuntimeError(text)
@@ -123,7 +123,7 @@ class Component:
 
 
 class Bolt(Component):
-    """A tuple's first value is the list of steps."""
+    """A bolt that does the steps in a tuple's first value."""
 
     knows = [*Component.knows, "ack", "fail", "keep", "tuple"]
 
@@ -145,7 +145,7 @@ class Bolt(Component):
         try:
             for step in values[0] if values and isinstance(values[0], list) else []:
                 self.do(step)
-        except Exception as error:  # noqa: BLE001 - whatever a step raises fails its tuple
+        except Exception as error:  # noqa: BLE001 - any exception of a step fails its tuple
             self.send({"command": "error", "msg": repr(error)})
             if self.is_open:
                 self.do_fail()
@@ -186,7 +186,7 @@ class Bolt(Component):
 
 
 class Spout(Component):
-    """The conf says what to do on each next, and on the other commands."""
+    """A spout that does the steps in the conf on each next, and on the other commands."""
 
     knows = [*Component.knows, "heard"]
 

@@ -1,9 +1,9 @@
-"""Tests every implementation that can be had here, and writes docs/conformance-results.md.
+"""Tests every available implementation, and writes docs/conformance-results.md.
 
     python examples/conformance/results.py [--html FILE] [NAME...]
 
-The libraries are fetched through pip and Maven into a cache folder ($MULTILANG_CACHE, else the user's), and are no part
-of this project. What can't be had (no Maven, no Ruby, no Node) is said on the page instead.
+The libraries are downloaded with pip and Maven to a cache folder ($MULTILANG_CACHE, else the user's); they are no part
+of this project. If one is not available (no Maven, no Ruby, no Node), the page says so.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KINDS = ("bolt", "spout")
 
 
 class Missing(Exception):
-    """An implementation can't be had here; says why."""
+    """An implementation is not available here; the text says why."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ def output_of(*command: str) -> str:
 
 
 def of_storm(language: str, file: str) -> Path:
-    """Storm's library for a language, out of its Maven artifact."""
+    """Return Storm's library for a language, taken from its Maven artifact."""
     folder = cache_folder() / "conformance" / f"storm-{STORM}"
     if not (folder / file).exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def of_storm(language: str, file: str) -> Path:
 
 
 def of_pypi(*packages: str) -> Path:
-    """The Python of an environment that holds the packages."""
+    """Return the Python of an environment that has the packages."""
     venv = cache_folder() / "conformance" / "-".join([f"py{platform.python_version()}", *packages]).replace("==", "-")
     python = venv / "bin" / "python"
     if not (venv / "complete").exists():
@@ -186,7 +186,7 @@ def asked(result: Result, level: str) -> int:
 
 
 def failures(each: Implementation, results: list[Result]) -> Iterator[str]:
-    """What one library does not keep; what bolt and spout share is said once."""
+    """Return the requirements that a library does not keep. Those that bolt and spout share are listed once."""
     rows: dict[str, tuple[CaseResult, list[str]]] = {}
     for result in results:
         for case in result.cases:
@@ -212,7 +212,7 @@ def short(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    # What a run makes up: process ids and the folders of this machine have no place on the page.
+    # Process ids and folders of this machine are different in each run, and are left out.
     text = text.replace(str(cache_folder()), "…").replace(str(HERE.parents[1]), "…").replace("|", "\\|")
     text = re.sub(r'"pid": ?\d+', '"pid": …', text)
     return " ".join(text.replace("<", "&lt;").split()) if "`" not in text else " ".join(text.split())

@@ -13,7 +13,7 @@ _EARLY, _LATE = "#3b7dd8", "#d8663b"
 
 
 def bar_chart(title: str, subtitle: str, bars: Sequence[tuple[str, float, str]]) -> str:
-    """``bars``: name, value (of any sign), and a note to its right."""
+    """Return the chart. ``bars``: name, value (of any sign), and a note to its right."""
     least = min(0.0, *(value for _, value, _ in bars))
     most = max(0.0, *(value for _, value, _ in bars))
     scale = (WIDTH - LEFT - RIGHT) / ((most - least) or 1)

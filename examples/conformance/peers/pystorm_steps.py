@@ -1,4 +1,4 @@
-"""What the components on pystorm and on streamparse, which has pystorm's classes, have in common."""
+"""The common part of the components on pystorm and on streamparse, which has pystorm's classes."""
 
 from steps import BoltSteps, SpoutSteps
 

@@ -30,7 +30,7 @@ class Steps:
 
 
 class BoltSteps(Steps):
-    """``this`` is the tuple in work, ``open`` whether it wants an ack at the end."""
+    """The steps of a bolt. ``this`` is the present tuple; ``open`` is True while it needs an ack at the end."""
 
     knows = [*Steps.knows, "ack", "fail", "keep", "tuple"]
 
@@ -69,7 +69,10 @@ class BoltSteps(Steps):
 
 
 class SpoutSteps(Steps):
-    """The libraries call ``ack`` and its like; ``id_word`` is what an emit's message id is called."""
+    """The steps of a spout, whose ``ack`` and so on the library calls.
+
+    ``id_word``: the library's name for an emit's message id.
+    """
 
     knows = [*Steps.knows, "heard"]
     id_word = "id"
