@@ -1,4 +1,4 @@
-"""What all tests have in common: how long and how hard hypothesis looks, a Redis and a Kafka."""
+"""The common part of all tests: hypothesis's settings, a Redis and a Kafka."""
 
 from __future__ import annotations
 

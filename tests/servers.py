@@ -54,11 +54,11 @@ class Server(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """What starts it."""
+        """Return the command that starts it."""
 
     @abstractmethod
     def answers(self) -> bool:
-        """Whether it does its work."""
+        """Return whether it does its work."""
 
     def start(self, *more: str) -> None:
         log_file = self.folder / f"{self.name}.log"
@@ -104,7 +104,7 @@ class RedisServer(Server):
 
     @property
     def conf(self) -> dict[str, object]:
-        """What a topology needs to keep its state here."""
+        """Return the conf with which a topology keeps its state here."""
         return {
             "topology.state.provider": "org.apache.storm.redis.state.RedisKeyValueStateProvider",
             "topology.state.provider.config": f'{{"jedisPoolConfig": {{"host": "127.0.0.1", "port": {self.port}}}}}',
@@ -136,7 +136,7 @@ class ZooKeeperServer(Server):
 
     @property
     def conf(self) -> dict[str, object]:
-        """What a topology needs to keep its transactions here."""
+        """Return the conf with which a topology keeps its transactions here."""
         return {
             "multilang.transactional.store": "zookeeper",
             "transactional.zookeeper.servers": ["127.0.0.1"],
@@ -230,7 +230,7 @@ class KafkaServer(Server):
 
 
 def running(kind: type[S], folder: Path, *programs: str) -> Iterator[S]:
-    """What a fixture yields; skips, or in CI fails, where one of the programs is not here."""
+    """Yield a server for a fixture. Skip, or in CI fail, if one of the programs is not installed."""
     missing = [each for each in programs if shutil.which(each) is None]
     if missing:
         reason = f"no {' and no '.join(missing)} here, which tests with {kind.name} need"

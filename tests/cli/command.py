@@ -40,5 +40,5 @@ def figures(*arguments: object) -> dict[str, Any]:
 
 
 def topology(name: str) -> str:
-    """How to name one of the topologies beside this file."""
+    """Return the argument for one of the topologies beside this file."""
     return f"{TOPOLOGIES}:{name}"

@@ -1,4 +1,4 @@
-"""What the command says when it can't do what was asked: one clear error, status 2."""
+"""Requests that the command can't fulfil give one clear error and status 2."""
 
 from __future__ import annotations
 

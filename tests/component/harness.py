@@ -56,9 +56,10 @@ def context(
 
 
 class Stalls:
-    """When this machine let nobody run: a thread that sleeps for moments, and notes when a moment took much longer.
+    """The times when this machine let nobody run, noted by a thread that sleeps for moments and sees when one took much
+    longer.
 
-    Nothing that a process does or leaves undone can be told from the time that passes in such a stall.
+    Nothing that a process does, or does not do, can be concluded from the time that passes in such a stall.
     """
 
     def __init__(self) -> None:
@@ -273,7 +274,7 @@ class Child:
         return self.process.returncode
 
     def transcript(self) -> str:
-        """What was said, for a failure's report."""
+        """Return what was said, for a failure's report."""
         said = "\n".join(repr(message)[:300] for message in self.messages[-20:])
         return (
             f"--- it said ({len(self.messages)} messages):\n{said}\n--- stderr:\n{self.stderr.decode(errors='replace')}"

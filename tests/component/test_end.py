@@ -1,4 +1,4 @@
-"""How a component's process ends: quickly, cleanly, with no noise."""
+"""A component's process ends quickly and cleanly, without noise."""
 
 from __future__ import annotations
 

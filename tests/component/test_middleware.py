@@ -1,4 +1,4 @@
-"""What runs around process and next_tuple."""
+"""Middleware runs around process and next_tuple."""
 
 from __future__ import annotations
 

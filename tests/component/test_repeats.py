@@ -1,4 +1,4 @@
-"""What is reported again and again is told once, and then counted; nothing is lost."""
+"""A repeated report is shown once, and then counted; nothing is lost."""
 
 from __future__ import annotations
 

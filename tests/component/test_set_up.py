@@ -1,4 +1,4 @@
-"""What goes wrong before the first tuple is one clear error in Storm's log and a status of 1."""
+"""A failure before the first tuple is one clear error in Storm's log and a status of 1."""
 
 from __future__ import annotations
 

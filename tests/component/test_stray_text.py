@@ -1,4 +1,4 @@
-"""What user code writes to standard output and error is logged, and can't break the protocol."""
+"""Text that user code writes to standard output and error is logged, and can't break the protocol."""
 
 from __future__ import annotations
 

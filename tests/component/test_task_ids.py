@@ -245,7 +245,7 @@ def test_an_emit_that_may_not_wait_is_not_sent(start: Starter) -> None:
 
 
 class ShellSpoutWithoutAckers:
-    """What ShellSpout does when there are no ackers: it acks from inside of an emit, and reads on from inside of that."""
+    """A ShellSpout as it is without ackers: it acks during an emit, and reads on during the ack."""
 
     def __init__(self, command: list[str], folder: Path) -> None:
         self.child = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

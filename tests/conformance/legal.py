@@ -78,7 +78,7 @@ class InASessionOfItsOwnBolt(plain.Bolt):
 
 
 class AllElseIsATupleBolt(plain.Bolt):
-    """What is no heartbeat and no task ids is a tuple: of Storm's messages that is true."""
+    """A bolt that takes all messages but heartbeats and task ids for tuples, which is right for Storm's messages."""
 
     def handle(self, message):
         super().handle({"stream": "default", "tuple": [], **message})

@@ -1,4 +1,4 @@
-"""What is unusual and correct passes."""
+"""Unusual but correct programs pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When an id is finished, what is reported then, and what happens when it can't be."""
+"""The end of an id: when it is finished, what is reported then, and what happens when it can't be finished."""
 
 from __future__ import annotations
 

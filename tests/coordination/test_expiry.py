@@ -1,4 +1,4 @@
-"""How long what never finishes is kept: measured on the virtual clock, for all timeouts and ticks."""
+"""The time for which an id that never finishes is kept, measured on the virtual clock for all timeouts and ticks."""
 
 from __future__ import annotations
 

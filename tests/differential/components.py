@@ -54,7 +54,7 @@ def write_down(conf, context, *what):
 
 
 def fails(spec, id, n):
-    """Whether this attempt is one of those that fail."""
+    """Return whether this attempt is one of those that fail."""
     attempt = id.rpartition("/")[2]
     return attempt.isdigit() and int(attempt) <= spec.get("fails", 0) and n % spec.get("every", 1) == 0
 
@@ -484,7 +484,7 @@ def built(shape, record, tick, shell=None, name="shape"):
 
 
 def conf_of(shape):
-    """What the topology's conf says of it."""
+    """Return the topology's conf for this shape."""
     conf = {"topology.acker.executors": shape["ackers"]}
     if shape["stateful"]:
         conf["topology.state.checkpoint.interval.ms"] = 100

@@ -1,4 +1,4 @@
-"""What came of a run, and how two of them are compared."""
+"""The outcome of a run, and the comparison of two outcomes."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Shape = dict[str, Any]
 
 
 def is_settled(part: Shape) -> bool:
-    """Whether it is the same task that gets a tuple, wherever the topology runs."""
+    """Return whether the same task gets a tuple, wherever the topology runs."""
     return part["tasks"] == 1 or all(each["grouping"] in SETTLED for each in part.get("inputs", ()))
 
 

@@ -38,7 +38,7 @@ PROCESSES = (LAST - FIRST) // PROCESSES_EVERY if SOAK else 10
 
 
 def quick(shape: Shape) -> bool:
-    """Whether nothing in it waits for a timeout of real seconds."""
+    """Return whether nothing in it waits for a timeout of real seconds."""
     return shape["forget"] is None
 
 

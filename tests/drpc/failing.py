@@ -7,7 +7,7 @@ from multilang.drpc import LinearDRPCTopologyBuilder
 
 
 def work(place, text):
-    """What each step does at each place: ``raise PLACE`` and ``refuse PLACE`` fail there."""
+    """Do what each step does at each place: ``raise PLACE`` and ``refuse PLACE`` fail there."""
     if text == f"raise {place}":
         raise ZeroDivisionError(f"nothing by naught in {place}")
     if text == f"refuse {place}":

@@ -14,13 +14,13 @@ MODULUS = 1_000_003
 
 
 def children(seed, step, value, fan):
-    """What a step makes of a value: up to ``fan`` others."""
+    """Return the values that a step makes of a value: up to ``fan`` of them."""
     number = crc32(b"%d %d %d" % (seed, step, value)) % (fan + 1)
     return [(value * 31 + each * 7 + step) % MODULUS for each in range(number)]
 
 
 def answer(text):
-    """What the topology must answer: how many values came to the end, their sum, and who asked."""
+    """Return the right answer of the topology: the caller, the number of values at the end, and their sum."""
     request = json.loads(text)
     values = [request["start"]]
     for step, fan in enumerate(request["fans"]):
@@ -126,7 +126,7 @@ GROUPINGS = ["shuffle", "fields", "global", "none"]
 
 
 def drawn(rng, steps=(1, 5), parallelism=(1, 8)):
-    """What ``pipeline`` takes, at random."""
+    """Return random arguments for ``pipeline``."""
     number = rng.randint(*steps)
     drawn = [(rng.randrange(len(KINDS)), rng.randint(*parallelism), rng.choice(GROUPINGS)) for _ in range(number)]
     return drawn, rng.randint(*parallelism)

@@ -1,4 +1,4 @@
-"""What a linear DRPC topology is made of, and what is refused."""
+"""The parts of a linear DRPC topology, and what the builder refuses."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ STEP = st.tuples(st.integers(0, 2), st.integers(1, 8), st.sampled_from(GROUPINGS
 
 
 def tracked(run):
-    """What the coordinated bolts of a topology still know of, in all its tasks."""
+    """Return what the coordinated bolts of a topology still track, in all its tasks."""
     bolts = [actor.component for actor in run.bolts.values()]
     return [dict(bolt.tracked) for bolt in bolts if isinstance(bolt, CoordinatedBolt) and bolt.tracked]
 

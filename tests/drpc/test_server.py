@@ -168,7 +168,7 @@ def test_http_answers_as_storms_does(server):
 
 
 def said(server, request):
-    """What the HTTP port answers to these bytes: its status, and the text."""
+    """Return what the HTTP port answers to these bytes: its status, and the text."""
     with socket.create_connection(("127.0.0.1", server.http_port), LIMIT) as wire:
         wire.sendall(request)
         answer = b""

@@ -1,4 +1,4 @@
-"""What a client is told of a request that fails, and when: at once, by name, with the cause."""
+"""A client learns of a failed request at once, by name, with the cause."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MODES = pytest.mark.parametrize("mode", ["process", "inprocess", "simulated"])
 
 
 def back(run, deaths):
-    """Whether so many tasks died, and all live again."""
+    """Return whether so many tasks died, and all live again."""
     tasks = run.tasks
     return sum(task.restarts for task in tasks) == deaths and all(task.alive for task in tasks)
 
 
 def problems(drpc, function, texts):
-    """What each request failed by."""
+    """Return the error of each request."""
     futures = [drpc.start(function, text) for text in texts]
     drpc.wait(futures)
     return [str(future.exception()) for future in futures]

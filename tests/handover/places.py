@@ -1,4 +1,4 @@
-"""What is handed over: states or transactions in a store, and what is to be counted there."""
+"""The places that are handed over, with states or transactions in a store, and what must be counted there."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Place(ABC):
 
     topology: str
     claimant: str
-    """Who claims the place for the run, as steps name it."""
+    """The component that claims the place for the run, as steps name it."""
     repeats = False
-    """Whether what is counted already may be counted again by a run that begins."""
+    """True if a run that begins may count again what is counted already."""
     worker: tuple[str, str]
-    """Who does not, and a step of its that comes again and again."""
+    """A component that does not claim it, and one of its steps that is repeated."""
 
     def __init__(self, what: str, folder: Path, conf: dict[str, Any]) -> None:
         self.what = what
@@ -66,11 +66,11 @@ class Place(ABC):
 
     @abstractmethod
     def counts(self) -> Counter[str]:
-        """What is counted there now."""
+        """Return what is counted there now."""
 
     @abstractmethod
     def check(self, counts: Counter[str]) -> None:
-        """Whether that is what the input has."""
+        """Check that these counts are those of the input."""
 
     def stop(self, life: Life) -> None:
         """Stop a life; not in the midst of a write to SQLite's file, which is locked then until that process is gone or wakes."""

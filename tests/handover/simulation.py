@@ -62,7 +62,7 @@ class SimulatedRun:
 
     @property
     def can_go_on(self) -> bool:
-        """Whether it may have a turn."""
+        """Return whether the run may have a turn."""
         return not (self.stopped or self.ended)
 
     @property
@@ -169,10 +169,10 @@ class World:
         return bool(until())
 
     def time_passed(self) -> None:
-        """What of a run goes on, or ends, without a turn of its."""
+        """Let those parts of a run go on, or end, that need no turn of the run."""
 
     def is_over(self) -> bool:
-        """Whether the present turn is, of which this is one more step."""
+        """Count one more step of the present turn, and return whether the turn is over."""
         self._left -= 1
         return self._left <= 0
 

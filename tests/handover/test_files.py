@@ -1,4 +1,4 @@
-"""What a topology keeps its state in goes away or is replaced; a clock is set back. Neither is passed over in silence."""
+"""A file of a topology's state disappears or is replaced, or a clock is set back: none of this goes unnoticed."""
 
 from __future__ import annotations
 

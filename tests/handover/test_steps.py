@@ -61,7 +61,7 @@ SAMPLE = [
 
 
 def signals(who: str, step: str, seed: int) -> list[Signal]:
-    """What leads to the step, and the stop there."""
+    """Return the signals that lead to the step, and the stop there."""
     if step.startswith("CLAIM") or step.endswith("claimed"):
         return [(who, step, 1, "SIGSTOP")]
     if step.startswith(("ROLLBACK", "INITSTATE")):  # of a recovery, which something has to cause

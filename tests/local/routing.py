@@ -22,7 +22,7 @@ SENT = "sent"
 
 
 def expected(n: int) -> tuple[str, list[str]]:
-    """What is said of a case (in part), and which component gets a tuple."""
+    """Return what is said of a case (in part), and which components get a tuple."""
     stream, width, target = CASES[n]
     if stream == "nowhere":
         return "emits on stream 'nowhere', which it does not declare", []
@@ -40,7 +40,7 @@ def expected(n: int) -> tuple[str, list[str]]:
 
 
 def whole(what: str) -> str:
-    """What was said, without what differs from run to run: the numbers of tasks, and who said it."""
+    """Return what was said, without the parts that differ from run to run: task numbers and the component."""
     return re.sub(r"task \d+", "task T", re.sub(r"component '\w+'", "component C", what))
 
 
@@ -86,7 +86,7 @@ class Repeats(Bolt):
 
 
 class Receives(BasicBolt):
-    """Where a tuple came from, and which it was."""
+    """Emits the component that a tuple came from, and which tuple it was."""
 
     output_fields = ["from", "n", "what"]
 
@@ -137,7 +137,9 @@ python, shell = built("python"), built("shell")
 
 
 def check(source: str, rows: dict[str, list], refused: list[str] | None = None) -> None:
-    """That each case of ``source`` came to its end, and each tuple where it belongs. ``rows``: what each bolt emitted.
+    """Check that each case of ``source`` ended, and that each tuple came to its place.
+
+    ``rows``: what each bolt emitted.
 
     ``refused``: the errors of a component that dies of them.
     """

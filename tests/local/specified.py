@@ -161,7 +161,7 @@ SENTENCES = ["the cow jumped over the moon", "the moon is full", "four score and
 
 
 def words_of_the_page():
-    """How often each word comes."""
+    """Return how often each word comes."""
     words = [word for sentence in SENTENCES for word in sentence.split()]
     return {word: words.count(word) for word in words}
 

@@ -1,4 +1,6 @@
-"""What a run waits for, in every mode: all that the spouts gave and what came of it, and not what ticks alone bring."""
+"""A run waits, in every mode, for all that the spouts emit and all that comes of it, and not for what only ticks
+bring.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ pytestmark = pytest.mark.parametrize("mode", ["inprocess", "simulated", "process
 
 
 def ticked(run):
-    """Whether the bolts spoke at their ticks, with nothing else left to be done."""
+    """Return whether the bolts emitted at their ticks, with nothing else left to be done."""
     return run.counters["numbers"].acked == 100 and run.counters["quickbatches"].emitted >= 2
 
 

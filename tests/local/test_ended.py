@@ -1,4 +1,4 @@
-"""What is left of a run after its end: what it did, and nothing that would be waited for in vain."""
+"""After its end a run still has its results, and nothing waits in vain."""
 
 from __future__ import annotations
 

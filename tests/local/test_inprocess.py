@@ -1,4 +1,4 @@
-"""What is particular to running in this process."""
+"""The particular behaviour of running in this process."""
 
 from __future__ import annotations
 

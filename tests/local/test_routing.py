@@ -1,4 +1,4 @@
-"""What may be emitted is the same in every mode, with the same words for what may not."""
+"""The same emits are allowed in every mode, and the others are refused with the same words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds in every mode: the same topologies, the same outcomes."""
+"""The same topologies have the same outcomes in every mode."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class Count(BasicBolt):
 
 
 class Pass(BasicBolt):
-    """What came, and which task it came to."""
+    """Emits the number that came, and the task that it came to."""
 
     output_fields = ["n", "task"]
 
@@ -610,7 +610,7 @@ talks = _chain("talks", Numbers, Talks)
 
 
 class Says(BasicBolt):
-    """How many numbers it has seen, said at each tick, anchored to nothing."""
+    """Emits at each tick how many numbers it has seen, anchored to nothing."""
 
     output_fields = ["n"]
     component_conf = {"topology.tick.tuple.freq.secs": 0.1}

@@ -1,4 +1,4 @@
-"""What survives the trip, exactly, and what is refused before it is sent."""
+"""Values that survive the trip exactly, and values that are refused before they are sent."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def test_a_long_value_is_shown_shortened() -> None:
 
 
 class Scalar:
-    """What numpy's and torch's numbers have in common."""
+    """The common part of numpy's and torch's numbers."""
 
     def item(self) -> int:
         return 1

@@ -52,7 +52,7 @@ TASKS = st.lists(st.integers(1, 9), max_size=4)
 
 
 class Conversation(RuleBasedStateMachine):
-    """What both kinds share: bytes in flight each way, and what each side is yet to understand."""
+    """The common part of both kinds: bytes in flight each way, and messages that a side has not understood yet."""
 
     kind: Any = ""
 
@@ -159,7 +159,7 @@ class Conversation(RuleBasedStateMachine):
         assert self.parent.task_ids_due == len(self.waiting)
 
     def teardown(self) -> None:
-        """What is on its way arrives, and nothing was lost."""
+        """Check that what is in flight arrives, and nothing was lost."""
         self.move_up(10**9)
         while self.waiting:
             self.answer_an_emit([1])

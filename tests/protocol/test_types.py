@@ -1,4 +1,4 @@
-"""What the protocol looks like to a type checker."""
+"""The protocol as a type checker sees it."""
 
 from __future__ import annotations
 

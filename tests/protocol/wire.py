@@ -1,4 +1,6 @@
-"""What the tests of the protocol share: the captured conversations, the two ends, and ways to cut bytes into pieces."""
+"""Helpers for the tests of the protocol: the captured conversations, the two ends, and ways to cut bytes into
+pieces.
+"""
 
 from __future__ import annotations
 
@@ -155,7 +157,7 @@ def received(child: ChildConnection, id: str = "11", values: Sequence[Any] = ("a
 
 
 def said(connection: ChildConnection | ParentConnection) -> list[Any]:
-    """What ``connection`` has said since it was last asked, as JSON."""
+    """Return what ``connection`` has said since the last call, as JSON."""
     data = connection.data_to_send()
     assert not data or data.endswith(END)
     return [json.loads(text) for text in data.split(END)[:-1]]

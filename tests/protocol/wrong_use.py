@@ -1,4 +1,4 @@
-"""What mypy --strict refuses; each line names the error it is to give."""
+"""Code that mypy --strict refuses; each line names the error that mypy must report."""
 
 from multilang.protocol import ChildConnection, ParentConnection, Tuple
 

@@ -76,7 +76,7 @@ class Queue:
         return self.committed() == ends
 
     def remove(self, before: int) -> None:
-        """What retention does."""
+        """Delete the first records, as retention does."""
         asked = TopicPartition(self.topic, 0, before)
         self.admin.delete_records([asked])[asked].result(LIMIT)
 

@@ -1,4 +1,4 @@
-"""What Maven can't get is named, with what to do."""
+"""An artifact that Maven can't get is named, with what to do."""
 
 from __future__ import annotations
 

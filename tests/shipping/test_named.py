@@ -1,4 +1,4 @@
-"""What a conf names by dotted name goes along as imports do, and is looked at from the shipped files."""
+"""Code that a conf names by dotted name is shipped as imports are, and is checked from the shipped files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps a client from Nimbus is said so that a person can act on it."""
+"""Failures on the way to Nimbus are reported so that the user knows what to do."""
 
 from __future__ import annotations
 

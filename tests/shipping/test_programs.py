@@ -123,7 +123,7 @@ PAGE = ["./newPython/bin/python", "./shell_spout.py"]  # as Storm's own page has
 
 
 def with_blobs(worker: Path) -> None:
-    """What the supervisor puts into a worker's directory."""
+    """Create what the supervisor puts into a worker's directory."""
     (worker / "newPython" / "bin").mkdir(parents=True)
     (worker / "newPython" / "bin" / "python").symlink_to(BARE_PYTHON)
     (worker / "shell_spout.py").write_text("import os; print('from a blob', os.path.basename(os.getcwd()))\n")
@@ -318,7 +318,7 @@ def test_a_topology_in_a_package_has_its_files_beside_it_and_beside_the_package(
 
 
 def test_a_helper_may_build_a_topology_whose_files_lie_beside_its_own_module(project: Project, tmp_path: Path) -> None:
-    """What counts is where the topology is loaded from."""
+    """The place from which the topology is loaded counts."""
     helper = tmp_path / "elsewhere" / f"{project.name}_helper.py"
     helper.parent.mkdir()
     helper.write_text(

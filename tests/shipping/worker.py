@@ -1,4 +1,4 @@
-"""What a Storm worker does with a shipped component: starts its command in a folder and speaks the protocol."""
+"""A Storm worker's part in starting a shipped component: it starts the command in a folder and speaks the protocol."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def run_bolt(
 
 
 def start_failure(command: Sequence[str], cwd: Path) -> str:
-    """What a component that can't start says to standard error, which Storm puts into its log."""
+    """Return what a component that can't start says on standard error, which Storm puts into its log."""
     shown = subprocess.run(
         command,
         cwd=cwd,

@@ -1,4 +1,4 @@
-"""Where the states of these tests are: in memory, in SQLite files, and in a Redis of this machine's own."""
+"""The stores of these tests' states: memory, SQLite files, and a Redis of their own on this machine."""
 
 from __future__ import annotations
 

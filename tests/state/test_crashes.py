@@ -53,7 +53,7 @@ STEPS = [
 
 
 def has(alignment: str, store: str, namespace: str, step: str) -> bool:
-    """Whether there is such a step at all."""
+    """Return whether there is such a step at all."""
     if namespace.startswith("sentences") and alignment != "exact":
         return False
     if step.endswith(" sync"):  # in Redis there is nothing between the script and its answer

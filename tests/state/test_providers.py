@@ -1,4 +1,4 @@
-"""What every provider's key-value state does: Storm's rules for prepare, commit and rollback."""
+"""Every provider's key-value state keeps Storm's rules for prepare, commit and rollback."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def client(redis):
 
 
 def transactions(client):
-    """What Storm has there, and whose it is, without what tells how far it came."""
+    """Return the transactions that Storm stores there, without our fields for the progress of a write."""
     found = client.hgetall("stateful:count-0$txid")
     return {key: value for key, value in found.items() if key not in ("step", "size", "waiting")}
 

@@ -20,12 +20,12 @@ def started(conf):
 
 
 def asked(run):
-    """What it asks of all tasks next, or nothing: [(transaction, action)]."""
+    """Return what the checkpoint spout asks of all tasks next, or nothing: [(transaction, action)]."""
     return [(each.values[0], each.values[1]) for each in run.next()]
 
 
 def kept(conf):
-    """What is stored of where the checkpoints are."""
+    """Return the stored state of the checkpoints."""
     found = provider_of(conf)
     state = found.new_state(namespace(SPOUT, 0))
     value = state.get(STATE_KEY)

@@ -279,7 +279,7 @@ def test_a_prepare_that_fails_is_rolled_back_and_its_tuples_replayed():
 
 
 class Pairs(Bolt):
-    """What it emits comes of two sentences."""
+    """Emits tuples that come of two sentences each."""
 
     output_fields = ["sentence"]
 

@@ -17,7 +17,7 @@ SENTENCES = [
 
 
 def words_of(sentences: int) -> Counter[str]:
-    """What is counted of so many sentences."""
+    """Return the counts of so many sentences' words."""
     return Counter(word for n in range(sentences) for word in SENTENCES[n % len(SENTENCES)].split())
 
 

@@ -92,7 +92,7 @@ def give(storm: Cluster, topology: Path, name: str, *options: object, **conf: ob
 
 
 def acked(nimbus: Nimbus, name: str, component: str) -> tuple[int, int]:
-    """How many tuples were acked and how many failed, by Nimbus's figures."""
+    """Return how many tuples were acked and how many failed, by Nimbus's figures."""
     components = topology_status(nimbus.topology(name)).components
     return next(((each.acked, each.failed) for each in components if each.id == component), (0, 0))
 

@@ -1,7 +1,7 @@
-"""What Spark counts between two lives on Storm: ``python -m tests.storm.counted_on_spark FOLDER CONF``.
+"""The part that Spark counts between two runs on Storm: ``python -m tests.storm.counted_on_spark FOLDER CONF``.
 
-A job from where the state is up to a cut in the middle of what is left, and a streaming query on sentences of its own, upon the
-same state. Prints how many rows Storm, the job and the query had, as JSON.
+A job reads from the state's position to a cut in the middle of what is left, and a streaming query reads sentences of
+its own, both with the same state. Prints how many rows Storm, the job and the query had, as JSON.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from tests.storm.conftest import LIMIT, wait_for
 
 
 def alive(pid: int) -> bool:
-    """Whether a process still runs; one that has ended and that nobody has asked for its status does not."""
+    """Return whether a process still runs. One that has ended, and whose status nobody has read, does not."""
     shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
     return bool(shown.stdout.strip()) and not shown.stdout.strip().startswith("Z")
 

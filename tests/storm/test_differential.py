@@ -34,10 +34,10 @@ topology = packed(json.loads({shapes!r}), {record!r})
 
 
 def can_run(shape: Shape) -> bool:
-    """Whether it can be one of many on Storm.
+    """Return whether it can be one of many on Storm.
 
-    Without ackers is a matter of a whole topology; what is forgotten takes Storm half a minute to find out; a custom
-    grouping in Python is refused when it is submitted.
+    The number of ackers belongs to a whole topology; Storm takes half a minute to find out what is forgotten; a custom
+    grouping in Python is refused at the submission.
     """
     custom = any(each["grouping"] == "custom" for part in shape["components"] for each in part.get("inputs", ()))
     return not custom and shape["forget"] is None and shape["ackers"] != 0

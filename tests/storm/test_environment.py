@@ -52,7 +52,7 @@ def blobs(storm: Cluster, tmp_path: Path) -> Iterator[Path]:
 
 
 def described(project: Path, folder: Path, name: str, *options: str) -> str:
-    """What `multilang flux` says of the topology, its Python and its code being in the blob store."""
+    """Return what `multilang flux` says of the topology, with its Python and its code in the blob store."""
     where = ("--env", "env.tgz", "--app", "app.tgz", *options)
     shown = multilang("flux", "from_blobs.py", *where, cwd=project, TEST_FOLDER=str(folder), TEST_NAME=name)
     assert shown.returncode == 0, shown.stderr

@@ -50,7 +50,7 @@ def measured(lines: Lines) -> object:
 
 
 def rolled(lines: Lines) -> object:
-    """Which task counted which word. How high a count in a window gets depends on when the ticks come."""
+    """Return which task counted which word. The height of a count in a window depends on the times of ticks."""
     return {(index, values[0]) for _, index, values in lines}
 
 

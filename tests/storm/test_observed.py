@@ -1,4 +1,4 @@
-"""What a cluster sees of a component: its log, its errors and its metrics; and what it tells a component."""
+"""A cluster sees a component's log, errors and metrics, and a component gets the cluster's messages."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def test_logs_errors_metrics_ticks_and_being_switched_off_and_on(
     at = ("--nimbus", storm.address)
 
     def bolt() -> tuple[str, str, int, int]:
-        """Where ticks come from, how many came, and how many tuples."""
+        """Return the source of ticks, how many came, and how many tuples."""
         component, stream, ticks, seen = (tmp_path / "bolt").read_text().split()
         return component, stream, int(ticks), int(seen)
 
     def spout() -> list[str]:
-        """What it was told, one after the other, each once in a row."""
+        """Return what the spout was told, in order, without repetitions in a row."""
         return [word for word, _ in groupby((tmp_path / "spout").read_text().split())]
 
     wait_for(lambda: (tmp_path / "bolt").exists() and bolt()[3] > 0, "the bolt has seen a tuple and then a tick")

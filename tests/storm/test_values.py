@@ -1,4 +1,4 @@
-"""What crosses from one worker to another arrives as it was sent."""
+"""A value that goes from one worker to another arrives as it was sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the test says while a topology runs: fed spouts, fixed tuples, a bolt that is told what to do; in every mode."""
+"""A test controls a running topology in every mode: fed spouts, fixed tuples, a bolt that is told what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is installed, and what it needs."""
+"""The files that are installed, and the packages that they need."""
 
 from __future__ import annotations
 

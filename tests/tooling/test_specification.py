@@ -50,7 +50,7 @@ def names_in(file: str) -> set[str]:
 
 
 def is_there(name: str) -> bool:
-    """Whether a file, or an object by its dotted name, exists."""
+    """Return whether a file, or an object by its dotted name, exists."""
     if "/" in name or not name.startswith(("multilang", "spark_bridge")):
         return (ROOT / name).exists()
     parts = name.split(".")

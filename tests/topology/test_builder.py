@@ -1,4 +1,4 @@
-"""What the builder refuses, and what it says to write instead."""
+"""The builder's refusals, and what they say to write instead."""
 
 from __future__ import annotations
 

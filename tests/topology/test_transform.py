@@ -1,4 +1,4 @@
-"""What a component asks for is made of its topology, and runs everywhere as any topology."""
+"""A topology is transformed as its components ask for, and runs everywhere like any topology."""
 
 from __future__ import annotations
 

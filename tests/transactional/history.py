@@ -1,4 +1,4 @@
-"""What a history of commits must be like."""
+"""The rules that a history of commits must keep."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from multilang.transactional.names import EPOCH, WRITERS
 
 
 class Kept(TransactionalState):
-    """What is stored stays in this process: a task that is started again finds it. ``test.database`` tells trees apart."""
+    """A state that stays in this process, so that a restarted task finds it. ``test.database`` tells trees apart."""
 
     trees: ClassVar[dict] = {}
 
@@ -19,7 +19,7 @@ class Kept(TransactionalState):
 
     @property
     def stored(self):
-        """What transactions left, without who may write it."""
+        """All that transactions left, without who may write it."""
         return {path: value for path, value in self.tree.items() if not path.startswith((EPOCH, WRITERS))}
 
     def get_data(self, path):

@@ -1,4 +1,4 @@
-"""What users see as the first value of every tuple."""
+"""The attempt that users see as the first value of every tuple."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the builder makes of what is declared, and what it refuses."""
+"""The topology that the builder makes of the declarations, and its refusals."""
 
 from __future__ import annotations
 

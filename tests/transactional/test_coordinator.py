@@ -52,7 +52,7 @@ def started(conf, ready=()):
 
 
 def told(emitted):
-    """What was emitted: (B or C for batch or commit, txid)."""
+    """Return what was emitted: (B or C for batch or commit, txid)."""
     return [
         ("B" if each.stream == BATCH_STREAM else "C", TransactionAttempt.parse(each.values[0]).txid) for each in emitted
     ]

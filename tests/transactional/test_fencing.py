@@ -1,6 +1,6 @@
-"""Who is not the newest can write nothing: coordinators, tasks of spouts and committers that were stopped and wake up.
+"""Only the newest owner can write: not coordinators, tasks of spouts and committers that were stopped and wake up.
 
-Each store gets the same questions. What stops and wakes here are objects; processes do in ``test_overlap``.
+Each store gets the same tests. Here objects are stopped and wake up; in ``test_overlap`` processes are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What users get wrong in a transactional topology fails where they wrote it, and loses nothing."""
+"""A mistake in a transactional topology fails where the user wrote it, and loses nothing."""
 
 from __future__ import annotations
 

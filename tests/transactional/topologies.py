@@ -26,7 +26,9 @@ COUNTS = Counter(row[0] for rows in PARTITIONS.values() for row in rows)
 
 
 class Database:
-    """What committers write to, each task its own rows, in the SQLite file of ``test.database``. It keeps a history.
+    """The database of committers, each task with its own rows, in the SQLite file of ``test.database``.
+
+    It keeps a history.
 
     ``commits``: who committed which attempt, in order.
     """
@@ -188,7 +190,7 @@ class WordsEmitter(PartitionedEmitter):
 
 
 def counts_of(words):
-    """What is counted of so many words in each of the partitions of Words."""
+    """Return the counts of so many words in each of the partitions of Words."""
     return Counter(word(number) for number in range(words) for _ in range(3))
 
 

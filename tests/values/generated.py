@@ -89,7 +89,7 @@ def deep(rng: Random) -> Any:
 
 
 def count(found: Any) -> int:
-    """How many values this is, with those inside it."""
+    """Return how many values this is, with those inside it."""
     if isinstance(found, list):
         return 1 + sum(map(count, found))
     if isinstance(found, dict):

@@ -1,6 +1,6 @@
-"""What a component in any language writes arrives in the embedded cluster as under Storm, or is refused since it would not.
+"""Text of a component in any language arrives in the embedded cluster as under Storm, or is refused if it would not.
 
-The JSON here is what other libraries may write: numbers in any form, escapes that need not be, keys twice.
+The JSON here is such as other libraries may write: numbers in any form, unnecessary escapes, duplicate keys.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def emitted(text: str) -> bytes:
 
 
 def embedded(text: str) -> list[Any]:
-    """How it arrives in the embedded cluster. Raises RemoteProtocolError."""
+    """Return how it arrives in the embedded cluster. Raises RemoteProtocolError."""
     (emit,) = shaken_parent("bolt").receive_data(emitted(text))
     parent = shaken_parent("bolt")
     parent.tuple("1", "lines", "default", 1, emit.values)  # type: ignore[attr-defined]
@@ -95,7 +95,7 @@ def embedded(text: str) -> list[Any]:
 
 
 def under_storm(storm: Storm, texts: list[str]) -> list[list[Any]]:
-    """How each arrives under Storm."""
+    """Return how each arrives under Storm."""
     child = shaken_child()
     tuples: list[Any] = []
 

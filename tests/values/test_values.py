@@ -1,4 +1,4 @@
-"""What a component emits arrives as it was emitted: by Storm's own parser, serialiser and Kryo, and twice over.
+"""A component's values arrive as they were emitted: through Storm's own parser, serialiser and Kryo, and once more.
 
 A sample by default, a million values with MULTILANG_SOAK=full. MULTILANG_SEED replays a run; a failure names its seed.
 """
@@ -58,7 +58,7 @@ class Wire:
         return events
 
     def there_and_back(self, rows: Sequence[list[Any]]) -> list[list[Tuple]]:
-        """How each row arrives, in the same worker and in another one."""
+        """Return how each row arrives, in the same worker and in another one."""
         child = self.child
         ways: list[Callable[[list[Any], str], None]] = [
             child.emit,
@@ -84,7 +84,7 @@ class Wire:
         return found
 
     def check(self, rows: Sequence[list[Any]]) -> None:
-        """That each row arrives as it is, where it is expected, and once more."""
+        """Check that each row arrives unchanged at the expected task, and once more."""
         wrong = []
         arrived = []
         for values, ways in zip(rows, self.there_and_back(rows), strict=True):

@@ -17,7 +17,7 @@ SEED = "test.seed"
 
 
 def values(seed: int) -> list[Any]:
-    """What is sent with a seed: values of every kind, and those that ask for care."""
+    """Return the values that are sent with a seed: values of every kind, and difficult ones."""
     rng = Random(seed)
     hard = ["\x7f\n", 12345678901234568.0, -0.0, 2**63 - 1, {"\x7f\\": [1e16, 1.0, 1]}, True, 1, 1.0, None, ""]
     return hard + [generated.value(rng) for _ in range(ROWS)]
@@ -49,7 +49,7 @@ class Pass(BasicBolt):
 
 
 class Sink(BasicBolt):
-    """What came, and to which task of this component."""
+    """Emits what came, and to which task of this component it came."""
 
     output_fields = ["n", "right", "index"]
 

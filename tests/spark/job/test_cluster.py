@@ -38,7 +38,7 @@ def spark_class(log: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 
 def said(process: subprocess.Popen[bytes], log: Path, pattern: str) -> str:
-    """What a started process says in its log, within a bound."""
+    """Return what a started process says in its log, within a time limit."""
     end = time.monotonic() + START_SECS
     while time.monotonic() < end and process.poll() is None:
         found = re.search(pattern, log.read_text(errors="replace"))

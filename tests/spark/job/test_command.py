@@ -33,7 +33,10 @@ pytestmark = pytest.mark.usefixtures("spark_programs")
 
 
 def has_traceback(text: str) -> bool:
-    """Whether a traceback of the command itself is shown. Spark's worker may begin to print one of its own while it is ended."""
+    """Return whether a traceback of the command itself is shown.
+
+    Spark's worker may begin to print its own when it is ended.
+    """
     return re.search(r"Traceback .*\n  File .*(multilang|spark_bridge)", text) is not None
 
 

@@ -29,7 +29,7 @@ def kinds(shape: Shape) -> set[str]:
 
 
 def can_run(shape: Shape) -> bool:
-    """Whether Spark can express it. Without ackers a spout is told of an ack at once, and Spark knows of none."""
+    """Return whether Spark can express it. Without ackers a spout's tuple is acked at once, and Spark can't do that."""
     told = all(part.get("tells", True) for part in shape["components"])
     return told and shape["ackers"] and shape["forget"] is None and not kinds(shape) & (CYCLES | COORDINATED)
 

@@ -1,4 +1,4 @@
-"""What fails is named and replayed; what Spark does over again is counted once."""
+"""Failures are named and replayed; work that Spark repeats is counted once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read of a result after its end is refused; it would run the topology again."""
+"""Reading a result after its end is refused, since it would run the topology again."""
 
 from __future__ import annotations
 

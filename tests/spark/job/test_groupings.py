@@ -1,4 +1,4 @@
-"""Which task sees which tuple, and what several inputs and outputs make of it."""
+"""Groupings decide which task sees which tuple, also with several inputs and outputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = [(f"k{n % 7}", n) for n in range(200)]
 
 
 def seen_by(spark: SparkSession, declare, tasks: int = 3, partitions: int = 4, rows=ROWS):
-    """What each task of ``seen`` got."""
+    """Return what each task of ``seen`` got."""
     builder = TopologyBuilder()
     builder.set_spout("rows", Rows)
     declare(builder.set_bolt("seen", Seen, parallelism=tasks))

@@ -1,4 +1,4 @@
-"""What was sent is what was received, or the run says so: no Spark here, but its tasks by hand."""
+"""A run fails unless what was sent is what was received. There is no Spark here; its tasks are run by hand."""
 
 from __future__ import annotations
 

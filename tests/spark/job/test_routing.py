@@ -1,4 +1,4 @@
-"""What may be emitted is the same on Spark as on the embedded cluster: see tests.local.routing."""
+"""The same emits are allowed on Spark as on the embedded cluster: see tests.local.routing."""
 
 from __future__ import annotations
 

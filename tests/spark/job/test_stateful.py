@@ -37,7 +37,7 @@ class Pickled(Serializer):
 
 
 class PicklingProvider(SqliteStateProvider):
-    """Whose conf does not say how values are written."""
+    """A provider whose conf does not say how values are written."""
 
     def __init__(self, config, conf):
         super().__init__(config, conf)

@@ -49,7 +49,7 @@ THEN = divided(NUMBERS, 5)
 
 
 def read(source: PartitionSource, store: Path, acked: int | None = None, tasks: int = 2, group: str = "nightly") -> Any:
-    """What arrives until so many rows are acked (None: all)."""
+    """Return what arrives until so many rows are acked (None: all)."""
     spout = PartitionSpout(source, store=SQLiteStore(str(store)), group=group)
     with LocalCluster(mode="inprocess") as cluster:
         running = cluster.submit(through(spout, Echo, tasks=tasks), capture=["echo"])
@@ -129,7 +129,7 @@ partitioned = st.lists(st.lists(rows, max_size=12), min_size=1, max_size=4)
 
 @st.composite
 def changed(draw: Any, parts: list[list[int]]) -> list[list[int]]:
-    """What may become of a source, several times over."""
+    """Return a source after some random changes."""
     now = [list(part) for part in parts]
     for _ in range(draw(st.integers(0, 3))):
         part = draw(st.sampled_from(now)) if now else []
@@ -214,7 +214,7 @@ class Fraction(float):
 
 
 def as_python_may_have_it(value: Any, chance: random.Random) -> Any:
-    """What JSON has the same text for."""
+    """Return a value of other Python types with the same JSON text."""
     if isinstance(value, list):
         return (list if chance.random() < 0.5 else tuple)(as_python_may_have_it(each, chance) for each in value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What JSON lacks arrives in the stated form, or is refused by the column's name."""
+"""Values that JSON lacks arrive in the stated form, or are refused with the column's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rows of a source go through here, in processes of their own too."""
+"""Topologies through which the rows of a source go here, also in processes of their own."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def driver(module: str, folder: Path, conf: dict[str, Any], **environment: str) 
 
 
 def end(process: subprocess.Popen[str], secs: float = 300) -> tuple[str, str]:
-    """What it said, when it ends within so many seconds; nothing that it started is left."""
+    """Return what it said, when it ends within so many seconds; no process that it started is left."""
     try:
         return process.communicate(timeout=secs)
     finally:
@@ -52,9 +52,9 @@ def end(process: subprocess.Popen[str], secs: float = 300) -> tuple[str, str]:
 
 
 def killed_at_random(process: subprocess.Popen[str], folder: Path, chance: Random, at_work: bool) -> bool:
-    """Whether it was killed: soon after it began with a new batch, or, unless ``at_work``, at any moment from its start on.
+    """Kill it soon after it began a new batch or, unless ``at_work``, at any moment, and return whether it was killed.
 
-    It may have come to its end before.
+    It may have ended before.
     """
     begun = _batches(folder)
     while at_work and process.poll() is None and _batches(folder) == begun:
@@ -68,5 +68,5 @@ def killed_at_random(process: subprocess.Popen[str], folder: Path, chance: Rando
 
 
 def _batches(folder: Path) -> int:
-    """How many batches Spark has written down."""
+    """Return how many batches Spark has stored."""
     return sum(name.name.isdecimal() for name in (folder / "checkpoint" / "offsets").glob("*"))

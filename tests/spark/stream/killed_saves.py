@@ -47,7 +47,7 @@ def due(names: list[str]) -> dict[str, int]:
 
 
 def in_a_child(conf: dict[str, object], crashes: str, steps: Path | None = None) -> bool:
-    """Whether it came to the end."""
+    """Run the batches in a child process, and return whether it came to the end."""
     pid = os.fork()
     if not pid:
         os.environ["CRASHES"] = crashes

@@ -20,7 +20,7 @@ ORDERS = [(customer, amount) for amount in range(10) for customer in ("ann", "bo
 
 
 class Totals(StatefulBasicBolt):
-    """What the page leaves to its reader."""
+    """The bolt that the page leaves to its reader."""
 
     def init_state(self, state: Any) -> None:
         self.totals = state

@@ -87,7 +87,7 @@ class Plain(Spout):
 
 
 class Late(Spout):
-    """What it is asked for here comes behind what is on another stream; it says when it is at its end, and would go on."""
+    """Emits first on another stream than the one that is read; it says when it is at its end, and would go on."""
 
     output_streams = {"default": ["n"], "other": ["n"]}
 

@@ -40,7 +40,7 @@ RANDOM_KILLS = 100 if SOAK else 1
 
 @pytest.fixture(params=["sqlite", "redis"])
 def conf(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
-    """Where transactions and maps are: SQLite with a TransactionalMap, Redis with an OpaqueMap."""
+    """Return the places of transactions and maps: SQLite with a TransactionalMap, Redis with an OpaqueMap."""
     server: RedisServer | None = request.getfixturevalue("redis") if request.param == "redis" else None
     return {
         "multilang.transactional.store": "tests.spark.stream.transactions.Store",

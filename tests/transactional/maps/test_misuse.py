@@ -1,4 +1,4 @@
-"""What users get wrong is one clear error that says what to do."""
+"""A mistake in the use of maps is one clear error that says what to do."""
 
 from __future__ import annotations
 

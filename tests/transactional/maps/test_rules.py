@@ -183,7 +183,7 @@ def _again(backing):
 
 
 def test_an_answer_that_was_lost_counts_once():
-    """What a client sees that sends a command again whose answer did not come: it is refused, being done already."""
+    """A client that repeats a command whose answer was lost is refused, because the command is done already."""
 
     class Lossy(MemoryBacking):
         lost = 0

@@ -127,7 +127,7 @@ class FilledKafka(Filled):
         wait_for(lambda: self.partitions() == PARTITIONS, "the topic is known")
 
     def partitions(self) -> int:
-        """How many can be read."""
+        """Return how many partitions can be read."""
         found = self.admin.list_topics(self.topic, timeout=LIMIT).topics[self.topic]
         return sum(each.leader >= 0 for each in found.partitions.values())
 

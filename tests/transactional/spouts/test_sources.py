@@ -13,7 +13,7 @@ from tests.transactional.spouts.sources import PARTITIONS, FilledFiles
 
 
 class Rows:
-    """What an emitter emits, by transaction: the last value of each tuple."""
+    """The emitted rows, by transaction: the last value of each tuple."""
 
     def __init__(self):
         self.words = []

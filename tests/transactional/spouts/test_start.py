@@ -1,4 +1,4 @@
-"""What is missing when a topology starts is told once, in a line that names it, and nothing is started."""
+"""A missing part is reported once at the start of a topology, in a line that names it, and nothing is started."""
 
 from __future__ import annotations
 
