@@ -125,7 +125,7 @@ def storm_jars() -> tuple[Path, Path]:
             "3.6.1:copy-dependencies", "-f", str(pom), "-DincludeScope=runtime", f"-DoutputDirectory={folder / 'lib'}"
         )
     if not flux.exists():
-        # flux-core's parent pom is not on Maven Central. Version 3.6.1 reads the pom and fails; 2.10 only takes the jar.
+        # flux-core's parent pom is not on Maven Central. 3.6.1 reads the pom and fails; 2.10 takes only the jar.
         maven("2.10:copy", f"-Dartifact=org.apache.storm:flux-core:{STORM_VERSION}:jar", f"-DoutputDirectory={folder}")
     return folder / "lib", flux
 

@@ -46,7 +46,7 @@ class KeyedCountUpdater(BatchBolt, Committer):
         self.words[tup["word"]] += 1
 
     def finish_batch(self) -> None:
-        # The count before is computed from the count now, so that a batch that was counted already gives the same tuples.
+        # The count before comes from the count now, so that a batch that was counted already gives the same tuples.
         for word, count in self.counts.update(self.id, self.words).items():
             self.emit([self.id, word, count, count - self.words[word]])
 

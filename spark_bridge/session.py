@@ -110,7 +110,7 @@ def session(
 @cache
 def _folder() -> str:
     """Return the folder for the files of sessions.
-    It is removed when this process ends, not when a session does: Spark's JVM outlives a session and keeps its settings.
+    It is removed when this process ends, not with a session: Spark's JVM outlives a session and keeps its settings.
     """
     folder = TemporaryDirectory(prefix="multilang-spark-", ignore_cleanup_errors=True)
     atexit.register(folder.cleanup)

@@ -161,8 +161,8 @@ def run_app(arguments: list[str]) -> int:
     except click.Abort:
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):
-        # The reader of our output, such as head, has closed it; click and rich exit then. The status must not be theirs,
-        # 1, which says that tuples failed, and nothing may be flushed to the closed output at exit.
+        # The reader of our output, such as head, has closed it; click and rich exit then. The status must not be
+        # theirs, 1, which says that tuples failed, and nothing may be flushed to the closed output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:  # such as a full disk; the status must not be 1, which says that tuples failed

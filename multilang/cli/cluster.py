@@ -41,8 +41,8 @@ def cluster() -> None:
 def up(home: Path | None, supervisors: int, slots: int, conf: dict[str, Any], drpc: bool | None) -> int:
     """Start the daemons that are not running, and wait until they are ready.
 
-    Storm is downloaded once through Maven (140 MB); it needs a Java runtime, 17 or newer. A cluster that is down, or whose
-    start was interrupted, begins anew, without its earlier topologies. It stays up when this command has ended.
+    Storm is downloaded once through Maven (140 MB); it needs a Java runtime, 17 or newer. A cluster that is down, or
+    whose start was interrupted, begins anew, without its earlier topologies. It stays up when this command has ended.
     """
     chosen = Cluster(home, supervisors=supervisors, slots=slots, conf=conf, drpc=drpc)
     with faults():

@@ -157,7 +157,7 @@ def reshard(topology: str, component: str, tasks: int, function: str | None, con
 @click.argument("topology")
 @CONF
 def adopt(topology: str, conf: dict[str, Any]) -> int:
-    """Give the topology's name to an SQLite file with another name, or to an older version's states in Redis without one."""
+    """Give the topology's name to its SQLite file, if that has another, or to an older version's states in Redis."""
     with _opened(topology, conf) as stored:
         count = stored.provider.adopt()
         click.echo(f"{count} namespaces in {stored.provider.describe()} are those of {stored.topology.name!r} now")

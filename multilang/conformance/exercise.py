@@ -10,8 +10,8 @@ from multilang.conformance.case import Failed
 from multilang.conformance.talk import Talk
 from multilang.conformance.world import DIRECT_TASKS, METRIC, storm_text
 
-# A bolt that answers heartbeats in another thread may take so many seconds for its tuples, plus so many times the seconds
-# since the start, because on a busy machine the tuples are slow, too.
+# A bolt that answers heartbeats in another thread may take so many seconds for its tuples, plus so many times the
+# seconds since the start, because on a busy machine the tuples are slow, too.
 _LATER = 2.0
 _TIMES = 3
 _EMITS: list[list[Any]] = [

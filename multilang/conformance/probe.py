@@ -12,8 +12,8 @@ from multilang.conformance.target import Programs
 
 VERSION = 1
 _ANSWER = re.compile(r'\["conformance",\s*\d+,\s*\[[^\[\]]*\]\]')
-# The answer to the contract's question may come so many seconds after the answer to a later heartbeat, plus so many times
-# the seconds since the start, because on a busy machine the answer is slow, too.
+# The answer to the contract's question may come so many seconds after the answer to a later heartbeat, plus so many
+# times the seconds since the start, because on a busy machine the answer is slow, too.
 _AFTER = 1.0
 _TIMES = 3
 _NEXTS = 5  # answered nexts that prove a spout, if it is silent as a bolt; a bolt with a timer has sent a sync by then

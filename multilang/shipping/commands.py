@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 LAUNCHER = "run_topology.py"
 _SYSTEM = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/")  # exist on workers, too
 
-# Thrift's command has two words and always starts in resources/, above which Storm puts the links to blobs that are in the
-# worker's directory, too. It is a script for sh, because a worker may have no other Python than the one in a blob.
+# Thrift's command has two words and always starts in resources/, above which Storm puts the links to blobs that are in
+# the worker's directory, too. It is a script for sh, because a worker may have no other Python than the one in a blob.
 _IN_WORKER = """\
 # Starts a component in the worker's directory, where Storm puts links to blobs and to resources/.
 case "$0" in
@@ -94,7 +94,8 @@ class Commands:
         own = {
             words[at].text for id, words in commands.items() for at in _started(topology[id]) if words[at].in_shipment
         }
-        # A jar keeps neither permissions to run files nor empty folders, and a command's program may need both for what it starts.
+        # A jar keeps neither permissions to run files nor empty folders, and a command's program may need both for what
+        # it starts.
         helped = bool(contents.folders) or not contents.executables <= {*own, *modules}
         for spec in topology.components.values():
             words = commands.get(spec.id)

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 KRYO = "topology.kryo.register"
 
-# The classes that Storm's parser makes of lists, dicts, and floats of more than 18 characters. Kryo refuses classes that
-# are not registered, and a worker that sends an object of such a class to another worker dies.
+# The classes that Storm's parser makes of lists, dicts, and floats of more than 18 characters. Kryo refuses classes
+# that are not registered, and a worker that sends an object of such a class to another worker dies.
 KRYO_CLASSES = (
     "org.apache.storm.shade.net.minidev.json.JSONArray",
     "org.apache.storm.shade.net.minidev.json.JSONObject",
     "java.math.BigDecimal",
 )
 
-# Seconds without a heartbeat after which Storm gives up a process; Storm's default is 30. Our process answers while user
-# code runs, but not during a C call that holds Python's global lock, nor while it gets no time on a busy machine.
+# Seconds without a heartbeat after which Storm gives up a process; Storm's default is 30. Our process answers while
+# user code runs, but not during a C call that holds Python's global lock, nor while it gets no time on a busy machine.
 SUBPROCESS_TIMEOUT = 60
 
 

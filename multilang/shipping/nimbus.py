@@ -264,7 +264,8 @@ def _call(client: Any, address: Address, method: str, arguments: tuple[object, .
             raise _broken_off(address, method, error) from None
         raise RefusedError(kind, f"{error.msg or 'refused without a word'} ({kind})") from None
     except Exception as error:
-        # The exception for bytes that are no Thrift depends on how thriftpy2 was built, and there is no common base class.
+        # The exception for bytes that are no Thrift depends on how thriftpy2 was built, and there is no common base
+        # class.
         if not type(error).__module__.startswith("thriftpy2."):
             raise
         raise _broken_off(address, method, error) from None

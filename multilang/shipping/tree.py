@@ -107,7 +107,8 @@ class Tree:
                         f"{folder / each} leads to {path}, which it is itself a part of; remove that link"
                     )
                 self.add(f"{prefix}{inner}", Entry(mode=kind))
-                # In a folder to which a link led, links are kept if they stay in that folder, which is copied as a whole.
+                # In a folder to which a link led, links are kept if they stay in that folder, which is copied as a
+                # whole.
                 base = root if path.is_relative_to(root) else path
                 self._walk(base, path, prefix, f"{inner}/", skip, (*above, path))
             elif stat.S_ISREG(kind):

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from spark_bridge.job.stateful import Saving
 
 
-# All rows of a block are alive at once. With Python's default of 700 the garbage collector would look through everything that a
-# worker has imported for each block, which takes longer than the rows do.
+# All rows of a block are alive at once. With Python's default of 700 the garbage collector would look through
+# everything that a worker has imported for each block, which takes longer than the rows do.
 _COLLECT_AT = 20_000
 
 

@@ -26,7 +26,7 @@ def kept(component: object, state: State | None = None) -> tuple[bytes, list[str
     attributes = {name: value for name, value in vars(component).items() if name not in _RUNNERS}
     try:
         return _dumped(attributes, state), []
-    except Exception:  # noqa: BLE001  # the attributes' own code may raise anything; which attribute it was is found out below
+    except Exception:  # noqa: BLE001  # the attributes' code may raise anything; the attribute is found below
         pass
     left = []
     for name, value in list(attributes.items()):

@@ -151,7 +151,8 @@ class Routing:
                     tasks,
                     source_task=task,
                     local_tasks=self._hosted,
-                    # Each subscription has its own generator, with the same numbers each time that Spark runs this task.
+                    # Each subscription has its own generator, with the same numbers each time that Spark runs this
+                    # task.
                     rng=Random(self._rng.getrandbits(64)),
                     component=spec.id,
                     stream=name,

@@ -37,8 +37,8 @@ class ShellSpoutTask(Program):
         self.emitted: list[tuple[Any, list[Any], str | None, int | None]] = []
         self._said: bool | None = None  # "exhausted" of the last sync
         self._idle = 0  # the number of nexts in a row that emitted nothing
-        # With "local" a spout of this library says whether it is exhausted, and does not sleep when it has nothing, as in
-        # the embedded cluster. Acks and fails come at the end of the round, however many ackers are configured.
+        # With "local" a spout of this library says whether it is exhausted, and does not sleep when it has nothing, as
+        # in the embedded cluster. Acks and fails come at the end of the round, however many ackers are configured.
         self.launch({**plan.conf, "multilang.parent": "local", "topology.acker.executors": 1})
         self._command("activate")
 

@@ -44,7 +44,8 @@ def _log_error(about: tuple[str, int], message: str) -> None:
     logging.getLogger(component).error("%s", message, extra={"task": task})
 
 
-# The errors that this process has logged. It is shared by all Spark tasks of the process, which run one after the other.
+# The errors that this process has logged. It is shared by all Spark tasks of the process, which run one after the
+# other.
 _REPEATS = Repeats(_log_error)
 
 
@@ -217,7 +218,8 @@ class Worker:
         yield self._addressed(self._record(REPORT, END, 0, None, 0, pickle.dumps(report, 5)))
 
     def _counts(self, task: int, stats: Any) -> tuple[int, ...]:
-        # Tuples that took the short way through SparkRoute.places were not counted one by one; their boxes have the number.
+        # Tuples that took the short way through SparkRoute.places were not counted one by one; their boxes have the
+        # number.
         short = sum(box.sent - box.counted for box in self._routing.boxes if box.owner == task and box.kind == ROWS)
         errors = self._error_counts.get(task, 0)
         return (stats.executed, stats.emitted + short, stats.transferred + short, stats.acked, stats.failed, errors)

@@ -45,8 +45,8 @@ class Block:
 
     def decoded(self) -> list[Row]:
         """Return the rows, each a tuple of values."""
-        # The garbage collector soon ignores tuples of plain values. The temporary lists would make it look through everything
-        # in this process for each block.
+        # The garbage collector soon ignores tuples of plain values. The temporary lists would make it look through
+        # everything in this process for each block.
         collects = gc.isenabled()
         gc.disable()
         try:

@@ -72,7 +72,8 @@ class Channel:
         sock.settimeout(None)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        # A second handle on the socket, to shut it down from another thread: closing alone would not wake a thread that waits.
+        # A second handle on the socket, to shut it down from another thread: closing alone would not wake a thread that
+        # waits.
         self._socket = sock.dup()
         self._connection = Connection(sock.detach())
         self.patience(stalled_secs)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 READ_AHEAD_BYTES = 8 * 1024 * 1024  # what one job brings of a partition at most, unless one block is longer
 _MOST_BLOCKS = 64  # blocks that one job brings at most
-# Before this block, jobs compute the earlier blocks again instead of having them persisted: to persist the blocks, Spark
-# would compute the whole partition before it returned the first one.
+# Before this block, jobs compute the earlier blocks again instead of having them persisted: to persist the blocks,
+# Spark would compute the whole partition before it returned the first one.
 _UNKEPT_BLOCKS = 16
 _JOBS_AHEAD = 4  # jobs at once, over all partitions
 

@@ -147,7 +147,8 @@ class _Part:
         if self._metadata is None:
             start, size, seal = self._footer
             footer = verified(self._folder, self._file, start, size, seal)
-            # A file of Parquet's magic number and the footer is enough: the data that the footer describes isn't read here.
+            # A file of Parquet's magic number and the footer is enough: the data that the footer describes isn't read
+            # here.
             self._metadata = parquet.read_metadata(io.BytesIO(b"PAR1" + footer))
         _, start, size, seal = self._groups[group]
         data = verified(self._folder, self._file, start, size, seal)

@@ -179,7 +179,7 @@ class ReadAhead:
             except (SourceError, UnrecoverableError) as error:
                 self._fail(error)
                 return
-            except Exception as error:  # noqa: BLE001  # a source may raise anything; the spout gets it, not this thread
+            except Exception as error:  # noqa: BLE001  # a source may raise anything; it is for the spout
                 failure = SourceError(f"the source can't be read: {error!r}")
                 failure.__cause__ = error
                 self._fail(failure)

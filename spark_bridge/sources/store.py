@@ -325,7 +325,7 @@ def _connected(path: str | None) -> sqlite3.Connection:
             _lay_out(connection, path)
             connection.execute(
                 "DELETE FROM marks WHERE grouped IN (SELECT grouped FROM readers WHERE NOT lasting) AND grouped NOT IN "
-                "(SELECT grouped FROM marks WHERE saved >= ?)",  # whole groups only: a single partition would be read again
+                "(SELECT grouped FROM marks WHERE saved >= ?)",  # whole groups: a partition would be read again
                 (time() - _FORGOTTEN_SECS,),
             )
             connection.execute("DELETE FROM readers WHERE NOT lasting AND grouped NOT IN (SELECT grouped FROM marks)")

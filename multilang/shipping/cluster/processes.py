@@ -22,8 +22,8 @@ MARK = "MULTILANG_CLUSTER_MEMBER"
 _PROC = Path("/proc")
 _PATIENCE = 3.0  # seconds from SIGTERM to SIGKILL
 _LIMIT = 30.0  # seconds for processes to be gone after SIGKILL
-# The only variables that daemons, and through them workers and components, get from the caller. A component must find what
-# it needs in the jar, on every machine, and not in a variable that a developer's shell happens to set.
+# The only variables that daemons, and through them workers and components, get from the caller. A component must find
+# what it needs in the jar, on every machine, and not in a variable that a developer's shell happens to set.
 _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TMPDIR", "TZ", "JAVA_HOME")
 
 

@@ -123,8 +123,8 @@ def _common(home: Path, state: State) -> dict[str, Any]:
         # Longer times than Storm's 30 seconds, so that a busy machine does not lose workers.
         "supervisor.worker.timeout.secs": 60,
         "nimbus.task.timeout.secs": 60,
-        # If a supervisor is away for some seconds, Storm's scheduler avoids its host for half an hour. Here all supervisors have
-        # the same host, so this is switched off.
+        # If a supervisor is away for some seconds, Storm's scheduler avoids its host for half an hour. Here all
+        # supervisors have the same host, so this is switched off.
         "blacklist.scheduler.tolerance.count": 1_000_000,
         "supervisor.worker.shutdown.sleep.secs": 1,
         "supervisor.localizer.update.blob.interval.secs": 5,
