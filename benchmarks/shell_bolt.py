@@ -63,7 +63,7 @@ def _environment() -> dict[str, str]:
 
 
 def _sentence(n: int) -> str:
-    sys.path.insert(0, str(real_storm.CLUSTER))  # where the components of other benchmarks have it from, too
+    sys.path.insert(0, str(real_storm.CLUSTER))  # the components of other benchmarks import it from there, too
     try:
         from sentences import sentence
     finally:

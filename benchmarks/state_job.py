@@ -65,7 +65,7 @@ def flush(port: int) -> None:
 
 
 def _run(ours: Child, command: list[str]) -> list[dict[str, Any]]:
-    # Not from here: `python -m` looks where it is started first, and the checkout that is measured may be another one.
+    # In another folder, because `python -m` searches the current one first, and another checkout may be measured.
     done = subprocess.run(
         command,
         env=ours.environment(),

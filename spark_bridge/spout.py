@@ -205,7 +205,7 @@ class PartitionSpout(OverSource, Spout):
     def ack(self, tup_id: Any) -> None:
         pending = self._pending
         if pending.pop(tup_id, None) is None:
-            return  # acked before, as after a timeout that was only late
+            return  # acked before: after a timeout, a tuple and its replay may both be acked
         if self._failures:
             self._failures.pop(tup_id, None)
             self._due.pop(tup_id, None)

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-sys.path.append(str(Path(__file__).parents[1] / "flights"))  # where the flights are read, for two examples
+sys.path.append(str(Path(__file__).parents[1] / "flights"))  # its modules read the flights for both examples
 
 from data import Results, by_sql, flights
 from pyspark.sql import functions as f

@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from multilang.topology import Topology
 
 MANIFEST = "manifest.json"
-RESOURCES = (
-    "resources/"  # where ShellProcess looks: "packaged inside of your topology jar under the resources subdirectory"
-)
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip knows
+RESOURCES = "resources/"  # ShellProcess: "packaged inside of your topology jar under the resources subdirectory"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip can have
 _JAR_MANIFEST = b"Manifest-Version: 1.0\r\nCreated-By: storm-multilang\r\n\r\n"
 # The parts of this package that every component's process runs. Others are added if the topology's modules import them.
 _FOR_CHILDREN = {"component", "protocol", "topology"}

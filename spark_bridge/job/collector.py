@@ -42,7 +42,7 @@ class SparkBoltCollector(LocalBoltCollector):
         self.fail = _fail(emitter, failed)  # type: ignore[method-assign]
 
 
-def _emit(  # noqa: C901  # one body, since each call from here costs a share of the rate
+def _emit(  # noqa: C901  # one function, as each further call would cost a share of the rate
     collector: BoltCollector, emitter: Emitter, automatic: bool
 ) -> Callable[..., list[int] | None]:
     """Return a bolt's emit. ``automatic``: anchor to ``collector.anchors`` unless anchors are given."""

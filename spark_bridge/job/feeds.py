@@ -39,7 +39,7 @@ class RowFeed:
         self.rows = rows
         self.total = 0
         self.failures = 0
-        self.timed_out = 0  # of these, at the end of a round
+        self.timed_out = 0  # failures at the end of a round, which no bolt reported
         self.lost: dict[int, list[int]] = {}  # partition -> offsets that were given up
         self._fields = fields
         self._kinds = kinds
@@ -113,7 +113,7 @@ class EmittedFeed:
         self.size = size
         self.acked = 0
         self.failures = 0
-        self.timed_out = 0  # of these, at the end of a round
+        self.timed_out = 0  # failures at the end of a round, which no bolt reported
         self.lost: dict[Any, tuple[Any, list[Any]]] = {}  # message id and values of tuples that failed, not acked since
         self._batch: list[Any] = []
         self._fruitless = 0

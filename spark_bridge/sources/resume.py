@@ -43,7 +43,7 @@ class Resume:
         self._group = group
         self._mine = mine
         self.about: dict[str, Any] = described(source)
-        self.epoch = store.claim(group, mine, reader, f"{group}/{source.former_name}", warn)  # nothing is read before
+        self.epoch = store.claim(group, mine, reader, f"{group}/{source.former_name}", warn)  # before any read
         kept = store.load(group)
         self.marks = {each: kept.get(each, Mark(0)) for each in mine}
         self._own = self._comparison(self.marks)
