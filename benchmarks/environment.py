@@ -1,6 +1,4 @@
-"""Programs that the measurements need, made in a cache: the peers' virtual environment, storm.py, the native
-programs.
-"""
+"""Programs that the measurements need, made in a cache: the peers' environment, storm.py, the native programs."""
 
 from __future__ import annotations
 
@@ -84,9 +82,7 @@ def own_python(packages: tuple[str, ...], what: str) -> Path:
 
 
 def lay(source: Path, folder: Path) -> Path:
-    """Copy our package from a checkout, compiled, for this run alone, so that work may go on in the checkout
-    meanwhile.
-    """
+    """Copy our package from a checkout, compiled, for this run alone. Work may go on in the checkout meanwhile."""
     for package in ("multilang", "spark_bridge"):
         if (source / package).exists():
             shutil.copytree(source / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -131,8 +127,9 @@ def storm_jars() -> tuple[Path, Path]:
 
 
 def java_classes(source: Path, lib: Path) -> Path:
-    """Return the folder of a Java program's classes, compiled against Storm's jars, and again when its source has
-    changed.
+    """Return the folder of a Java program's classes.
+
+    They are compiled with Storm's jars when the source has changed.
     """
     folder = cache_folder() / f"{source.stem}-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
     if not folder.exists():

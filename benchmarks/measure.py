@@ -45,7 +45,7 @@ class Results:
 
 @dataclass(frozen=True)
 class Effort:
-    """The length of the measurements: rounds, CPU-seconds of one run, turns of a conversation, tuples of the flat
+    """The length of the measurements: rounds, CPU-seconds of a run, turns of a conversation, tuples of the flat
     test.
     """
 
@@ -225,9 +225,7 @@ class Suite:
         return plain + self.right("filter", tuple(name for name in names if name not in PLAIN))
 
     def flat(self) -> None:
-        """Measure CPU time per tuple, and memory, after 10^5, 10^6 (and 10^7) tuples: the greatest divided by the
-        least.
-        """
+        """Measure CPU time per tuple, and memory, after 10^5, 10^6 (and 10^7) tuples: the greatest over the least."""
         if not self.only("ours"):
             return
         child = self.children["ours"]

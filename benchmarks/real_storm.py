@@ -52,9 +52,7 @@ def sentences_per_second(peer: str, seconds: float) -> float:
 
 
 def _topology_jar(jar: Path, flux: Path, files: list[Path]) -> None:
-    """Write a jar of Flux's classes and our resources/: LocalCluster unpacks resources from the first jar that has
-    any.
-    """
+    """Write a jar of Flux's classes and our resources/. LocalCluster unpacks only the first jar's resources."""
     with zipfile.ZipFile(jar, "w") as made:
         with zipfile.ZipFile(flux) as source:
             for entry in source.infolist():

@@ -35,9 +35,7 @@ def runs(ours: Child, what: str, rounds: int, *sizes: int) -> list[dict[str, flo
 
 
 def growth(said: list[dict[str, float]]) -> tuple[float, float]:
-    """Return the greatest divided by the least cost of a further sentence, between two sizes, and the same of the
-    driver's memory.
-    """
+    """Return the greatest over the least cost of a further sentence, and the same of the driver's memory."""
     said = sorted(said, key=lambda each: each["sentences"])
     costs = [(b["wall"] - a["wall"]) / (b["sentences"] - a["sentences"]) for a, b in pairwise(said)]
     memory = [each["driver_mib"] + each["heap_mib"] for each in said]

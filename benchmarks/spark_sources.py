@@ -160,9 +160,7 @@ def measured_apart(what: str) -> float:
 
 
 def first_tuple() -> float:
-    """Return the seconds from an RDD to its first tuple in a topology, in a session of ours that has run nothing
-    before.
-    """
+    """Return the seconds from an RDD to its first tuple in a topology, in a fresh session of ours."""
     with session("local[2]") as spark:
         return until_first_tuple(spark)
 

@@ -45,9 +45,7 @@ def setup(pid_dir: Path, work: str) -> bytes:
 
 
 def big_text(kind: str) -> str:
-    """Return 1 MB of text for a value: `ascii` prose with some line ends and quotes, or `unicode`, mostly beyond
-    ASCII.
-    """
+    """Return 1 MB of text for a value: `ascii` prose with some line ends and quotes, or `unicode`, mostly not ASCII."""
     line = (
         'the quick brown fox said "jump" over a lazy dog\n'
         if kind == "ascii"
@@ -114,9 +112,7 @@ def expected(work: str) -> list[tuple[Any, ...]]:
 
 
 def meaning(output: bytes) -> list[tuple[Any, ...]]:
-    """Return the emits, acks, fails and syncs of a child's output in one form, whoever wrote them, without logs and the
-    pid.
-    """
+    """Return the emits, acks, fails and syncs of a child's output in one form, without logs and the pid."""
     found: list[tuple[Any, ...]] = []
     for text in output.decode().split("\nend\n")[:-1]:
         said = json.loads(text)

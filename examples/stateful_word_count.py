@@ -75,9 +75,7 @@ class SplitSentence(BasicBolt):
 
 
 class WordCount(StatefulBolt):
-    """Counts words as on the page: an emit is anchored to the word, which is acked; the ack counts once the state is
-    committed.
-    """
+    """Counts words as on the page: an emit is anchored to the word, whose ack counts once the state is committed."""
 
     output_fields = ["word", "count"]
 

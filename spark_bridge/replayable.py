@@ -1,6 +1,4 @@
-"""A spout over a partition source for exact alignment: its position is an offset per partition, with a checksum of the
-rows before it.
-"""
+"""A spout over a partition source for exact alignment: its position is an offset and a checksum for each partition."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Runs word_count.py on the embedded cluster: `python embedded.py MODE SENTENCES` prints wall and CPU seconds as
-JSON.
-"""
+"""Runs word_count.py on the embedded cluster: `python embedded.py MODE SENTENCES` prints its seconds as JSON."""
 
 from __future__ import annotations
 

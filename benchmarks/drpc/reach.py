@@ -1,5 +1,6 @@
-"""Requests a second, and latency, of reach on the embedded cluster: `python -m benchmarks.drpc.reach [REQUESTS]
-[AT_ONCE]`.
+"""Requests a second, and latency, of reach on the embedded cluster.
+
+python -m benchmarks.drpc.reach [REQUESTS] [AT_ONCE]
 """
 
 from __future__ import annotations

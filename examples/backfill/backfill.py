@@ -51,9 +51,7 @@ def in_states(conf: Mapping[str, Any]) -> Results:
 
 
 def written(spark: SparkSession, folder: Path, months: int) -> tuple[PublishedSource, dict[int, int]]:
-    """Write the log, and return it with the cut before the last month: partition -> its number of flights in earlier
-    months.
-    """
+    """Write the log, and return it with the cut: partition -> its number of flights before the last month."""
     history = flights(spark, folder, months - 1).withColumn("live", f.lit(0))
     live = flights(spark, folder, months, first=months).withColumn("live", f.lit(1))
     log = history.union(live).repartition(4, "carrier").sortWithinPartitions("live").persist()

@@ -43,9 +43,7 @@ class Top:
 
 
 def top_spec(_context: click.Context, _parameter: click.Parameter, text: str | None) -> Top | None:
-    """Parse ``count:word:count``: component (and stream), field to show, field to rank by (left out: the number of
-    tuples).
-    """
+    """Parse ``count:word:count``: component (and stream), field to show, field to rank by, or none to count tuples."""
     if text is None:
         return None
     parts = text.split(":")

@@ -1,6 +1,4 @@
-"""A conformance run for people: a line for each section, and each failure with the expected message above the received
-one.
-"""
+"""A conformance run for people: a line for each section, and each failure with what was expected and received."""
 
 from __future__ import annotations
 

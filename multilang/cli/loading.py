@@ -46,9 +46,7 @@ def load(where: str) -> Topology:
 
 
 def _their_frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """Return the frames of the traceback in the user's files, without those of this package and of the import
-    system.
-    """
+    """Return the frames of the traceback in the user's files, without this package and the import system."""
     return [
         summary
         for (frame, _), summary in zip(

@@ -326,8 +326,8 @@ def _check_output(output: Path, overwrite: bool) -> None:
 
 
 def _write(result: JobResult, output: Path, form: str) -> None:
-    """Write each output stream to a folder of its own, with the component's name, and the stream's if it is not the
-    default one.
+    """Write each output stream to a folder of its own, named after its component, and its stream unless that is
+    default.
     """
     for component, stream in result.outputs:
         folder = output / (component if stream == "default" else f"{component}-{stream}")

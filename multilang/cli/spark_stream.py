@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def run_stream(
     start: Callable[[Callable[[BatchProgress], None]], TopologyQuery], name: str, *, as_json: bool, quiet: bool
 ) -> int:
-    """Run the query that ``start`` starts until it ends, or SIGINT or SIGTERM comes, and print each batch's
+    """Run the query that ``start`` starts until it ends or a SIGINT or SIGTERM comes, and print each batch's
     progress.
     """
     shown = console(sys.stderr)
@@ -67,7 +67,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def writer(output: Path, form: str) -> Callable[[JobResult, int], None]:
-    """Return a function that writes a batch's output streams, each to a folder of the batch, which a repeated batch
+    """Return a function that writes a batch's output streams to folders of the batch, which a repeated batch
     replaces.
     """
 
@@ -82,8 +82,7 @@ def writer(output: Path, form: str) -> Callable[[JobResult, int], None]:
 
 
 def streaming(spark: SparkSession, topology: Topology, name: str, place: str) -> DataFrame:
-    """Return a streaming DataFrame of a folder's text files, with a tuple a line, or of a pattern such as
-    ``orders/*.json``.
+    """Return a streaming DataFrame of a folder's text files, a tuple a line, or of a pattern such as ``orders/*.json``.
 
     The columns are those of the files that exist at the start.
     """

@@ -27,9 +27,7 @@ PLAIN_EVERY = 10.0  # seconds between two lines of progress where nothing can be
 
 
 def console(stream: Any) -> Console:
-    """Return a console for ``stream``: with colours and its own width on a terminal, plain text without a limit
-    elsewhere.
-    """
+    """Return a console for ``stream``: with colours and its own width on a terminal, else plain text of any width."""
     if stream.isatty():
         return Console(file=stream, highlight=False)
     return Console(file=stream, highlight=False, color_system=None, width=PLAIN_WIDTH)

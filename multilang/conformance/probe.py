@@ -24,8 +24,8 @@ class Undecided(Exception):
 
 
 def kind_of(programs: Programs) -> str:
-    """Return "spout" for a program that answers each next with a sync, "bolt" for one that so answers a heartbeat, or
-    syncs unasked.
+    """Return "spout" if the program answers each next with a sync, "bolt" if it answers a heartbeat or syncs
+    unasked.
     """
     timeout = programs.target.timeout
     with (

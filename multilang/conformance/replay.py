@@ -48,9 +48,7 @@ class Recording:
 
     @property
     def is_cut_off(self) -> bool:
-        """True if it ends before the program has answered everything, since a worker may end its components at any
-        time.
-        """
+        """True if it ends before the program has answered everything. A worker may end its components at any time."""
         due = 0
         for _, direction, text in self.messages:
             message = _decoded(text)

@@ -117,7 +117,7 @@ class Run:
         return None
 
     def _closed(self, gate: CaseResult, chosen: Sequence[Case]) -> list[CaseResult]:
-        """Return the results when such a test failed: the failure of the requirement at fault, and all others
+        """Return the results when such a test failed: the requirement at fault has failed, and all others are
         blocked.
         """
         found = {case.path: self._judge(case) for case in chosen if case.watch and case.run is None}

@@ -63,9 +63,7 @@ def archive_folder(folder: Path, out: Path) -> Archived:
 
 
 def archive_shipment(shipment: Shipment, out: Path) -> Archived:
-    """Write the files that a topology's jar has in resources/ to a .tgz, so that the code can be renewed in the blob
-    store.
-    """
+    """Write the files that a topology's jar has in resources/ to a .tgz. The blob store can renew such code."""
     check_suffix(out)
     tree = Tree()
     for item in shipment.contents:

@@ -170,8 +170,8 @@ def _add(contents: Contents, path: Path, home: Home, why: str, above: tuple[str,
 
 
 def _of_tools(path: Path) -> str | None:
-    """Return why something in a folder is not shipped, an empty text if that need not be reported, None if it is
-    shipped.
+    """Return why something in a folder is not shipped, None if it is; an empty text for a reason that is not
+    reported.
     """
     if path.name == "__pycache__" or (path.suffix in (".pyc", ".pyo") and path.with_suffix(".py").exists()):
         return ""

@@ -61,9 +61,7 @@ def storm_conf(topology: Topology) -> dict[str, Any]:
 
 
 def _registrations(topology: Topology) -> list[Any]:
-    """Return the topology's own list (class names, or ``{class: serializer}``) with those of our classes that it does
-    not have.
-    """
+    """Return the topology's own list (class names, or ``{class: serializer}``), and our classes that it lacks."""
     own = topology.conf.get(KRYO)
     if own is None:
         return list(KRYO_CLASSES)

@@ -83,8 +83,9 @@ class Contents:
         return name in self._items
 
     def __iter__(self) -> Iterator[Item]:
-        """Iterate in the order of the names, which is that of the archive, so that the same input gives the same
-        bytes.
+        """Iterate in the order of the names.
+
+        The archive has this order, so that the same input gives the same bytes.
         """
         return iter([self._items[name] for name in sorted(self._items)])
 
@@ -92,8 +93,8 @@ class Contents:
         return len(self._items)
 
     def _check_owner(self, item: Item) -> None:
-        """Refuse ``x.py`` of one part beside ``x/`` or ``x.*.so`` of another: an import knows one name, and one would
-        hide the other.
+        """Refuse ``x.py`` of one part beside ``x/`` or ``x.*.so`` of another, since one would hide the other from
+        imports.
         """
         first, slash, _ = item.name.partition("/")
         if not (slash or first.endswith((".py", ".so"))):

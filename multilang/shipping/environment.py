@@ -81,8 +81,7 @@ def environment_tree(folder: Path) -> Tree:
 
 
 def _program(path: Path, base: str) -> bytes:
-    """Return the interpreter, changed to look for a shared libpython beside itself and no longer where it was
-    installed.
+    """Return the interpreter, changed to look for a shared libpython beside itself and not where it was installed.
 
     The loader's search path in the file is a string that may be made shorter in place, as chrpath does it.
     """
@@ -129,9 +128,7 @@ def _left_behind(name: str) -> bool:
 
 
 def _check_paths(tree: Tree, folder: Path) -> None:
-    """Refuse an installation that stays in its own folder (pip install -e), since its path leads to files that are not
-    shipped.
-    """
+    """Refuse an installation that stays in its own folder (pip install -e), since that folder is not shipped."""
     for name, entry in tree.entries.items():
         if name.endswith(".pth") and isinstance(entry.source, Path):
             for line in entry.source.read_text(encoding="utf-8", errors="replace").splitlines():

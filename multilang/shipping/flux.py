@@ -113,7 +113,7 @@ def _grouping(grouping: Grouping, fields_id: str) -> str:
 
 
 def _fields_components(topology: Topology) -> list[str]:
-    """Return the objects that partial-key groupings refer to: Flux makes Fields from a list of names only as a
+    """Return the objects that partial-key groupings refer to, since Flux makes Fields from names only as a
     component.
     """
     lines: list[str] = []
@@ -133,7 +133,7 @@ def _fields_id(spec: ComponentSpec, number: int) -> str:
 
 
 def _flow(value: Any) -> str:
-    """Return JSON, which YAML includes, except for its floats: YAML 1.1 reads 1e-07 as text, and 1.0e-07 as a
+    """Return JSON, which YAML includes, but with other floats: YAML 1.1 reads 1e-07 as text, and 1.0e-07 as a
     number.
     """
     if isinstance(value, dict):

@@ -1,5 +1,4 @@
-"""The files that a topology's module needs, found by reading imports from the source and following them into the user's
-own files.
+"""The files that a topology's module needs, found by following the imports in its source into the user's own files.
 
 Nothing is executed. Code that can't run on a worker is ignored: ``if TYPE_CHECKING`` and ``if __name__ == "__main__"``.
 """
@@ -80,9 +79,7 @@ def imports_of(source: str, name: str) -> list[Import]:
 
 
 def names_of_ours(source: str) -> set[str]:
-    """Return the dotted names that ``source`` uses of this package's modules, such as ``tx.Map`` after ``import ... as
-    tx``.
-    """
+    """Return the dotted names of this package that ``source`` uses, such as ``tx.Map`` after ``import ... as tx``."""
     nodes = list(_nodes(ast.parse(source)))
     bound: dict[str, str] = {}
     for node in nodes:

@@ -260,9 +260,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def _place(topology: Topology) -> tuple[str, Path, Path, str]:
-    """Return the topology's module, its file, the folder that imports start from, and the topology's name in the
-    module.
-    """
+    """Return the topology's module, its file, the folder that imports start from, and the topology's name."""
     place, _, attr = topology.require_origin().rpartition(":")
     if place.endswith(".py"):
         file = Path(place)
@@ -301,8 +299,9 @@ def _add_ourselves(contents: Contents, asked: set[str]) -> None:
 
 
 def _of_bridge(bridge: Path, asked: set[str]) -> list[Path]:
-    """Return the files with which a spout reads partition sources, if one is asked for, without those for Spark's
-    driver.
+    """Return the files with which a spout reads partition sources, if one is asked for.
+
+    Files for the driver are left out.
     """
     names = {name.split(".")[1] for name in asked if name.startswith("spark_bridge.")}
     if not names and "spark_bridge" not in asked:

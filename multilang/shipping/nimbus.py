@@ -67,9 +67,7 @@ class Nimbus:
         return _call(self._client, self.address, method, arguments)
 
     def summary(self) -> Any:
-        """Return the state of the whole cluster: Storm's ClusterSummary (``.supervisors``, ``.topologies``,
-        ``.nimbuses``).
-        """
+        """Return Storm's ClusterSummary of the whole cluster (``.supervisors``, ``.topologies``, ``.nimbuses``)."""
         return self.call("getClusterInfo")
 
     def topology(self, name: str) -> Any:

@@ -195,7 +195,7 @@ def _parts(component: Any) -> Iterator[Any]:
 
 
 def _imported(asked: set[str]) -> Iterator[tuple[Any, str]]:
-    """Return the classes of this project that the topology's modules import, since a component may make objects of them
+    """Return this project's classes that the topology's modules import, since components may make objects of them
     later.
     """
     for name in sorted(asked):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check_shippable(topology: Topology) -> None:
-    """Raise ShippingError for what runs in the embedded cluster but not in a Storm worker, ConfigError for what runs
+    """Raise ShippingError for a topology that only the embedded cluster can run, ConfigError for one that runs
     nowhere.
     """
     _check_name(topology.name)

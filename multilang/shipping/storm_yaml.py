@@ -46,9 +46,7 @@ def parse_address(text: str) -> Address:
 
 
 def conf_file(environment: Mapping[str, str] | None = None) -> Path | None:
-    """Return the storm.yaml that Storm's client would read: the user's own, or else that of ``STORM_CONF_DIR``; None if
-    neither exists.
-    """
+    """Return the storm.yaml that Storm's client would read: the user's own, or that of ``STORM_CONF_DIR``, or None."""
     environment = os.environ if environment is None else environment
     folders = [Path(environment.get("HOME") or Path.home(), ".storm")]
     if environment.get("STORM_CONF_DIR"):

@@ -82,7 +82,7 @@ class Target:
 
 
 def _compatible(platform: str | None) -> list[str]:
-    """Return the platforms whose wheels run on this one, since pip takes only named ones: glibc 2.28 runs what 2.17
+    """Return the platforms whose wheels run on this one, since pip takes only named ones. glibc 2.28 runs what 2.17
     does.
     """
     if platform is None:

@@ -1,4 +1,4 @@
-"""A topology run as a Spark job: each bolt is a stage, groupings are shuffles, and tuples are acked and replayed as on
+"""A topology run as a Spark job: bolts are stages, groupings are shuffles, and tuples are acked and replayed as on
 Storm.
 """
 

@@ -1,6 +1,4 @@
-"""Pickling of code that executors can't import: the topology's module, and the modules in its folder, are sent as they
-are.
-"""
+"""Pickling of code that executors can't import: the topology's module and the modules in its folder are sent whole."""
 
 from __future__ import annotations
 
@@ -80,8 +78,8 @@ def _let_go(module: ModuleType) -> None:
 
 
 def _modules(topology: Topology, provider: type[StateProvider] | None) -> Iterator[ModuleType]:
-    """Return the modules that are not installed: those of the topology, its components and its provider, and their
-    neighbours.
+    """Return the modules that are not installed: those of the topology, its components and its provider, and in their
+    folders.
     """
     named: set[Any] = {topology.module}
     named.update(each.__module__ for each in getattr(provider, "__mro__", ()))

@@ -18,8 +18,7 @@ _RUNNERS = frozenset(("_collector", "_logger", "_metrics", "ack", "conf", "conte
 
 
 def kept(component: object, state: State | None = None) -> tuple[bytes, list[str]]:
-    """Return a component's pickled attributes, and the names of those that can't be pickled, such as a connection or a
-    lock.
+    """Return a component's pickled attributes, and the names of those that can't be pickled, such as a connection.
 
     ``state`` is saved elsewhere; references to it become references to the next component's state.
     """

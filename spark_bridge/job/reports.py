@@ -87,8 +87,9 @@ def _numbers(data: bytes) -> array[int]:
 
 
 def _compare(layout: Layout, sent: dict[Any, Any], got: dict[Any, Any], described: dict[int, str]) -> None:
-    """Raise SparkJobError unless what was sent is what was received, since otherwise a tuple may be acked that was
-    never processed.
+    """Raise SparkJobError unless what was sent is what was received.
+
+    A tuple that never arrived must not count as acked.
     """
     for pair in sorted(sent.keys() | got.keys()):
         if sent.get(pair) != got.get(pair):

@@ -355,9 +355,7 @@ class Run:
             states = self._round(job, [rows for rows, _ in rounds], states, feeds)
 
     def _undo(self, report: RoundReport, feeds: list[RowFeed | EmittedFeed]) -> None:
-        """Have everything read again from the start, because something failed and either everything counts or
-        nothing.
-        """
+        """Have everything read again from the start: something failed, and either everything counts or nothing."""
         result = self._result
         for feed, rows, failed, sums in zip(feeds, report.rows, report.failed, report.sums, strict=True):
             assert isinstance(feed, RowFeed)

@@ -23,8 +23,9 @@ _LOOK_SECS = 0.05  # pause between two heartbeats to a child that still works on
 
 
 class ShellTask(Program):
-    """The task of a bolt in another language: it gives the child one tuple after the other, and handles its messages at
-    once.
+    """The task of a bolt in another language.
+
+    It gives the child one tuple after the other, and handles messages at once.
     """
 
     kind = "bolt"
@@ -62,9 +63,7 @@ class ShellTask(Program):
 
     @property
     def holds(self) -> bool:
-        """True if the child has tuples that it has neither acked nor failed, after it has read all that it was
-        given.
-        """
+        """True if the child, after reading everything, has tuples that it has neither acked nor failed."""
         self._guarded(self._wait)
         return bool(self._unfinished)
 

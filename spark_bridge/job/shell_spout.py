@@ -1,6 +1,4 @@
-"""A spout in another language that runs as it is: its process is started by the driver, which does for it what Storm's
-ShellSpout does.
-"""
+"""A spout in another language that runs as it is: the driver starts its process and plays Storm's ShellSpout for it."""
 
 from __future__ import annotations
 

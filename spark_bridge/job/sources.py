@@ -1,6 +1,4 @@
-"""The source of a spout's rows: an RDD or a DataFrame, each of whose rows is a spout tuple with its offset as message
-id.
-"""
+"""The source of a spout's rows: an RDD or a DataFrame. Each row is a spout tuple, with its offset as message id."""
 
 from __future__ import annotations
 
@@ -185,9 +183,7 @@ def quoted(column: str) -> str:
 
 
 def fields_of_rows(spec: ComponentSpec, stream: str) -> tuple[str, ...]:
-    """Return the fields of a spout's stream that a source has values for: all but the attempt of a transactional
-    one.
-    """
+    """Return the fields of a spout's stream for which a source has values: all but a transactional spout's attempt."""
     fields = tuple(spec.streams[stream].fields)
     return fields[1:] if isinstance(spec.component, AnySpout) else fields
 

@@ -257,8 +257,9 @@ class SpoutReader:
 
 
 def _direct(topology: Topology, spec: ComponentSpec, stream: str) -> frozenset[int] | None:
-    """Return an empty set if a subscriber takes direct emits, else None; the tasks are looked up where the tuple is
-    routed.
+    """Return an empty set if a subscriber takes direct emits, else None.
+
+    The tasks are looked up where the tuple is routed.
     """
     inputs = [input_ for _, input_ in topology.subscribers(spec.id) if input_.stream == stream]
     return frozenset() if any(input_.grouping.type == "direct" for input_ in inputs) else None

@@ -55,7 +55,7 @@ def is_stateful(topology: Topology) -> bool:
 
 
 def conf_of(where: Where) -> dict[str, Any]:
-    """Return the conf entries of a place: the path of an SQLite file, ``redis://host:port/database``, or the entries
+    """Return the conf entries of a place: an SQLite file's path, ``redis://host:port/database``, or the entries
     themselves.
     """
     if not isinstance(where, str | os.PathLike):
@@ -180,7 +180,7 @@ class States(_Begun):
         return not self._stored.namespaces() and self._coordinator.get(STATE_KEY) is None
 
     def begin(self, query: str, batch: int) -> int | None:
-        """Return the transaction that a streaming query's batch will be, or None if the batch is in these states
+        """Return the transaction that a streaming query's batch will be, or None if these states have the batch
         already.
 
         Raises SparkJobError when it is neither the query's last batch nor the one after it.
@@ -192,8 +192,9 @@ class States(_Begun):
         return self.txid + 1
 
     def followed(self, spout: str, log: str) -> int | None:
-        """Return the row of the spout's log where the last transaction ended, or None if its position comes from
-        another log.
+        """Return the row of the spout's log where the last transaction ended.
+
+        None: its position comes from another log.
         """
         found, row, txid = (self._coordinator.get(LOGS_KEY) or {}).get(spout, (None, 0, 0))
         return row if (found, txid) == (log, self.txid) else None
@@ -210,8 +211,7 @@ class States(_Begun):
         batch: int = 0,
         logs: Mapping[str, LogPlace] | None = None,
     ) -> None:
-        """Commit the changes of the states, by namespace, together with the number of this batch: all of it, or
-        nothing.
+        """Commit the changes of the states, by namespace, and the number of this batch: all of it, or nothing.
 
         ``logs``: spout -> the place in its log of the position that is among the changes.
 

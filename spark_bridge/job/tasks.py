@@ -124,8 +124,9 @@ class BoltTask:
         stats.acked = stats.received - stats.failed - len(left)
 
     def state(self) -> bytes | None:
-        """Return what the bolt knows, for the next round; ``left`` gets the names of attributes that can't be
-        carried.
+        """Return what the bolt knows, for the next round.
+
+        ``left`` gets the names of attributes that can't be carried.
         """
         payload, self.left = kept(self._component, self.saved)
         return payload

@@ -120,9 +120,7 @@ class TransactionalTask(BoltTask):
 
 
 def _install(collector: SparkBoltCollector, batch: Batch, ways: set[str]) -> None:
-    """Replace a collector's functions: on ``ways``, the streams that somebody reads, a tuple begins with the
-    attempt.
-    """
+    """Replace a collector's functions: on ``ways``, the streams that are read, a tuple must begin with the attempt."""
     text = str(batch.attempt)
 
     def checked(emit: Callable[..., Any]) -> Callable[..., Any]:

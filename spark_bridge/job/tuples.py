@@ -57,9 +57,7 @@ class SparkTuple(LocalTuple):
         self.unfinished = True
 
     def __reduce__(self) -> Any:
-        """Pickle the values without the root, since a tuple that a bolt keeps was acked or failed when its round
-        ended.
-        """
+        """Pickle the values without the root: a tuple that a bolt keeps was acked or failed when its round ended."""
         origin = self.origin
         return _kept, (self.values, self.stream, origin.component, origin.task, tuple(origin.index), self.unfinished)
 

@@ -26,9 +26,7 @@ JSON = "json"  # the kind of a column that holds JSON texts
 
 
 def packages_for(url: str) -> dict[str, str]:
-    """Return the packages that reading this URL needs, as a component's ``requires`` has them, such as s3fs for
-    s3://.
-    """
+    """Return the packages for reading this URL, as in a component's ``requires``, such as s3fs for s3://."""
     found = {"fsspec": "fsspec>=2024.6", "pyarrow": "pyarrow>=18"}
     try:
         from fsspec.registry import known_implementations

@@ -79,8 +79,9 @@ class Mark:
 
 
 def described(source: PartitionSource) -> dict[str, Any]:
-    """Return what is kept of a source beside the checksums: ``identity`` and ``form`` for comparisons, the rest for
-    messages.
+    """Return what is kept of a source beside checksums.
+
+    ``identity`` and ``form`` are compared; the rest is for messages.
     """
     return {
         "form": FORM,
@@ -194,8 +195,9 @@ class Comparison:
 
 
 def carried_on(source: PartitionSource, partition: int, offset: int, total: int, end: int) -> tuple[int, int]:
-    """Return ``end``, or the partition's end if that comes before, and the checksum there; ``total`` is the one at
-    ``offset``.
+    """Return ``end``, or an earlier end of the partition, and the checksum there.
+
+    ``total`` is the one at ``offset``.
     """
     while offset < end:
         rows = source.read(partition, offset, min(_PIECE, end - offset))
@@ -207,9 +209,7 @@ def carried_on(source: PartitionSource, partition: int, offset: int, total: int,
 
 
 class Sums:
-    """The running checksums of the partitions that a spout reads, at any place between the acked rows and the read
-    ones.
-    """
+    """The running checksums of a spout's partitions, at any place between the acked rows and the read ones."""
 
     def __init__(self) -> None:
         self._marks: dict[int, tuple[array[int], array[int]]] = {}  # ascending places, and the checksum at each

@@ -106,9 +106,7 @@ class RDDSource(BlockSource):
 
     @property
     def failed(self) -> SourceError | None:
-        """The error after which nothing more can be read, such as changed rows or a failed job; None: there was no such
-        error.
-        """
+        """The error after which nothing more can be read, such as changed rows or a failed job, or None."""
         return self._failed
 
     def block(self, partition: int, index: int) -> Block | None:
@@ -359,9 +357,7 @@ class _Blocked:
 
 
 class _Taken:
-    """Runs in an executor: returns some of a partition's blocks, or its last one without text if it ends before
-    them.
-    """
+    """Runs in an executor: returns some blocks of a partition, or its last one without text if it ends before them."""
 
     def __init__(self, index: int, count: int, most_bytes: int) -> None:
         self._index = index

@@ -180,9 +180,7 @@ def _finite(value: Any) -> bool:
 
 
 class _Sparse(io.RawIOBase):
-    """A file of ``size`` bytes of which only ``data``, the bytes from ``start`` on, is present; nothing else is
-    read.
-    """
+    """A file of ``size`` bytes with only ``data``, the bytes from ``start`` on; nothing else is read."""
 
     def __init__(self, start: int, data: bytes, size: int) -> None:
         self._start = start

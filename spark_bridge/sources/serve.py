@@ -120,15 +120,15 @@ class Served:
 
     @property
     def source(self) -> ServedSource:
-        """The source for ``PartitionSpout``, in any process that has the secret in its environment, or in the same
+        """The source for ``PartitionSpout``, in any process that has the secret in its environment or in the same
         file.
         """
         return ServedSource(self.url, secret_variable=self._secret_variable, secret_file=self._secret_file)
 
     @property
     def watermarks(self) -> dict[int, int]:
-        """Partition -> how many of its rows are acked without a gap, in the group that is furthest; only reported
-        partitions.
+        """Partition -> how many rows are acked without a gap, by the group that is furthest; unreported partitions are
+        left out.
         """
         with self._changed:
             found: dict[int, int] = {}

@@ -188,9 +188,7 @@ class ServedSource(BlockSource):
         return channel
 
     def _compare(self, channel: Channel) -> None:
-        """Check that a driver that was started anew has the rows that were read, before it is told that they are
-        acked.
-        """
+        """Check that a driver that was started anew has the same rows, before it is told that they are acked."""
         assert self._chains is not None
         assert self._about is not None
         chains, self._channel = self._chains, channel

@@ -165,8 +165,8 @@ class PartitionSource:
         """
 
     def progress(self) -> dict[int, int]:
-        """Return partition -> watermark of the group that is followed, of partitions whose progress the source itself
-        keeps.
+        """Return partition -> watermark of the group that is followed, as far as the source itself keeps the
+        progress.
         """
         return {}
 

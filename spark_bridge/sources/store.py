@@ -80,8 +80,7 @@ class WatermarkStore:
         formerly: str | None = None,
         warn: Callable[[str], None] = lambda _: None,
     ) -> int:
-        """Make this task the only one that reads these partitions, and return the epoch of the claim, higher than any
-        before.
+        """Make this task the only one that reads these partitions, and return the claim's epoch, higher than any before.
 
         Args:
             group: The group to read for.
@@ -284,9 +283,7 @@ class _Group(OwnedPlace):
 
 @contextmanager
 def _explained(connection: sqlite3.Connection, path: str | None) -> Iterator[sqlite3.Connection]:
-    """Turn SQLite's errors on this connection into our own; StoreGoneError if the file is not the one that was
-    opened.
-    """
+    """Turn SQLite's errors on this connection into our own. Raises StoreGoneError if the file has been replaced."""
     import sqlite3
 
     try:
@@ -363,8 +360,8 @@ def _lay_out(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _usual_path() -> str:
-    """Return the usual file, in a folder that only this user can write to, since anybody can write to the one for
-    temporary files.
+    """Return the usual file, in a folder for this user alone, because everybody can write to the one for temporary
+    files.
     """
     from tempfile import gettempdir
 

@@ -169,10 +169,10 @@ _CONVERTERS: dict[str, Convert] = {
 
 
 def plain(value: Any) -> Any:
-    """Return ``value`` with the types that JSON lacks in their JSON form, nested ones included, and anything else as it
-    is.
+    """Return ``value`` with the types that JSON lacks in their JSON form, nested ones included.
 
-    Raises UnserializableValue for a value that is nested deeper than Python can follow.
+    Anything else is returned as it is. Raises UnserializableValue for a value that is nested deeper than Python can
+    follow.
     """
     try:
         return _plain(value)

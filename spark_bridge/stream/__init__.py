@@ -1,6 +1,4 @@
-"""A topology as a Structured Streaming query: each micro-batch is a run of it, and its states are committed with the
-batch.
-"""
+"""A topology as a Structured Streaming query: each micro-batch is a run of it, with which its states are committed."""
 
 from __future__ import annotations
 

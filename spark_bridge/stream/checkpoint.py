@@ -1,6 +1,4 @@
-"""The description of the topology in a query's checkpoint folder, so that another topology does not go on from
-there.
-"""
+"""The topology's description in a query's checkpoint folder, so that no other topology goes on from there."""
 
 from __future__ import annotations
 

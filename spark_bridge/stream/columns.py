@@ -1,5 +1,4 @@
-"""A spout's values as columns of a schema: texts, whole numbers, numbers and booleans; other values are JSON in a text
-column.
+"""A spout's values as columns: texts, whole numbers, numbers and booleans; other values are JSON in a text column.
 
 A binary column has any value as JSON, texts included, so that ``values_of`` can restore the value.
 """

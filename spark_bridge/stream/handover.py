@@ -30,8 +30,8 @@ class Handover:
         self._places = {spout: self._begun(spout, path) for spout, path in logs.items()}
 
     def moved(self, rows: Mapping[str, int]) -> tuple[dict[str, Rows], dict[str, LogPlace]]:
-        """Return the changes of the spouts' states after a batch with so many rows of each, and the places in their
-        logs.
+        """Return the changes of the spouts' states, and the places in their logs, after a batch with so many rows of
+        each.
 
         They have the form that ``States.save`` takes.
         """

@@ -1,5 +1,5 @@
-"""Spouts of a streaming query that have no source: each runs as a ``storm_spout``, with its log in the checkpoint's
-folder.
+"""Spouts of a streaming query that have no source: each runs as a ``storm_spout``, with its log beside the
+checkpoint.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The tuples of a spout that Spark has not committed yet, in an SQLite file, so that a batch has the same rows after a
-crash.
-"""
+"""A spout's tuples that Spark has not committed, in an SQLite file, so that a batch has the same rows after a crash."""
 
 from __future__ import annotations
 

@@ -89,8 +89,9 @@ class Rows(InputPartition):
 
 
 class SpoutReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The reader of the format, used where the query is planned, where the spout runs, and on executors, which only
-    read.
+    """The reader of the format.
+
+    It is used where the query is planned, where the spout runs, and, to read, on executors.
     """
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
@@ -237,8 +238,9 @@ class RunningSpout:
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its driver has died, whatever its spout waits for, so that the next query can claim the
-    log.
+    """End this process when its driver has died, whatever its spout waits for.
+
+    Then the next query can claim the log.
     """
     while os.getppid() == parent:
         time.sleep(_ORPHAN_SECS)

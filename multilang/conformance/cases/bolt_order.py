@@ -1,4 +1,4 @@
-"""Interleaving: the messages of a component take effect in the order in which it writes them, whatever it receives
+"""Interleaving: a component's messages take effect in the order in which it writes them, whatever it reads
 meanwhile.
 """
 

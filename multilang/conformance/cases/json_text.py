@@ -15,8 +15,9 @@ section = Section("common/json", "Multi-line JSON, escapes, nesting", f"{PAGE}, 
 
 
 def ping(t: Talk, text: str) -> None:
-    """Send a heartbeat to a bolt, or a next to a spout, as this text (``@id`` stands for a heartbeat's id), and wait
-    for the sync.
+    """Send this text, a heartbeat to a bolt or a next to a spout, and wait for the sync.
+
+    ``@id``: the heartbeat's id.
     """
     if not t.is_set_up:
         t.handshake()

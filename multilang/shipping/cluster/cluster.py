@@ -262,8 +262,8 @@ class Cluster:
         return "\n".join(lines)
 
     def _reap(self) -> None:
-        """Collect the status of our children that are no longer members of the cluster: they have ended, or are about
-        to.
+        """Collect the status of our children that are no longer members of the cluster, as they have ended or will at
+        once.
         """
         members = processes.members(self.home)
         for child in self._children.values():
