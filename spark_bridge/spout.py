@@ -79,6 +79,9 @@ class OverSource:
     def source_in(self, conf: Mapping[str, Any]) -> PartitionSource:
         """Return the source, which ``conf`` may name. Nothing is asked of it yet.
 
+        Args:
+            conf: The topology's conf.
+
         Raises:
             ConfigError: The spout has no source, and ``conf`` names none.
         """

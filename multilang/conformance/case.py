@@ -22,7 +22,14 @@ MEASURED = "measured on Storm 2.8.3"
 
 
 class Failed(Exception):
-    """The program does not keep the requirement. ``expected`` and ``received`` are shown one above the other."""
+    """The program does not keep the requirement.
+
+    Attributes:
+        why: The reason.
+        expected: What was expected; it is shown above ``received``.
+        received: What came.
+        timed_out: True if something did not come in time.
+    """
 
     def __init__(self, why: str, expected: str | None = None, received: str | None = None, timed_out: bool = False):
         super().__init__(why)

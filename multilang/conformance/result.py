@@ -20,7 +20,19 @@ class BadResult(Exception):
 class CaseResult:
     """The result of one case.
 
-    ``status``: passed, failed, blocked by the failure of another requirement (see ``why``), or skipped (see ``why``).
+    Attributes:
+        path: The case's path.
+        section: The name of its section.
+        level: MUST or SHOULD.
+        title: The case in a few words.
+        requirement: The requirement in a sentence.
+        source: The page or measurement that the requirement comes from.
+        status: passed, failed, blocked by the failure of another requirement, or skipped.
+        why: The reason for the status.
+        expected: The expected message, of a failure.
+        received: The received message, of a failure.
+        seconds: The duration of the conversation.
+        transcript: Direction and bytes of each message.
     """
 
     path: str
@@ -45,7 +57,17 @@ class CaseResult:
 
 @dataclass
 class Result:
-    """The result of one program."""
+    """The result of one program.
+
+    Attributes:
+        name: The program's name.
+        command: Its command line.
+        kind: ``"bolt"`` or ``"spout"``.
+        contract: The steps of the conformance contract that it knows; None: it does not keep the contract.
+        seconds: The duration of the run.
+        cases: The results of the cases.
+        notes: Remarks on the run, for people.
+    """
 
     name: str
     command: list[str]
@@ -56,11 +78,20 @@ class Result:
     notes: list[str] = field(default_factory=list)
 
     def count(self, status: str, level: str | None = None) -> int:
-        """Return how many cases have this status."""
+        """Return how many cases have this status.
+
+        Args:
+            status: The status.
+            level: Only cases of this level; None: all.
+        """
         return sum(case.status == status and level in (None, case.level) for case in self.cases)
 
     def bad(self, strict: bool = False) -> bool:
-        """Return whether the program fails as a whole."""
+        """Return whether the program fails as a whole.
+
+        Args:
+            strict: Whether a SHOULD that is not kept counts, too.
+        """
         return any(case.status == FAILED and (strict or case.is_must) for case in self.cases)
 
     def to_json(self) -> str:

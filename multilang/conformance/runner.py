@@ -30,7 +30,15 @@ _SEEN_OR_NOT = {"ack", "anchors", "direct", "emit", "error", "fail", "log", "met
 
 
 class Run:
-    """One run of some cases against one program."""
+    """One run of some cases against one program.
+
+    Attributes:
+        target: The program.
+        again: Whether a few cases whose answers did not come in time are played again.
+        jobs: The number of conversations at a time.
+        report: Called with each result.
+        notes: Remarks on the run, for people.
+    """
 
     def __init__(
         self,
@@ -80,6 +88,9 @@ class Run:
 
         Args:
             cases: The cases to choose from; None: all.
+
+        Returns:
+            The result of the program, with the cases in their order.
 
         Raises:
             CannotStart: The program can't be started.

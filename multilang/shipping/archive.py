@@ -45,6 +45,9 @@ def archive_folder(folder: Path, out: Path) -> Archived:
         folder: The folder.
         out: The archive, whose name ends in .tgz.
 
+    Returns:
+        The figures of the archive.
+
     Raises:
         ShippingError: The folder can't be archived, or the archive can't be written.
     """

@@ -33,6 +33,12 @@ def default_conf(topology: Topology) -> dict[str, Any]:
     """Return the keys that are set for every topology.
 
     The topology's own conf overrides them; Kryo's registrations are merged.
+
+    Args:
+        topology: The topology.
+
+    Raises:
+        ShippingError: The topology's own registrations for Kryo have a wrong form.
     """
     return {
         KRYO: _registrations(topology),
@@ -45,9 +51,14 @@ def default_conf(topology: Topology) -> dict[str, Any]:
 def storm_conf(topology: Topology) -> dict[str, Any]:
     """Return the conf to submit: the defaults, overridden by the topology's own.
 
-    A state provider's config is text, as in Storm.
+    A state provider's config is text, as in Storm. A component's map of blobs is merged into the topology's, because
+    Storm reads no other.
 
-    A component's map of blobs is merged into the topology's, because Storm reads no other.
+    Args:
+        topology: The topology.
+
+    Raises:
+        ShippingError: The topology's own registrations for Kryo have a wrong form.
     """
     defaults = default_conf(topology)
     conf = {**defaults, **topology.conf, KRYO: defaults[KRYO]}

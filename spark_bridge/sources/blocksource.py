@@ -26,7 +26,12 @@ class BlockSource(PartitionSource):
         raise NotImplementedError
 
     def block(self, partition: int, index: int) -> Block | None:
-        """Return a block, or None when the partition has ended before it."""
+        """Return a block, or None when the partition has ended before it.
+
+        Args:
+            partition: The partition's number.
+            index: The block's number, from 0.
+        """
         raise NotImplementedError
 
     def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:

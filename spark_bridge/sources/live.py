@@ -112,7 +112,14 @@ class RDDSource(BlockSource):
     def block(self, partition: int, index: int) -> Block | None:
         """Return a block, or None behind the partition's end. Any number of threads may call this.
 
-        Raises SourceError for a failed job, ChangedRowsError for rows that changed.
+        Args:
+            partition: The partition's number.
+            index: The block's number, from 0.
+
+        Raises:
+            ChangedRowsError: The rows have changed.
+            SourceError: There is no such partition, or a job failed.
+            SourceUnavailable: The source was closed.
         """
         if not 0 <= partition < self._partitions:
             raise SourceError(f"{self._name!r} has no partition {partition}, only 0 to {self._partitions - 1}")
@@ -136,7 +143,12 @@ class RDDSource(BlockSource):
         self.prepare(partition, offset // self._block_rows)
 
     def prepare(self, partition: int, index: int) -> None:
-        """Begin with a partition that will be read from block ``index`` on, while another one is still used."""
+        """Begin with a partition that will be read soon, while another one is still used.
+
+        Args:
+            partition: The partition's number.
+            index: The number of the first block that will be read.
+        """
         if 0 <= partition < self._partitions and index >= 0 and self._failed is None and not self._closed:
             with self._lock:
                 reader = self._readers.setdefault(partition, _Reader(self, partition))
@@ -146,7 +158,11 @@ class RDDSource(BlockSource):
                 pass  # it was closed meanwhile, and takes no more jobs
 
     def finished(self, partition: int) -> None:
-        """Free what is kept of a partition here, because all its rows are acked."""
+        """Free what is kept of a partition here, because all its rows are acked.
+
+        Args:
+            partition: The partition's number.
+        """
         with self._lock:
             self._readers.pop(partition, None)
 
