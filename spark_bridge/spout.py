@@ -133,6 +133,8 @@ class PartitionSpout(OverSource, Spout):
         max_replay_delay_secs: The longest delay before a replay, in seconds.
         max_pending: The number of rows in flight at most; ``topology.max.spout.pending`` if that is less.
         rows_per_next: The number of rows that one ``next_tuple`` emits at most.
+        patience_secs: Seconds that a source may be unreachable before the task ends with an error.
+        save_secs: Seconds between two writes of the progress.
     """
 
     max_replays: int | None = None
@@ -141,9 +143,7 @@ class PartitionSpout(OverSource, Spout):
     max_pending: int = 10_000
     rows_per_next: int = 16
     patience_secs: float = 300.0
-    """Seconds that a source may be unreachable before the task ends with an error."""
     save_secs: float = 1.0
-    """Seconds between two writes of the progress."""
 
     _piece: Piece | None
     _store: WatermarkStore | None

@@ -74,9 +74,7 @@ class Case:
     source: str
     run: Callable[[Talk], None] | None = None
     steps: tuple[str, ...] = ()
-    """The steps of the conformance contract that the program must know for it."""
     watch: tuple[str, ...] = ()
-    """The codes of findings that break this requirement, in any conversation, or with ``run`` in its own one."""
     env: tuple[tuple[str, str], ...] = ()
 
     @property

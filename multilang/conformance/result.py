@@ -32,7 +32,7 @@ class CaseResult:
         expected: The expected message, of a failure.
         received: The received message, of a failure.
         seconds: The duration of the conversation.
-        transcript: Direction and bytes of each message.
+        transcript: Direction ("sent", "received") and bytes of each message, as backslash-escaped text; long ones are cut.
     """
 
     path: str
@@ -47,7 +47,6 @@ class CaseResult:
     received: str | None = None
     seconds: float = 0.0
     transcript: list[tuple[str, str]] = field(default_factory=list)
-    """Direction ("sent", "received") and bytes of each message, as backslash-escaped text; long ones are cut."""
 
     @property
     def is_must(self) -> bool:

@@ -26,7 +26,7 @@ class Target:
         name: The program's name in results; None: the command line.
         timeout: Seconds that an answer may take.
         component: The component's id.
-        streams: The streams of a program that does not keep the contract: stream -> fields.
+        streams: The streams of a program that does not keep the contract: stream -> fields; None: they are unknown.
         tuples: The tuples for a bolt that does not keep the contract.
         conf: Entries of the topology's conf.
         contract: Whether the program keeps the contract; None: it is asked.
@@ -40,12 +40,9 @@ class Target:
     timeout: float = TIMEOUT
     component: str = COMPONENT
     streams: Mapping[str, Sequence[str]] | None = None
-    """The streams of a program that does not keep the contract: stream -> fields; None: unknown."""
     tuples: Sequence[Sequence[Any]] = (["the quick brown fox"],)
-    """The tuples for a bolt that does not keep the contract."""
     conf: Mapping[str, Any] = field(default_factory=dict)
     contract: bool | None = None
-    """True if the program keeps the contract; None: it is asked."""
     knows: tuple[str, ...] = ()
     cwd: str | None = None
 

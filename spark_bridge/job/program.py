@@ -32,9 +32,9 @@ class DiedError(Exception):
 
 
 class Program(ABC):
-    """A component's program, which is started again when it dies.
+    """A component's program and its child process, of which there may be several, one after the other.
 
-    Subclasses call methods of ``conn``, and ``pump`` to send and receive.
+    Subclasses send with the methods of ``conn``, and call ``pump`` to write and to read.
     """
 
     kind: Literal["bolt", "spout"]

@@ -69,7 +69,7 @@ def handovers(world, topology, conf, check):
 
 
 def _is_told(error):
-    """Return whether the run ended because it was fenced, and by no other failure."""
+    """Return whether the run ended by the rules of ownership, and by no other failure."""
     while error is not None:
         if isinstance(error, UnrecoverableError):
             return True
