@@ -32,7 +32,7 @@ class CaseResult:
         expected: The expected message, of a failure.
         received: The received message, of a failure.
         seconds: The duration of the conversation.
-        transcript: Direction ("sent", "received") and bytes of each message, as backslash-escaped text; long ones are cut.
+        transcript: Direction ("sent", "received") and bytes of each message, as escaped text; long ones are cut.
     """
 
     path: str

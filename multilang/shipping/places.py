@@ -64,7 +64,7 @@ class Places:
         return {**conf, BLOB_MAP: {**(conf.get(BLOB_MAP) or {}), **mapped}}
 
     def start(self, shipment: Shipment, id: str, interpreter: str) -> tuple[list[str], bool]:
-        """Return a component's command for the worker, and whether it starts in ``resources/``, as Storm does by default.
+        """Return a component's command for the worker, and whether it starts in ``resources/``, as is Storm's default.
 
         Args:
             shipment: The packed topology.

@@ -80,7 +80,7 @@ class WatermarkStore:
         formerly: str | None = None,
         warn: Callable[[str], None] = lambda _: None,
     ) -> int:
-        """Make this task the only one that reads these partitions, and return the claim's epoch, higher than any before.
+        """Make this task the only reader of these partitions, and return the claim's epoch, higher than any before.
 
         Args:
             group: The group to read for.
