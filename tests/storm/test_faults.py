@@ -74,8 +74,20 @@ class Survivor:
 
     def rebalance(self) -> None:
         before = self.workers()
+        wanted = 1 if len(before) == 2 else 2
         with self.storm.client() as nimbus:
-            nimbus.rebalance("survivor", wait=0, workers=1 if len(before) == 2 else 2)
+
+            def assigned() -> bool:
+                """A Nimbus that has not yet heard of all workers forgets a request without a word: ask it again."""
+                info = nimbus.topology("survivor")
+                if info.status != "ACTIVE":
+                    return False
+                if len({(executor.host, executor.port) for executor in info.executors}) == wanted:
+                    return True
+                nimbus.rebalance("survivor", wait=0, workers=wanted)
+                return False
+
+            wait_for(assigned, f"Nimbus assigns the tasks to {wanted} workers")
         wait_for(lambda: not before & self.workers(), "all tasks are in new workers")
 
 
