@@ -353,13 +353,13 @@ class PartitionSpout(OverSource, Spout):
     def _claimed(self, conf: dict[str, Any], context: Context, mine: Collection[int]) -> Resume:
         from multilang.state.settings import may_return, owner_of
         from spark_bridge.sources.resume import Resume
-        from spark_bridge.sources.store import Reader, SQLiteStore
+        from spark_bridge.sources.store import GroupReader, SQLiteStore
 
         if self._store is None:
             self._store = SQLiteStore(conf.get(STORE))
         run, topology = owner_of(conf)
         group = self._group or conf.get(GROUP)
-        reader = Reader(run, topology, bool(group), may_return(conf))
+        reader = GroupReader(run, topology, bool(group), may_return(conf))
         self._key = f"{group or run}/{context.component}"
         self._source.follow(self._key)
         return Resume(self._source, self._store, self._key, mine, reader, lambda text: self.log(text, "warn"))

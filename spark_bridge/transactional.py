@@ -15,8 +15,8 @@ from multilang.state.settings import owner_of
 from multilang.transactional.names import ID
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,
+    ReadError,
     Source,
-    SourceError,
     SourceSpout,
     TransactionalSourceSpout,
 )
@@ -39,7 +39,7 @@ _PIECE = 4096  # rows of one read
 _NOTED = 100  # offsets of a partition whose checksum is kept, for batches that may be emitted again
 
 
-class _Partitions(OverSource, SourceSpout):
+class _SourcePartitions(OverSource, SourceSpout):
     """A spout over a partition source that makes transactions; see TransactionalPartitionSpout for the arguments."""
 
     def __init__(
@@ -62,7 +62,7 @@ class _Partitions(OverSource, SourceSpout):
             PartitionRows(source, self.fields).num_partitions()
             if source is not self._given:
                 source.close()
-        except (errors.SourceError, SourceError) as problem:
+        except (errors.SourceError, ReadError) as problem:
             raise ConfigError(str(problem)) from problem
 
     def open(self, conf: Mapping[str, Any]) -> PartitionRows:
@@ -72,7 +72,7 @@ class _Partitions(OverSource, SourceSpout):
         return PartitionRows(source, self.fields)
 
 
-class TransactionalPartitionSpout(_Partitions, TransactionalSourceSpout):
+class TransactionalPartitionSpout(_SourcePartitions, TransactionalSourceSpout):
     """A transactional spout over the partitions of a source that gives the same rows in each replay.
 
     Such sources are RDDSource, and those that ``serve`` and ``publish`` make. The stream has the field ``tx`` and the
@@ -85,7 +85,7 @@ class TransactionalPartitionSpout(_Partitions, TransactionalSourceSpout):
     """
 
 
-class OpaqueTransactionalPartitionSpout(_Partitions, OpaqueTransactionalSourceSpout):
+class OpaqueTransactionalPartitionSpout(_SourcePartitions, OpaqueTransactionalSourceSpout):
     """A TransactionalPartitionSpout that goes on with the other partitions when one of them can't be read."""
 
 
@@ -134,7 +134,7 @@ class PartitionRows(Source):
         rows = self._rows(partition, first, last)
         same = extended(total, rows) == end["total"] if isinstance(end, dict) else crc32(dumps(rows).encode()) == end[1]
         if len(rows) == last - first and not same:
-            raise SourceError(
+            raise ReadError(
                 f"rows {first} to {last} of partition {partition} of {self._asked(lambda: self._source.name)!r} are not "
                 "what they were when they were emitted: a source must give the same rows until they are committed. Give "
                 "random numbers a seed, sort what a shuffle left in any order, and publish anew under another URL"
@@ -207,7 +207,7 @@ class PartitionRows(Source):
         except (errors.ChangedRowsError, errors.OtherFieldsError):
             raise  # no later try would help
         except errors.SourceError as problem:
-            raise SourceError(str(problem)) from problem
+            raise ReadError(str(problem)) from problem
 
 
 def _offset(position: Any) -> int:

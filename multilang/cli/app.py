@@ -31,7 +31,7 @@ ELSEWHERE = {
 }
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """The commands of this module, and those of ELSEWHERE."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -45,7 +45,7 @@ class Commands(click.Group):
         return command
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 def app() -> None:
     """Run and show Storm topologies written in Python, and ship them to a cluster."""
 

@@ -11,7 +11,7 @@ from multilang.cli import exits
 from multilang.cli.nimbus import NIMBUS, connected, faults
 from multilang.shipping.worker_logs import (
     LOGVIEWER_PORT,
-    Worker,
+    WorkerPlace,
     local_folder,
     local_workers,
     newest_folder,
@@ -75,7 +75,7 @@ def _from_cluster(nimbus: Nimbus, name: str, component: str | None, lines: int) 
     return exits.OK
 
 
-def _show(worker: Worker, lines: list[str]) -> None:
+def _show(worker: WorkerPlace, lines: list[str]) -> None:
     at = f"{worker.host}:{worker.port}" if worker.host else f"worker {worker.port}"
     what = f" ({', '.join(worker.components)})" if worker.components else ""
     click.echo(f"==> {at}{what} <==")

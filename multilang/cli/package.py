@@ -13,7 +13,7 @@ from multilang.component.errors import ConfigError
 from multilang.shipping.archive import SUFFIXES, Archived, archive_folder, archive_shipment
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.jar import Shipment, pack, write
-from multilang.shipping.wheels import Target
+from multilang.shipping.wheels import WheelTarget
 from multilang.topology import ShellComponent
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def packed(
     try:
         return pack(
             loaded,
-            target=Target.of(python, platform),
+            target=WheelTarget.of(python, platform),
             requirements=requirements,
             leave_out=leave_out,
             include=include,
@@ -168,12 +168,12 @@ def flux(topology: str, output: Path | None, env: str | None, app: str | None, j
     """
     from multilang.shipping.flux import check_flux, flux_yaml
     from multilang.shipping.java_text import java_class
-    from multilang.shipping.places import Places
+    from multilang.shipping.places import ShippedBlobs
 
     try:
         if not java:
             check_flux(load(topology))
-        places = Places(env, app)
+        places = ShippedBlobs(env, app)
         shipment = packed(topology, **options, blobs=places.local_names)
         text = (java_class if java else flux_yaml)(shipment, options["interpreter"], places)
         for warning in warnings(shipment):

@@ -14,7 +14,7 @@ from multilang.cli import exits
 from multilang.cli.loading import load
 from multilang.cli.ranking import Ranking
 from multilang.cli.report import Outcome, write_json, write_tables
-from multilang.cli.view import Progress, console
+from multilang.cli.view import RunView, console
 from multilang.component import settings
 from multilang.component.errors import ConfigError
 from multilang.component.repeats import Repeats
@@ -60,7 +60,7 @@ def run_topology(
         conf = {**conf, "multilang.input.files": [str(file) for file in files]}
     if verbose > 1:
         conf = {"multilang.log.level": "debug" if verbose == 2 else "trace", **conf}
-    with Stop() as stop, Progress(loaded.name, mode, quiet) as progress:
+    with Stop() as stop, RunView(loaded.name, mode, quiet) as progress:
         shown = _show_log(
             progress,
             logging.CRITICAL + 1 if quiet else (logging.WARNING, logging.INFO, logging.DEBUG, 5)[min(verbose, 3)],
@@ -113,7 +113,7 @@ class _Run:
         cluster: LocalCluster,
         conf: dict[str, Any],
         ranking: Ranking | None,
-        progress: Progress,
+        progress: RunView,
         stop: Stop,
     ) -> None:
         self._topology = topology
@@ -212,14 +212,14 @@ def _first(waiting_for: Sequence[str]) -> str:
     return f"waiting for {waiting_for[0]}" if waiting_for else ""
 
 
-class _ToProgress(logging.Handler):
+class _ToRunView(logging.Handler):
     """Shows log records above the table, or line by line on standard error.
 
     Unless ``in_full``, a traceback that a component logs repeatedly is shown once and then counted, like those of
     reported errors, which the embedded cluster counts.
     """
 
-    def __init__(self, progress: Progress, in_full: bool) -> None:
+    def __init__(self, progress: RunView, in_full: bool) -> None:
         super().__init__()
         self._in_full = in_full
         self._show = progress.message
@@ -239,9 +239,9 @@ class _ToProgress(logging.Handler):
             self.handleError(record)
 
 
-def _show_log(progress: Progress, level: int) -> _ToProgress:
+def _show_log(progress: RunView, level: int) -> _ToRunView:
     logging.addLevelName(5, "TRACE")
-    handler = _ToProgress(progress, in_full=level <= logging.DEBUG)
+    handler = _ToRunView(progress, in_full=level <= logging.DEBUG)
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
     root.addHandler(handler)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from multilang.topology import Topology
-    from spark_bridge.job import JobResult, Progress
+    from spark_bridge.job import JobProgress, JobResult
 
 FORMATS = ("json", "parquet", "csv")
 READERS = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
@@ -374,7 +374,7 @@ class _Shown:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: JobProgress) -> None:
         """Show the progress of the round."""
         width = 24
         done = progress.done * width // progress.tasks if progress.tasks else width

@@ -114,7 +114,7 @@ def work_done(counters: Counters) -> int:
     return counters.acked if reliable else counters.emitted
 
 
-class Progress:
+class RunView:
     """Shows a run's progress: a table redrawn on a terminal, a line now and then elsewhere, nothing when quiet."""
 
     def __init__(self, name: str, mode: str, quiet: bool) -> None:
@@ -125,7 +125,7 @@ class Progress:
         self._rates = Rates()
         self._start = self._last_line = time.monotonic()
 
-    def __enter__(self) -> Progress:  # noqa: PYI034 - Self is not in Python 3.10
+    def __enter__(self) -> RunView:  # noqa: PYI034 - Self is not in Python 3.10
         if not self._quiet and self._console.is_terminal:
             # Only update draws, so that nothing is drawn while another thread has read only a part of the counters.
             self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)

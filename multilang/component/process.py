@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-    from multilang.component.attendant import Attendant
     from multilang.component.base import Component
     from multilang.component.collector import Collector
     from multilang.component.context import Context
+    from multilang.component.watchdog import Watchdog
 
 
 _DEBUG = 10  # logging's DEBUG, at which every report is passed on
@@ -90,7 +90,7 @@ class Task:
         self._failure = UNUSABLE
         self._main = get_ident()
         self._pid = os.getpid()
-        self._attendant = self._start_attendant()
+        self._watchdog = self._start_watchdog()
 
     def run(self, find: Callable[[Context], Component]) -> None:
         """Find, start and run the component; close it at the end."""
@@ -103,7 +103,7 @@ class Task:
         try:
             try:
                 self._start(find)
-                self._attendant.busy = None
+                self._watchdog.busy = None
                 self._wire.loop()
             except EndOfInput:
                 pass
@@ -137,23 +137,23 @@ class Task:
             spout_commands,
         )
 
-        attendant = self._attendant
-        attendant.busy = "the start of the component"
+        watchdog = self._watchdog
+        watchdog.busy = "the start of the component"
         check(self._conf)
-        attendant.deadline = deadline(self._conf)
+        watchdog.deadline = deadline(self._conf)
         local = self._conf.get("multilang.parent") == "local"
         # A sync tells a local parent that the start is over; until then the sign of life is a log line, as for a spout.
-        attendant.is_spout = attendant.is_spout or local
+        watchdog.is_spout = watchdog.is_spout or local
         level = log_level(self._conf)
         watch_logging(self._connection, level)
         if not local and level > _DEBUG:
-            attendant.repeats = Repeats(lambda _, text: self._connection.error(text))
+            watchdog.repeats = Repeats(lambda _, text: self._connection.error(text))
         component = find(self._context)
         self._failure = 1
-        attendant.component = component
+        watchdog.component = component
         wire = self._wire
         if isinstance(component, Spout):
-            attendant.is_spout = True
+            watchdog.is_spout = True
             unacked = self._conf.get("topology.acker.executors") == 0
             spouts = UnackedSpoutCollector(wire, component.ack) if unacked else WireSpoutCollector(wire)
             self._set(component, spouts)
@@ -163,21 +163,21 @@ class Task:
             bolts = WireBoltCollector(wire)
             self._set(component, bolts)
             wire.on_tuple = start_bolt(component, bolts, self._conf, self._context)  # type: ignore[arg-type]
-            attendant.is_spout = False
+            watchdog.is_spout = False
         self._initialized = True
 
     def _set(self, component: Component, collector: Collector) -> None:
         self._component = component
-        self._attendant.collector = collector
+        self._watchdog.collector = collector
 
-    def _start_attendant(self) -> Attendant:
-        from multilang.component.attendant import Attendant
+    def _start_watchdog(self) -> Watchdog:
+        from multilang.component.watchdog import Watchdog
 
         # A task that gets no tuples from the topology is a spout; nothing more is known before the component is.
-        attendant = Attendant(self._stdio, self._connection, self._output, not self._context.sources)
-        self._wire.attendant = attendant
-        attendant.start()
-        return attendant
+        watchdog = Watchdog(self._stdio, self._connection, self._output, not self._context.sources)
+        self._wire.watchdog = watchdog
+        watchdog.start()
+        return watchdog
 
     def _catch_signals(self) -> None:
         import faulthandler
@@ -185,17 +185,17 @@ class Task:
 
         faulthandler.enable(self._stdio.error)  # a crash in C code leaves its stack where Storm looks for it
         try:
-            signal.set_wakeup_fd(self._attendant.waker, warn_on_full_buffer=False)
+            signal.set_wakeup_fd(self._watchdog.waker, warn_on_full_buffer=False)
             signal.signal(signal.SIGTERM, self._stop)
             signal.signal(signal.SIGINT, self._stop)
-            self._attendant.interrupts = True
+            self._watchdog.interrupts = True
         except ValueError:
             pass  # run() was called outside of the main thread: its caller handles signals
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         if not self._stopping:
             self._stopping = True
-            self._attendant.ending(0)
+            self._watchdog.ending(0)
             if self._output.writer == self._main:
                 self._wire.stopping = True  # checked when the write is done
             else:
@@ -221,10 +221,10 @@ class Task:
         self._connection.log(text, 4)
 
     def _end(self, status: int) -> None:
-        attendant = self._attendant
+        watchdog = self._watchdog
         self._stopping = True
-        attendant.ending(status)
-        attendant.busy = None
+        watchdog.ending(status)
+        watchdog.busy = None
         component = self._component
         if component is not None and self._initialized:
             self._wire.closing = True
@@ -239,9 +239,9 @@ class Task:
                 self._report(self._describe(error))
         if component is not None and component._metrics is not None:
             component._metrics.report()
-        if attendant.repeats is not None:
-            attendant.repeats.tell_rest()
-        attendant.drain()
+        if watchdog.repeats is not None:
+            watchdog.repeats.tell_rest()
+        watchdog.drain()
         self._wire.abandon()
         if status:
             sys.exit(status)
@@ -251,7 +251,7 @@ class Task:
         import signal
 
         if os.getpid() == self._pid:
-            self._attendant.drain()
+            self._watchdog.drain()
             self._wire.abandon(0.5)
             os.dup2(self._stdio.error, 1)
             os.dup2(self._stdio.error, 2)
@@ -275,7 +275,7 @@ class Task:
         self._connection.error = log  # type: ignore[method-assign]
         # If the fork kept the pipe open, Storm would not see the end of the component's process.
         null = os.open(os.devnull, os.O_RDWR)
-        for fd in (self._stdio.input, self._stdio.output, self._attendant.waker):
+        for fd in (self._stdio.input, self._stdio.output, self._watchdog.waker):
             os.dup2(null, fd, inheritable=False)
         os.close(null)
         self._leave_signals_to(signal.SIG_DFL, signal.default_int_handler)

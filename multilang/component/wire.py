@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    from multilang.component.attendant import Attendant
     from multilang.component.output import Output
     from multilang.component.runner import SpoutRunner
+    from multilang.component.watchdog import Watchdog
     from multilang.protocol import ChildConnection
     from multilang.protocol.messages import Message
 
@@ -66,7 +66,7 @@ class Wire:
     def __init__(self, connection: ChildConnection, fd: int, output: Output) -> None:
         self.connection = connection
         self.output = output
-        self.attendant: Attendant | None = None
+        self.watchdog: Watchdog | None = None
         self.on_tuple: Callable[[Tuple], None] = _not_a_bolt
         self.on_command: Callable[[Message], None] = _not_a_spout
         self._fd = fd
@@ -122,8 +122,8 @@ class Wire:
         backlog = self._backlog
         on_tuple = self.on_tuple
         connection = self.connection
-        attendant = self.attendant
-        assert attendant is not None
+        watchdog = self.watchdog
+        assert watchdog is not None
         while True:
             while backlog:
                 self._handle(backlog.popleft())
@@ -139,8 +139,8 @@ class Wire:
                 data = self.read()
             finally:
                 connection.write = self._buffer
-            if attendant.parked and (len(data) > _HEARTBEAT_SIZE or HEARTBEAT not in data):
-                attendant.wake()
+            if watchdog.parked and (len(data) > _HEARTBEAT_SIZE or HEARTBEAT not in data):
+                watchdog.wake()
             self._events = connection.iter_data(data)
             for event in self._events:
                 if type(event) is Tuple:
@@ -164,11 +164,11 @@ class Wire:
         if type(token) is _Wait:
             token.tasks = event.tasks
             return
-        attendant = self.attendant
-        assert attendant is not None
-        outer, attendant.busy = attendant.busy, event
+        watchdog = self.watchdog
+        assert watchdog is not None
+        outer, watchdog.busy = watchdog.busy, event
         token(event.tasks)
-        attendant.busy = outer
+        watchdog.busy = outer
 
     def _send_now(self, text: str) -> None:
         self._buffer(text)
@@ -224,9 +224,9 @@ class Wire:
 
         Without ackers Storm sends an ``ack`` command before the task ids, and waits for its sync.
         """
-        attendant = self.attendant
-        if attendant is not None:
-            attendant.waiting = True
+        watchdog = self.watchdog
+        if watchdog is not None:
+            watchdog.waiting = True
         later: list[Message] = []
         try:
             while wait.tasks is None:
@@ -243,8 +243,8 @@ class Wire:
                         self._handle(event)
         finally:
             self._backlog.extendleft(reversed(later))
-            if attendant is not None:
-                attendant.waiting = False
+            if watchdog is not None:
+                watchdog.waiting = False
         return wait.tasks
 
 
@@ -264,11 +264,11 @@ class _WireCollector:
 
         Repeated errors are counted for Storm. An embedded cluster gets each of them, and counts by itself.
         """
-        attendant = self._wire.attendant
-        if attendant is None or attendant.repeats is None:
+        watchdog = self._wire.watchdog
+        if watchdog is None or watchdog.repeats is None:
             self._connection.error(message)
         else:
-            attendant.repeats.report(None, message)
+            watchdog.repeats.report(None, message)
 
     def report_metric(self, name: str, params: Any) -> None:
         """See Collector."""
@@ -465,15 +465,15 @@ def spout_commands(
     wire: Wire, runner: SpoutRunner, collector: WireSpoutCollector, local_parent: bool
 ) -> Callable[[Message], None]:
     """Return the function that handles a spout's commands and answers each with one sync."""
-    attendant = wire.attendant
-    assert attendant is not None
+    watchdog = wire.watchdog
+    assert watchdog is not None
     connection = wire.connection
     idle = 0
 
     def handle(event: Message) -> None:
         nonlocal idle
         kind = type(event)
-        outer, attendant.busy = attendant.busy, event
+        outer, watchdog.busy = watchdog.busy, event
         exhausted = None
         if kind is Next:
             before = collector.emitted
@@ -484,7 +484,7 @@ def spout_commands(
                 idle = 0
             else:
                 wire.flush()
-                attendant.busy = outer
+                watchdog.busy = outer
                 sleep(_IDLE_SLEEPS[min(idle, len(_IDLE_SLEEPS) - 1)])
                 idle += 1
         elif kind is Ack:
@@ -498,6 +498,6 @@ def spout_commands(
         elif kind is Deactivate:
             runner.deactivate()
         connection.sync(exhausted)
-        attendant.busy = outer
+        watchdog.busy = outer
 
     return handle

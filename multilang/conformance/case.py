@@ -21,7 +21,7 @@ PAGE = "Multi-Lang Protocol 1.1.0"
 MEASURED = "measured on Storm 2.8.3"
 
 
-class Failed(Exception):
+class CaseFailed(Exception):
     """The program does not keep the requirement.
 
     Attributes:

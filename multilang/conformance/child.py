@@ -33,7 +33,7 @@ class CannotStart(Exception):
     """The program can't be started; the text says why."""
 
 
-class Child:
+class StartedProgram:
     """A started program in a process group of its own."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str] | None = None, cwd: str | None = None) -> None:

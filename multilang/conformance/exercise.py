@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
-from multilang.conformance.case import Failed
+from multilang.conformance.case import CaseFailed
 from multilang.conformance.talk import Talk
 from multilang.conformance.world import DIRECT_TASKS, METRIC, storm_text
 
@@ -69,7 +69,7 @@ def _stranger(t: Talk, tuples: Sequence[Sequence[Any]]) -> None:
     limit, t.timeout = t.timeout, min(t.timeout, _LATER + _TIMES * (monotonic() - start))
     try:
         t.wait(lambda: not t.monitor.pending or None, "the ack of each tuple")
-    except Failed:
+    except CaseFailed:
         pass  # a bolt may keep tuples as long as it likes
     t.timeout = limit
     t.beat()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from multilang.conformance.reading import Finding, Message
+from multilang.conformance.reading import Finding, ReadMessage
 from multilang.conformance.values import cut
 from multilang.conformance.world import DIRECT_TASKS, METRIC, World
 
@@ -31,7 +31,7 @@ class Monitor:
         self.pid: Any = None
         self._found: list[Finding] = []
 
-    def check(self, message: Message) -> list[Finding]:
+    def check(self, message: ReadMessage) -> list[Finding]:
         """Return what is wrong with the message, besides what reading it has found."""
         self._found = []
         if self.pid is None:
@@ -51,7 +51,7 @@ class Monitor:
     def _flag(self, code: str, detail: str, halts: bool = True) -> None:
         self._found.append(Finding(code, cut(detail, _MAX_DETAIL), halts))
 
-    def _pid(self, message: Message) -> None:
+    def _pid(self, message: ReadMessage) -> None:
         if "pid" not in message.value:
             self._flag("pid.missing", f"the first message is {_shown(message)}, where the pid is due")
             return
@@ -59,7 +59,7 @@ class Monitor:
         if type(self.pid) is not int:
             self._flag("pid.type", f"the pid is {self.pid!r}, where a JSON integer is due")
 
-    def _command(self, command: str, message: Message) -> None:
+    def _command(self, command: str, message: ReadMessage) -> None:
         spout = self.world.kind == "spout"
         if command not in (_SPOUT if spout else _BOLT):
             if spout:
@@ -80,14 +80,14 @@ class Monitor:
         if check is not None:
             check(message)
 
-    def _out_of_turn(self, command: str, message: Message) -> None:
+    def _out_of_turn(self, command: str, message: ReadMessage) -> None:
         if command == "sync":
             self._flag("sync.twice", "a sync with no command to answer: Storm takes it for the next command's", False)
         elif command == "emit":
             self._flag("emit.late", f"an emit after the sync: {_shown(message)}", halts=False)
         # Logs, errors and metrics may come from other threads at any time: Storm reads them with the next command.
 
-    def _texts(self, command: str, message: Message) -> None:
+    def _texts(self, command: str, message: ReadMessage) -> None:
         """Check the two keys that Storm casts to strings in every command."""
         text = message.value.get("msg")
         if "msg" in message.value and text is not None and not isinstance(text, str):
@@ -101,11 +101,11 @@ class Monitor:
         if stream is not None and not isinstance(stream, str):
             self._flag("emit.stream-type", f"'stream' is no string: {_shown(message)}")
 
-    def _sync(self, _message: Message) -> None:
+    def _sync(self, _message: ReadMessage) -> None:
         if self.world.kind == "spout":
             self.commands = max(0, self.commands - 1)
 
-    def _finish(self, message: Message) -> None:
+    def _finish(self, message: ReadMessage) -> None:
         word = str(message.command)
         id = message.value.get("id")
         if not isinstance(id, str):
@@ -120,7 +120,7 @@ class Monitor:
         else:
             self._flag(f"{word}.unknown", f"{word} of {id!r}, which was never sent")
 
-    def _metrics(self, message: Message) -> None:
+    def _metrics(self, message: ReadMessage) -> None:
         name = message.value.get("name")
         if not isinstance(name, str) or not name:
             self._flag("metrics.name", f"'name' is {name!r}, where the metric's name, a string, is due")
@@ -129,7 +129,7 @@ class Monitor:
 
     # ---- emits ----
 
-    def _emit(self, message: Message) -> None:
+    def _emit(self, message: ReadMessage) -> None:
         value = message.value
         if not isinstance(value.get("tuple"), list):
             self._flag("emit.tuple", f"'tuple' is {value.get('tuple')!r}, where an array is due")
@@ -142,7 +142,7 @@ class Monitor:
         if self.world.kind == "bolt":
             self._anchors(message)
 
-    def _stream(self, message: Message) -> None:
+    def _stream(self, message: ReadMessage) -> None:
         streams = self.world.streams
         stream = message.value.get("stream", "default")
         if stream == "":
@@ -157,7 +157,7 @@ class Monitor:
                     halts=False,
                 )
 
-    def _task(self, message: Message) -> None:
+    def _task(self, message: ReadMessage) -> None:
         task = message.value.get("task")
         known = self.world.streams is not None
         if task is None:
@@ -183,7 +183,7 @@ class Monitor:
                 f"a direct emit on {message.stream!r} to task {message.task}, whose grouping is not direct",
             )
 
-    def _anchors(self, message: Message) -> None:
+    def _anchors(self, message: ReadMessage) -> None:
         anchors = message.value.get("anchors")
         if anchors is None:
             return
@@ -205,5 +205,5 @@ class Monitor:
             self._flag("anchors.twice", f"has the same anchor twice: {message.anchors!r}", halts=False)
 
 
-def _shown(message: Message) -> str:
+def _shown(message: ReadMessage) -> str:
     return cut(message.raw.decode("utf-8", "backslashreplace").removesuffix("\nend\n"), 160)

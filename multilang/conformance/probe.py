@@ -6,7 +6,7 @@ import json
 import re
 from time import monotonic
 
-from multilang.conformance.case import Failed, Halted
+from multilang.conformance.case import CaseFailed, Halted
 from multilang.conformance.talk import Talk
 from multilang.conformance.target import Programs
 
@@ -63,7 +63,7 @@ def kind_of(programs: Programs) -> str:
 def _pid(talk: Talk) -> bool:
     try:
         talk.handshake()
-    except (Failed, Halted):
+    except (CaseFailed, Halted):
         return False
     return True
 
@@ -74,7 +74,7 @@ def _look(talk: Talk) -> bool:
         talk.take()
         talk.child.pump(monotonic() + 0.005)
         talk.take()
-    except (Failed, Halted):
+    except (CaseFailed, Halted):
         return True
     return talk.child.output_ended
 
@@ -98,7 +98,7 @@ def contract_of(programs: Programs, insist: bool = False) -> tuple[str, ...] | N
                 talk.wait(lambda: talk.monitor.finished.get(id) or talk.syncs or None, "an answer")
                 talk.timeout = min(talk.timeout, _AFTER + _TIMES * (monotonic() - start))
                 talk.finished(id)
-        except (Failed, Halted):
+        except (CaseFailed, Halted):
             pass  # its messages until then count
         for message in talk.received.emits:
             answer = message.values[0] if isinstance(message.values, list) and message.values else None

@@ -32,7 +32,7 @@ class Finding:
 
 
 @dataclass
-class Message:
+class ReadMessage:
     """One message of the program: its bytes with the closing line, and its content."""
 
     raw: bytes
@@ -70,13 +70,13 @@ class Message:
         return task & 0xFFFFFFFF if type(task) is int else None
 
 
-class Reader:
+class OutputReader:
     """Cuts a byte stream into messages."""
 
     def __init__(self) -> None:
         self._at = 0  # the unread bytes before this place have no end of a message
 
-    def take(self, unread: bytearray) -> Message | None:
+    def take(self, unread: bytearray) -> ReadMessage | None:
         """Remove the next whole message from ``unread`` and return it, or None while there is none."""
         while (at := unread.find(b"end", self._at)) >= 0:
             stop = unread.find(b"\n", at)
@@ -110,8 +110,8 @@ def leftover(unread: bytearray) -> Finding | None:
     return Finding("framing.partial", f"the output ends inside a message: {text[-200:]!r}")
 
 
-def _message(raw: bytes, body: bytes, end: bytes) -> Message:
-    message = Message(raw)
+def _message(raw: bytes, body: bytes, end: bytes) -> ReadMessage:
+    message = ReadMessage(raw)
     flag = message.findings.append
     if end == b"end\r" or b"\r\n" in body:
         flag(Finding("framing.crlf", f"a line ends with CR LF: {raw[-40:]!r}", halts=False))
@@ -136,7 +136,7 @@ def _message(raw: bytes, body: bytes, end: bytes) -> Message:
     return message
 
 
-def _parse(message: Message, text: str) -> None:
+def _parse(message: ReadMessage, text: str) -> None:
     flag = message.findings.append
     notes = _Notes()
     try:

@@ -15,8 +15,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from multilang.conformance.case import Failed, Halted
-from multilang.conformance.reading import Message, integer
+from multilang.conformance.case import CaseFailed, Halted
+from multilang.conformance.reading import ReadMessage, integer
 from multilang.conformance.talk import Talk
 from multilang.conformance.target import Programs, Target
 from multilang.conformance.values import same
@@ -112,7 +112,7 @@ class _Player:
                 if not same(meaning(expected), meaning(received.value)):
                     return self._difference("the program said something else", text, _written(received))
             return self._too_much(recording)
-        except Failed as failed:
+        except CaseFailed as failed:
             return self._difference(failed.why, text, failed.received or "nothing")
         except Halted as halted:
             return self._difference("the program broke the protocol", text, halted.finding.detail)
@@ -139,7 +139,7 @@ class _Player:
             talk.monitor.commands += 1
         talk.say(text.encode("utf-8", "surrogatepass"))
 
-    def _heard(self) -> Iterator[Message]:
+    def _heard(self) -> Iterator[ReadMessage]:
         """Return the program's messages, waiting for each."""
         place = 0
         while True:
@@ -172,7 +172,7 @@ class _Player:
         return Difference(self.line, why, expected.removesuffix("\nend\n"), received, self.sent.removesuffix("\nend\n"))
 
 
-def _written(message: Message) -> str:
+def _written(message: ReadMessage) -> str:
     return message.raw.decode("utf-8", "backslashreplace").removesuffix("\nend\n")
 
 

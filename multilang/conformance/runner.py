@@ -9,7 +9,7 @@ from dataclasses import replace
 from shlex import join
 from time import monotonic
 
-from multilang.conformance.case import Case, Failed, Halted, NotApplicable
+from multilang.conformance.case import Case, CaseFailed, Halted, NotApplicable
 from multilang.conformance.cases import all_cases, all_sections
 from multilang.conformance.exercise import exercise
 from multilang.conformance.probe import contract_of, kind_of
@@ -222,7 +222,7 @@ class Run:
             except (LookupError, TypeError, AttributeError, ValueError, StopIteration) as error:
                 if isinstance(error, UnicodeError):
                     raise
-                raise Failed(
+                raise CaseFailed(
                     f"what came has not the shape that is due ({type(error).__name__}: {error})",
                     case.requirement,
                     " | ".join(each.raw.decode("utf-8", "backslashreplace")[:200] for each in talk.received[-4:]),
@@ -231,7 +231,7 @@ class Run:
             return self._result(case, SKIPPED, str(reason))
         except Halted as halted:
             return self._halted(case, halted.finding)
-        except Failed as failed:
+        except CaseFailed as failed:
             with self._lock:
                 self._overdue += failed.timed_out
                 if failed.timed_out:
@@ -263,7 +263,7 @@ class Run:
         with programs.talk(self._limit()) as talk:
             try:
                 exercise(talk, self.target.knows, self.target.tuples)
-            except (Halted, Failed):
+            except (Halted, CaseFailed):
                 pass  # the finding is noted below, and the cases find other faults
             self._note(talk, "an ordinary day's work")
             if not self.target.contract and set(talk.monitor.finished.values()) == {"fail"}:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any, TypeVar
 
-from multilang.conformance.case import Failed, Halted
-from multilang.conformance.child import Child
+from multilang.conformance.case import CaseFailed, Halted
+from multilang.conformance.child import StartedProgram
 from multilang.conformance.monitor import Monitor
-from multilang.conformance.reading import Finding, Message, Reader, leftover
+from multilang.conformance.reading import Finding, OutputReader, ReadMessage, leftover
 from multilang.conformance.values import cut, same, shown
 from multilang.conformance.world import SINK_TASKS, SOURCE, SOURCE_TASK, World, framed, storm_text
 
@@ -26,7 +26,7 @@ _PLACE = "@here@"
 _MOST = 20_000  # messages at most that may come before the expected one
 
 
-class Out(list[Message]):
+class Out(list[ReadMessage]):
     """Messages of the program, in order."""
 
     def of(self, *commands: str) -> Out:
@@ -52,7 +52,7 @@ class Out(list[Message]):
 class Talk:
     """One conversation; see the module."""
 
-    def __init__(self, child: Child, world: World, pid_dir: str, timeout: float) -> None:
+    def __init__(self, child: StartedProgram, world: World, pid_dir: str, timeout: float) -> None:
         self.child = child
         self.world = world
         self.kind = world.kind
@@ -64,10 +64,10 @@ class Talk:
         self.received = Out()
         self.syncs = 0
         self.holds_ids = False  # task ids are kept back until answer()
-        self.owed: list[Message] = []  # emits that want task ids and have none yet
+        self.owed: list[ReadMessage] = []  # emits that want task ids and have none yet
         self.answers: dict[int, list[int]] = {}  # the task ids that an emit got, by its place in ``received``
         self.is_set_up = False
-        self._reader = Reader()
+        self._reader = OutputReader()
         self._ids = 0
 
     # ---- saying ----
@@ -89,7 +89,7 @@ class Talk:
         context: Any = None,
         text: Callable[[str], str] | None = None,
         pieces: Pieces | None = None,
-    ) -> Message:
+    ) -> ReadMessage:
         """Send the handshake and wait for the pid. ``script``: the JSON text of what a spout does on each next."""
         full = dict(self.world.full_conf() if conf is None else conf)
         if self.kind == "spout" and self.world.contract:
@@ -105,7 +105,9 @@ class Talk:
         until = monotonic() + self.timeout
         while self.child.unsent and not self.child.output_ended:
             if not self.child.pump(until) and monotonic() >= until:
-                raise Failed("it does not read its input", "that it reads", f"{self.child.unsent} bytes unread", True)
+                raise CaseFailed(
+                    "it does not read its input", "that it reads", f"{self.child.unsent} bytes unread", True
+                )
 
     def new_id(self) -> str:
         """Return an id as Storm makes them, a 64-bit number as text, which is new in this conversation."""
@@ -200,7 +202,7 @@ class Talk:
         """Have the program emit the value with this JSON text, and return the value that it emitted."""
         [out] = self.perform_text(f'[["emit",[{text}]]]', pieces=pieces)
         if len(out.emits) != 1 or len(out.emits[0].values) != 1:
-            raise Failed("one emit with one value is due", f'emit "tuple": [{text[:200]}]', _listed(out))
+            raise CaseFailed("one emit with one value is due", f'emit "tuple": [{text[:200]}]', _listed(out))
         return out.emits[0].values[0]
 
     def _tuple_done(self, text: str, pieces: Pieces | None) -> Out:
@@ -223,9 +225,11 @@ class Talk:
             if self.child.output_ended:
                 self._ended(what)
             if len(self.received) > most:
-                raise Failed(f"{_MOST:,} messages came, and none of them is {what}", what, _listed(self.received[-3:]))
+                raise CaseFailed(
+                    f"{_MOST:,} messages came, and none of them is {what}", what, _listed(self.received[-3:])
+                )
             if not self.child.pump(until) and monotonic() >= until:
-                raise Failed(
+                raise CaseFailed(
                     f"nothing came for {self.timeout:g} s where {what} is due",
                     what,
                     _listed(self.received[-3:]) or "nothing",
@@ -290,7 +294,7 @@ class Talk:
         if finding.halts:
             raise Halted(finding)
 
-    def _send_ids(self, message: Message) -> None:
+    def _send_ids(self, message: ReadMessage) -> None:
         place = next(i for i, each in enumerate(self.received) if each is message)
         ids = [] if message.stream == "quiet" else [SINK_TASKS[len(self.answers) % len(SINK_TASKS)]]
         self.answers[place] = ids
@@ -308,7 +312,7 @@ class Talk:
             how = f"was ended by signal {-status}"
         said = self.child.error_text.decode("utf-8", "replace").strip()[-600:]
         rest = f"; {left.detail}" if left is not None else ""
-        raise Failed(
+        raise CaseFailed(
             f"the program {how} where {what} is due", what, f"{how}{rest}{f'; it said: {said}' if said else ''}"
         )
 
@@ -317,12 +321,12 @@ class Talk:
     def check(self, holds: object, why: str, expected: str, received: object) -> None:
         """Fail unless ``holds`` is true."""
         if not holds:
-            raise Failed(why, expected, received if isinstance(received, str) else shown(received))
+            raise CaseFailed(why, expected, received if isinstance(received, str) else shown(received))
 
     def same(self, received: Any, expected: Any, why: str) -> None:
         """Fail unless both are the same JSON; 1 and 1.0 are the same, 1 and true are not."""
         if not same(received, expected):
-            raise Failed(why, shown(expected), shown(received))
+            raise CaseFailed(why, shown(expected), shown(received))
 
     def emitted(self, out: Out, expected: Sequence[Any], why: str) -> None:
         """Fail unless the emits have these values, in this order."""
@@ -341,6 +345,6 @@ class Talk:
         return (data for direction, data in self.transcript if direction == "received")
 
 
-def _listed(messages: Sequence[Message]) -> str:
+def _listed(messages: Sequence[ReadMessage]) -> str:
     texts = [each.raw.decode("utf-8", "backslashreplace").replace("\nend\n", "") for each in messages]
     return "  |  ".join(cut(text, 200) for text in texts)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from multilang.conformance.child import Child
+from multilang.conformance.child import StartedProgram
 from multilang.conformance.talk import Talk
 from multilang.conformance.world import COMPONENT, World
 
@@ -61,8 +61,8 @@ class Programs:
         self._ahead = ahead
         self._folder = tempfile.TemporaryDirectory(prefix="conformance-", ignore_cleanup_errors=True)
         self._lock = threading.Lock()
-        self._live: set[Child] = set()
-        self._spare: list[Child] = []
+        self._live: set[StartedProgram] = set()
+        self._spare: list[StartedProgram] = []
         self._closed = False
 
     def __enter__(self) -> Programs:  # noqa: PYI034 - Self is not in Python 3.10
@@ -92,7 +92,7 @@ class Programs:
             with self._lock:
                 self._live.discard(child)
 
-    def _take(self) -> Child:
+    def _take(self) -> StartedProgram:
         with self._lock:
             child = self._spare.pop() if self._spare else None
         found = child or self._start(None)
@@ -102,8 +102,8 @@ class Programs:
                 self._spare.append(spare)
         return found
 
-    def _start(self, env: Mapping[str, str] | None) -> Child:
-        child = Child(self.target.command, env, self.target.cwd)
+    def _start(self, env: Mapping[str, str] | None) -> StartedProgram:
+        child = StartedProgram(self.target.command, env, self.target.cwd)
         with self._lock:
             if self._closed:
                 child.kill()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from multilang.component.bolt import Bolt
 from multilang.coordination.expiry import TICK_SECS, TICKS, Age
 from multilang.coordination.names import COORD_STREAM
-from multilang.drpc.places import Places, target_of
+from multilang.drpc.places import ReturnPlaces, target_of
 from multilang.protocol.codec import dumps
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ class JoinResult(Bolt):
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         self._requests: dict[Any, _Request] = {}  # the oldest first
         self._age = Age(conf)
-        self._places = Places()
+        self._places = ReturnPlaces()
         self._due_reports = sum(
             len(context.tasks(source)) for source, streams in context.sources.items() if COORD_STREAM in streams
         )

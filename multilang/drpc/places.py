@@ -96,7 +96,7 @@ def target_of(info: Any) -> tuple[str, str, int]:
     return found["id"], found["host"], int(found["port"])
 
 
-class Places:
+class ReturnPlaces:
     """The places that return-infos name. Each is connected to at its first use."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multilang.component.bolt import Bolt
 from multilang.drpc.errors import DRPCExecutionException
-from multilang.drpc.places import Places, target_of
+from multilang.drpc.places import ReturnPlaces, target_of
 from multilang.drpc.thrift import check_size
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ class ReturnResults(Bolt):
     output_fields = None
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        self._places = Places()
+        self._places = ReturnPlaces()
 
     def process(self, tup: Tuple) -> None:
         result, info = tup.values

@@ -192,7 +192,7 @@ class DRPCServer:
             if head.done() and not head.cancelled():
                 head.exception()  # so that asyncio does not log it
 
-    async def _execute(self, message: thrift.Message, head: asyncio.Future[bytes]) -> bytes | None:
+    async def _execute(self, message: thrift.ThriftMessage, head: asyncio.Future[bytes]) -> bytes | None:
         """Return the answer to a call; None if the client is gone."""
         name, serial, fields = message.name, message.serial, message.fields
         result: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -242,7 +242,7 @@ class DRPCServer:
         finally:
             self.requests.lost(owner, self.orphan_secs)
 
-    def _invocation(self, message: thrift.Message, owner: object) -> bytes:
+    def _invocation(self, message: thrift.ThriftMessage, owner: object) -> bytes:
         name, fields = message.name, message.fields
         answer: dict[int, Any] = {}
         if name == "fetchRequest":
@@ -291,6 +291,6 @@ def _text(fields: dict[int, Any], number: int) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _unknown(message: thrift.Message) -> bytes:
+def _unknown(message: thrift.ThriftMessage) -> bytes:
     reason = {1: f"this port has no method {message.name!r}", 2: thrift.UNKNOWN_METHOD}
     return thrift.encode(thrift.EXCEPTION, message.name, message.serial, reason)

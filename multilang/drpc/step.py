@@ -6,7 +6,7 @@ import sys
 
 from multilang.component.errors import FailedException
 from multilang.coordination import CoordinatedBolt
-from multilang.drpc.places import Places
+from multilang.drpc.places import ReturnPlaces
 from multilang.drpc.prepare import server_of
 from multilang.protocol.messages import DEFAULT_STREAM
 
@@ -53,7 +53,7 @@ class DRPCStep(CoordinatedBolt):
         self.alone = alone
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
-        self._places = Places()
+        self._places = ReturnPlaces()
         self._over: dict[Any, None] = {}  # the last requests that were finished here
         self._alone = self.alone or len(context.tasks(context.component)) == 1
         execute = super().start(collector, conf, context)

@@ -32,7 +32,7 @@ class ThriftError(DRPCConnectionError):
     """The other side does not speak Storm's Thrift."""
 
 
-class Message:
+class ThriftMessage:
     """A message. ``kind`` is CALL, REPLY or EXCEPTION; ``fields`` has texts, integers or such dicts, by number."""
 
     __slots__ = ("fields", "kind", "name", "serial")
@@ -78,7 +78,7 @@ def frame_size(head: bytes) -> int:
     return size
 
 
-def decode(frame: bytes) -> Message:
+def decode(frame: bytes) -> ThriftMessage:
     """Return the message of a frame, which comes without the four bytes of its length."""
     try:
         version, length = _HEAD.unpack_from(frame)
@@ -92,7 +92,7 @@ def decode(frame: bytes) -> Message:
         fields, _ = _get_struct(frame, at + 4, _DEEPEST)
     except (error, IndexError, UnicodeDecodeError) as problem:
         raise ThriftError(f"a message that can't be read: {problem}") from None
-    return Message(version & 0xFF, name, serial, fields)
+    return ThriftMessage(version & 0xFF, name, serial, fields)
 
 
 def _get_struct(data: bytes, at: int, deep: int) -> tuple[dict[int, Any], int]:
@@ -164,7 +164,7 @@ def check_size(what: str, text: str) -> None:
         raise DRPCExecutionException(f"{what} of {size} bytes: at most {MAX_TEXT} can be sent", INTERNAL_ERROR)
 
 
-def answer_of(message: Message, name: str, serial: int) -> Any:
+def answer_of(message: ThriftMessage, name: str, serial: int) -> Any:
     """Return the answer to a call: text, a dict, or None. Raise the exception that the server sent."""
     if message.kind == EXCEPTION:
         raise ThriftError(f"the server refuses {name}: {message.fields.get(1, 'no reason given')}")

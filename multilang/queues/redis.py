@@ -15,7 +15,7 @@ from collections import deque
 from multilang.component.errors import ConfigError
 from multilang.component.reliable import ReliableSpout
 from multilang.state.errors import StateError
-from multilang.state.redis_client import REQUIRES, connect, explained, place
+from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.state.redis_place import HASTE_SECS
 
 TYPE_CHECKING = False
@@ -166,7 +166,7 @@ class RedisStreamSpout(ReliableSpout):
 
     def _tell_acks(self) -> None:
         while self._acks:
-            with explained(self._where):
+            with translated_errors(self._where):
                 self._client.xack(self.stream, self.group, *self._acks[:_AT_ONCE])
             del self._acks[:_AT_ONCE]
 
@@ -196,14 +196,14 @@ class RedisStreamSpout(ReliableSpout):
         self._entries.extend(found)
 
     def _given(self, after: str) -> list[tuple[str, Any]]:
-        with explained(self._where):
+        with translated_errors(self._where):
             found = self._client.xreadgroup(self.group, self._consumer, {self.stream: after}, count=self.take)
         return [(id.decode(), entry) for _, entries in _pairs(found) for id, entry in entries]
 
     def _claimed(self) -> list[tuple[str, Any]]:
         """Take over and return entries of consumers that are gone."""
         idle_ms = int(self.claim_idle_secs * 1000)
-        with explained(self._where):
+        with translated_errors(self._where):
             for consumer in self._client.xinfo_consumers(self.stream, self.group):
                 name = consumer["name"].decode()
                 if name == self._consumer or not consumer["pending"] or consumer["idle"] < idle_ms:
@@ -234,7 +234,7 @@ class RedisStreamSpout(ReliableSpout):
 
     def _make_group(self, client: Any) -> None:
         """Make the group from the first entry on, and the stream, if they are not there."""
-        with explained(self._where, "the spout's host and port"):
+        with translated_errors(self._where, "the spout's host and port"):
             try:
                 client.xgroup_create(self.stream, self.group, id="0", mkstream=True)
             except Exception as problem:

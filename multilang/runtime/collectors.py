@@ -43,7 +43,7 @@ class LocalBoltCollector(BoltCollector):
         self._plan = plan
         self._links = links
         self.knows_tasks = links.at_once
-        self._emitter = emitter = Emitter(plan, links, stats)
+        self._emitter = emitter = TupleEmitter(plan, links, stats)
         self.emit = _bolt_emit(self, emitter, automatic=False)  # type: ignore[method-assign]
         self.emit_anchored = _bolt_emit(self, emitter, automatic=True)  # type: ignore[method-assign]
         self.ack = _bolt_ack(emitter)  # type: ignore[method-assign]
@@ -123,7 +123,7 @@ class LocalSpoutCollector(SpoutCollector):
     ) -> None:
         self._plan = plan
         self._links = links
-        self.emit = _spout_emit(Emitter(plan, links, stats), pending, acked)  # type: ignore[method-assign]
+        self.emit = _spout_emit(TupleEmitter(plan, links, stats), pending, acked)  # type: ignore[method-assign]
 
     def log(self, message: str, level: int = 2) -> None:
         self._links.log(self._plan, message, level)
@@ -135,7 +135,7 @@ class LocalSpoutCollector(SpoutCollector):
         self._links.metric(self._plan, name, params)
 
 
-class Emitter:
+class TupleEmitter:
     """The parts that the closures of one task share, and their rarer paths."""
 
     def __init__(self, plan: TaskPlan, links: Links, stats: TaskStats) -> None:
@@ -218,7 +218,7 @@ class Emitter:
 
 
 def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a share of the rate
-    collector: BoltCollector, emitter: Emitter, automatic: bool
+    collector: BoltCollector, emitter: TupleEmitter, automatic: bool
 ) -> Callable[..., list[int] | None]:
     """Make a bolt's emit; with ``automatic``, it is anchored to ``collector.anchors`` unless anchors are given."""
     links = emitter.links
@@ -296,7 +296,7 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
     return emit
 
 
-def _bolt_ack(emitter: Emitter) -> Callable[[Tuple | str], None]:
+def _bolt_ack(emitter: TupleEmitter) -> Callable[[Tuple | str], None]:
     """Make a bolt's ack."""
     stats = emitter.stats
     named = emitter.links.named
@@ -328,7 +328,7 @@ def _bolt_ack(emitter: Emitter) -> Callable[[Tuple | str], None]:
     return ack
 
 
-def _bolt_fail(emitter: Emitter) -> Callable[[Tuple | str], None]:
+def _bolt_fail(emitter: TupleEmitter) -> Callable[[Tuple | str], None]:
     """Make a bolt's fail."""
     stats = emitter.stats
     named = emitter.links.named
@@ -353,7 +353,9 @@ def _bolt_fail(emitter: Emitter) -> Callable[[Tuple | str], None]:
     return fail
 
 
-def _spout_emit(emitter: Emitter, pending: Pending, acked: Callable[[Any], None]) -> Callable[..., list[int] | None]:
+def _spout_emit(
+    emitter: TupleEmitter, pending: Pending, acked: Callable[[Any], None]
+) -> Callable[..., list[int] | None]:
     """Make a spout's emit. ``pending``: root id -> (message id, time of the emit if it is sampled, otherwise 0)."""
     links = emitter.links
     stats = emitter.stats

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from multilang.shipping.flux import flux_yaml
     from multilang.shipping.jar import Shipment, pack
     from multilang.shipping.java_text import java_class
-    from multilang.shipping.wheels import Target
+    from multilang.shipping.wheels import WheelTarget
 
 _HOMES = {
     "ShippingError": "errors",
     "Shipment": "jar",
-    "Target": "wheels",
+    "WheelTarget": "wheels",
     "archive_folder": "archive",
     "default_conf": "conf",
     "flux_yaml": "flux",
@@ -31,7 +31,7 @@ _HOMES = {
 __all__ = [
     "Shipment",
     "ShippingError",
-    "Target",
+    "WheelTarget",
     "archive_folder",
     "default_conf",
     "flux_yaml",

@@ -63,7 +63,7 @@ class Shipped:
         return self.before + (self.written if as_it_is else with_slash(self.text, like=self.written))
 
 
-class Commands:
+class ShippedCommands:
     """The commands by component id. The files that they name are added to ``contents``.
 
     ``two``: words for Storm's ShellComponent, which starts them in ``resources/``. ``in_worker``: words of components

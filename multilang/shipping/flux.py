@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from multilang.shipping.conf import storm_conf
 from multilang.shipping.errors import ShippingError
-from multilang.shipping.places import Places
+from multilang.shipping.places import ShippedBlobs
 from multilang.shipping.shippable import check_shippable
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _CLASSES = {
 }
 
 
-def flux_yaml(shipment: Shipment, interpreter: str = "python3", places: Places | None = None) -> str:
+def flux_yaml(shipment: Shipment, interpreter: str = "python3", places: ShippedBlobs | None = None) -> str:
     """Return the YAML of a packed topology.
 
     Args:
@@ -35,7 +35,7 @@ def flux_yaml(shipment: Shipment, interpreter: str = "python3", places: Places |
     """
     topology = shipment.topology
     check_flux(topology)
-    places = places or Places()
+    places = places or ShippedBlobs()
     lines = [f"name: {_flow(topology.name)}", "config:"]
     lines += [f"  {_flow(key)}: {_flow(value)}" for key, value in places.conf(storm_conf(topology)).items()]
     lines += _fields_components(topology)

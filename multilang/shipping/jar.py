@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import multilang
-from multilang.shipping.commands import LAUNCHER, Commands, add_tree
+from multilang.shipping.commands import LAUNCHER, ShippedCommands, add_tree
 from multilang.shipping.contents import YOURS, Contents, Item
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.imports import follow, imports_of, is_installed
 from multilang.shipping.named import confs, named_in
 from multilang.shipping.packages import add_packages, packages_of
 from multilang.shipping.shippable import check_shippable
-from multilang.shipping.wheels import Target, add_requirements, add_ujson
+from multilang.shipping.wheels import WheelTarget, add_requirements, add_ujson
 from multilang.topology.commands import blob_map, check_commands, local_names
 from multilang.topology.home import Home
 
@@ -51,7 +51,7 @@ class Shipment:
     """
 
     topology: Topology
-    target: Target
+    target: WheelTarget
     contents: Contents
     commands: dict[str, tuple[str, str]]
     notes: list[str]
@@ -166,7 +166,7 @@ for reader, conf in asked["readers"]:
 def pack(
     topology: Topology,
     *,
-    target: Target | None = None,
+    target: WheelTarget | None = None,
     requirements: Path | None = None,
     leave_out: Sequence[str] = (),
     include: Sequence[Path] = (),
@@ -194,7 +194,7 @@ def pack(
     check_shippable(topology)
     if not interpreter or len(interpreter.split()) != 1:
         raise ShippingError(f"--interpreter {interpreter!r} is not one word; Storm starts a component with two")
-    target = target or Target.of(None, None)
+    target = target or WheelTarget.of(None, None)
     module, file, root, attr = _place(topology)
     home = Home(str(root), str(file.parent))
     check_commands(topology, home=home, more=blobs)
@@ -225,7 +225,7 @@ def pack(
     if not contents.has_module("ujson"):
         notes.append(add_ujson(contents, target))
     known = {*local_names(blob_map(topology)), *blobs}
-    commands = Commands(topology, home, contents, interpreter, known, found.files)
+    commands = ShippedCommands(topology, home, contents, interpreter, known, found.files)
     contents.add(Item(LAUNCHER, _own("run_topology.py"), "launcher", "starts every task"))
     for script in commands.scripts:
         contents.add(Item(script, _own("run_command.py"), "launcher", "starts a program"))

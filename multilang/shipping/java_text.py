@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from multilang.shipping.conf import storm_conf
 from multilang.shipping.errors import ShippingError
-from multilang.shipping.places import Places
+from multilang.shipping.places import ShippedBlobs
 from multilang.shipping.shippable import check_shippable
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _TAKEN = set(re.findall(r"[A-Z]\w+", _IMPORTS)) | {
 }
 
 
-def java_class(shipment: Shipment, interpreter: str = "python3", places: Places | None = None) -> str:
+def java_class(shipment: Shipment, interpreter: str = "python3", places: ShippedBlobs | None = None) -> str:
     """Return the text of one Java class, with a ``main`` that submits the topology and a class for each component.
 
     Args:
@@ -66,7 +66,7 @@ def java_class(shipment: Shipment, interpreter: str = "python3", places: Places 
     """
     topology = shipment.topology
     check_shippable(topology)
-    places = places or Places()
+    places = places or ShippedBlobs()
     name = _class_name(topology.name, {}) + "Topology"
     classes: dict[str, str] = {}
     for id in topology.components:

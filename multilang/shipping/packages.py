@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.shipping.contents import Contents
-    from multilang.shipping.wheels import Target
+    from multilang.shipping.wheels import WheelTarget
     from multilang.topology import Topology
 
 _DEEP = 8  # levels of attributes of a component in which objects are searched
@@ -86,7 +86,7 @@ def packages_of(topology: Topology, asked: set[str]) -> tuple[list[Package], lis
 def add_packages(
     contents: Contents,
     packages: Sequence[Package],
-    target: Target,
+    target: WheelTarget,
     leave_out: Sequence[str],
     requirements: Path | None = None,
 ) -> list[str]:
@@ -105,7 +105,7 @@ def add_packages(
     return notes
 
 
-def _downloaded(contents: Contents, package: Package, target: Target, requirements: Path | None) -> list[str]:
+def _downloaded(contents: Contents, package: Package, target: WheelTarget, requirements: Path | None) -> list[str]:
     notes = []
     # with the requirements file, so that pip chooses versions that fit both
     lines = [package.line, *(["-r", str(requirements)] if requirements is not None else [])]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Places:
+class ShippedBlobs:
     """The blobs with a topology's files and its Python.
 
     With either, commands of Python components are relative to the worker's directory, where Storm puts a link to each

@@ -32,7 +32,7 @@ def this_python() -> str:
 
 
 @dataclass(frozen=True)
-class Target:
+class WheelTarget:
     """The Python and platform of the workers.
 
     Attributes:
@@ -44,7 +44,7 @@ class Target:
     platform: str | None = None
 
     @classmethod
-    def of(cls, python: str | None, platform: str | None) -> Target:
+    def of(cls, python: str | None, platform: str | None) -> WheelTarget:
         """Return a checked target.
 
         Args:
@@ -99,7 +99,7 @@ def _compatible(platform: str | None) -> list[str]:
     return names
 
 
-def add_ujson(contents: Contents, target: Target) -> str:
+def add_ujson(contents: Contents, target: WheelTarget) -> str:
     """Add ujson's compiled module, of the version installed here, and return a description of it."""
     version = metadata.version("ujson")
     if target.here and add_installed_ujson(contents):
@@ -189,7 +189,7 @@ def _is_linked(installed: metadata.Distribution) -> bool:
     return '"editable": true' in (installed.read_text("direct_url.json") or "")
 
 
-def add_requirements(contents: Contents, requirements: Path, target: Target) -> list[str]:
+def add_requirements(contents: Contents, requirements: Path, target: WheelTarget) -> list[str]:
     """Add the wheels that a requirements file asks for, and those that they need; return their names with versions."""
     if not requirements.is_file():
         raise ShippingError(f"there is no requirements file {requirements}")
@@ -204,7 +204,7 @@ def add_requirements(contents: Contents, requirements: Path, target: Target) -> 
     return shipped
 
 
-def download(what: Sequence[str], target: Target, folder: Path, deps: bool = True) -> list[Path]:
+def download(what: Sequence[str], target: WheelTarget, folder: Path, deps: bool = True) -> list[Path]:
     """Download the wheels that pip finds for ``what``, and return them sorted by name.
 
     Raises ShippingError with pip's reason.

@@ -26,7 +26,7 @@ TIMEOUT = 30.0  # seconds without a byte from a logviewer
 
 
 @dataclass
-class Worker:
+class WorkerPlace:
     """A worker by host and port. ``components``: the components that run in it now; empty for one that has ended."""
 
     host: str
@@ -34,14 +34,14 @@ class Worker:
     components: list[str] = field(default_factory=list)
 
 
-def workers(info: Any, component: str | None = None) -> list[Worker]:
+def workers(info: Any, component: str | None = None) -> list[WorkerPlace]:
     """Return the workers in Storm's TopologyInfo, or those that run ``component``.
 
     Raises NimbusError if there are none of those.
     """
-    found: dict[tuple[str, int], Worker] = {}
+    found: dict[tuple[str, int], WorkerPlace] = {}
     for executor in info.executors:
-        worker = found.setdefault((executor.host, executor.port), Worker(executor.host, executor.port))
+        worker = found.setdefault((executor.host, executor.port), WorkerPlace(executor.host, executor.port))
         if executor.component_id not in worker.components:
             worker.components.append(executor.component_id)
     chosen = [each for each in found.values() if component is None or component in each.components]
@@ -79,11 +79,11 @@ def newest_folder(folder: Path, name: str) -> Path:
     return max(found)[1]
 
 
-def local_workers(folder: Path, known: Iterable[Worker] = ()) -> list[tuple[Worker, Path]]:
+def local_workers(folder: Path, known: Iterable[WorkerPlace] = ()) -> list[tuple[WorkerPlace, Path]]:
     """Return each worker's log in a topology's folder. Workers that are not in ``known`` have ended."""
     by_port = {each.port: each for each in known}
     ports = sorted(int(path.parent.name) for path in folder.glob(f"*/{LOG}") if path.parent.name.isdigit())
-    return [(by_port.get(port, Worker("", port)), folder / str(port) / LOG) for port in ports]
+    return [(by_port.get(port, WorkerPlace("", port)), folder / str(port) / LOG) for port in ports]
 
 
 def tail_of_file(path: Path, lines: int) -> list[str]:
@@ -95,7 +95,7 @@ def tail_of_file(path: Path, lines: int) -> list[str]:
         raise NimbusError(f"{path} can't be read: {error.strerror or error}") from None
 
 
-def tail_of_logviewer(worker: Worker, id: str, port: int, lines: int) -> list[str]:
+def tail_of_logviewer(worker: WorkerPlace, id: str, port: int, lines: int) -> list[str]:
     """Return the last lines, from the logviewer on the worker's host. Raises NimbusError, UnreachableError."""
     host = f"[{worker.host}]" if ":" in worker.host else worker.host
     where = f"http://{host}:{port}"

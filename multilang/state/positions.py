@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from multilang.component.errors import ConfigError, NotSetError
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.owner import Owner, claim
-from multilang.state.redis_client import REQUIRES, connect, explained, place
+from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.state.redis_place import RedisPlace
 from multilang.state.settings import may_return, owner_of, state_file
 from multilang.state.sqlite_file import SqliteFile
@@ -167,12 +167,12 @@ class RedisPositions(PositionStore):
 
     def _load(self) -> str | None:
         self._client = self._connect(SAVE_SECS)
-        with explained(self._where, POSITIONS):
+        with translated_errors(self._where, POSITIONS):
             found = self._client.hget(self._key, "position")
         return None if found is None else str(found.decode())
 
     def _save(self, text: str, epoch: int) -> None:
-        with explained(self._where, POSITIONS):
+        with translated_errors(self._where, POSITIONS):
             said, *owner = self._client.eval(_SAVE, 1, self._key, epoch, text)
         if said == b"gone":
             raise self._gone(self._where)
@@ -193,7 +193,7 @@ class _explained:  # noqa: N801  # read as a word
         import sqlite3
 
         if isinstance(error, sqlite3.DatabaseError):
-            raise FILE.explained(error, self._path) from error
+            raise FILE.state_error(error, self._path) from error
 
 
 def open_positions(conf: Mapping[str, Any], name: str) -> PositionStore:

@@ -26,7 +26,7 @@ from multilang.component.errors import ConfigError
 from multilang.state.api import StateProvider
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.owner import Owner, claim_for
-from multilang.state.redis_client import REQUIRES, connect, connect_cluster, explained, place
+from multilang.state.redis_client import REQUIRES, connect, connect_cluster, place, translated_errors
 from multilang.state.redis_place import HASTE_SECS, RedisPlace
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
 from multilang.state.settings import CONFIG, cached_keys, check_members
@@ -193,7 +193,7 @@ class RedisStateProvider(StateProvider):
                 "what a Redis cluster holds can't be replaced all at once; export it and import it elsewhere"
             )
         client = self.client
-        with explained(self.describe()):
+        with translated_errors(self.describe()):
             for namespace, content in states.items():
                 new = self.key(namespace, "$new")
                 client.delete(new)
@@ -230,7 +230,7 @@ class RedisStateProvider(StateProvider):
         found = self._older()
         if self.namespaces():
             raise StateError(f"{self.describe()} holds a state of this topology already; nothing was renamed")
-        with explained(self.describe()), self.client.pipeline(transaction=True) as pipeline:
+        with translated_errors(self.describe()), self.client.pipeline(transaction=True) as pipeline:
             for name in found:
                 for suffix in ("", "$prepare", "$txid"):
                     if self.client.exists(f"{name}{suffix}"):
@@ -242,7 +242,7 @@ class RedisStateProvider(StateProvider):
         """Ask Redis once, with a short patience since somebody waits for the answer."""
         client = self.connect(START_SECS)
         try:
-            with explained(self.describe(), CONFIG):
+            with translated_errors(self.describe(), CONFIG):
                 client.ping()
             self._check_eviction(client)
         finally:
@@ -298,7 +298,7 @@ class RedisStateProvider(StateProvider):
 
     def _check_eviction(self, client: Any) -> None:
         """Raise StateError if the server deletes keys by itself when its memory is full."""
-        with explained(self.describe(), CONFIG):
+        with translated_errors(self.describe(), CONFIG):
             try:
                 said = client.info("memory")
             except Exception as problem:
@@ -319,7 +319,7 @@ class RedisStateProvider(StateProvider):
         """Return the largest size of a value, in bytes, that the server takes."""
         if self._largest is None:
             self._largest = LARGEST
-            with explained(self.describe(), CONFIG):
+            with translated_errors(self.describe(), CONFIG):
                 try:
                     said = self.client.config_get("proto-max-bulk-len")
                     self._largest = min(LARGEST, int(next(iter(said.values()))))
@@ -332,7 +332,7 @@ class RedisStateProvider(StateProvider):
         found = set()
         end = "}" if self.is_cluster else ""
         client = self.client
-        with explained(self.describe()):
+        with translated_errors(self.describe()):
             # After a first prepare that was cut short there is only $prepare. An older version had neither key for the
             # checkpoint spout.
             for pattern in ("*$txid", "*$prepare", f"{_COORDINATOR}{end}"):
@@ -373,7 +373,7 @@ class RedisStore(Store):
         self.largest = largest
 
     def txids(self) -> tuple[int | None, int | None]:
-        with explained(self._where):
+        with translated_errors(self._where):
             found = self._client.hmget(self._txid, "commit", "prepare")
         try:
             return _number(found[0]), _number(found[1])
@@ -382,7 +382,7 @@ class RedisStore(Store):
 
     def claim(self, epoch: int) -> None:
         mine = self._claim
-        with explained(self._where):
+        with translated_errors(self._where):
             said, *found = self._client.eval(
                 _CLAIM, 3, self._data, self._prepare, self._txid, epoch, "" if mine is None else mine
             )
@@ -396,21 +396,21 @@ class RedisStore(Store):
 
     def count(self) -> int:
         prepared = self._prepared()
-        with explained(self._where):
+        with translated_errors(self._where):
             return int(self._client.hlen(self._data)) + len(prepared)
 
     def load(self, key: bytes) -> bytes | None:
         prepared = self._prepared()
         if key in prepared:
             return prepared[key]
-        with explained(self._where):
+        with translated_errors(self._where):
             return self._client.hget(self._data, key)  # type: ignore[no-any-return]
 
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
         prepared = dict(self._prepared())
         seen: set[bytes] = set(prepared)  # HSCAN may give a field twice
         yield from ((key, value) for key, value in prepared.items() if value is not None)
-        with explained(self._where):
+        with translated_errors(self._where):
             for key, value in self._client.hscan_iter(self._data, count=_AT_ONCE):
                 if key not in seen:
                     seen.add(key)
@@ -448,7 +448,7 @@ class RedisStore(Store):
 
     def _prepared(self) -> dict[bytes, bytes | None]:
         if self._read is None:
-            with explained(self._where):
+            with translated_errors(self._where):
                 self._read = {key: value or None for key, value in self._client.hgetall(self._prepare).items()}
         return self._read
 
@@ -462,7 +462,7 @@ class RedisStore(Store):
             raise StateError(f"the state of {self._where} is written to before it was claimed: call claim(epoch) first")
         keys = (self._data, self._prepare, self._txid)
         self._step += 1
-        with explained(self._where):
+        with translated_errors(self._where):
             said, *found = self._client.eval(script, 3, *keys, self._claim, self._done, self._step, *arguments)
         if said == b"done":
             self._done = self._step

@@ -77,7 +77,7 @@ def connect_cluster(settings: Mapping[str, Any], what: str, patience: float | No
             return patient.call_with_retry(lambda: once(*args, **options), lambda _: None)
 
     split = [_node(each).rpartition(":") for each in nodes]
-    with explained(f"Redis cluster {', '.join(map(str, nodes))}", CONFIG):
+    with translated_errors(f"Redis cluster {', '.join(map(str, nodes))}", CONFIG):
         return patient.call_with_retry(
             lambda: PatientCluster(startup_nodes=[ClusterNode(host, int(port)) for host, _, port in split], **common),
             lambda _: None,
@@ -90,7 +90,7 @@ def place(settings: Mapping[str, Any]) -> str:
     return f"Redis {host}:{port}, database {settings.get('database', 0)}"
 
 
-class explained:  # noqa: N801  # read as a word
+class translated_errors:  # noqa: N801  # read as a word
     """A context that turns redis-py's exceptions into StateError.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.state.owner import OwnedPlace, Owner
-from multilang.state.redis_client import explained
+from multilang.state.redis_client import translated_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,21 +48,21 @@ class RedisPlace(OwnedPlace):
         self._hasty = connect(HASTE_SECS)  # for beats and for the release
 
     def owner(self) -> Owner | None:
-        with explained(self._where):
+        with translated_errors(self._where):
             text = self._patient.hget(self._keys[0], "owner")
         return None if text is None else Owner.from_text(text)
 
     def beats(self) -> Any:
-        with explained(self._where):
+        with translated_errors(self._where):
             return self._patient.get(self._keys[1])
 
     def replace(self, epoch: int, owner: Owner) -> bool:
         client = self._hasty if owner.ended else self._patient
-        with explained(self._where):
+        with translated_errors(self._where):
             return bool(client.eval(_OWN, 2, *self._keys, epoch, owner.epoch, owner.text()))
 
     def beat(self, epoch: int) -> bool:
-        with explained(self._where):
+        with translated_errors(self._where):
             return bool(self._hasty.eval(_BEAT, 2, *self._keys, epoch))
 
     def describe(self) -> str:

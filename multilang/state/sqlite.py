@@ -322,4 +322,4 @@ class SqliteStore(Store):
         try:
             return call(*arguments)
         except sqlite3.DatabaseError as problem:
-            raise FILE.explained(problem, self._path) from problem
+            raise FILE.state_error(problem, self._path) from problem

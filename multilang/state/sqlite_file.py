@@ -69,7 +69,7 @@ class SqliteFile:
         try:
             connection = self.connected(path)
         except sqlite3.DatabaseError as problem:
-            raise self.explained(problem, path) from problem
+            raise self.state_error(problem, path) from problem
         try:
             self._check(connection, path)
             _to_wal(connection)
@@ -80,7 +80,7 @@ class SqliteFile:
             connection.note(*_BESIDE)
         except sqlite3.DatabaseError as problem:
             connection.close()
-            raise self.explained(problem, path) from problem
+            raise self.state_error(problem, path) from problem
         except StateError:
             connection.close()
             raise
@@ -101,7 +101,7 @@ class SqliteFile:
             raise self.gone(path)
         return connection
 
-    def explained(self, problem: sqlite3.DatabaseError, path: str) -> StateError:
+    def state_error(self, problem: sqlite3.DatabaseError, path: str) -> StateError:
         """Return the StateError that says what SQLite's error means."""
         code = getattr(problem, "sqlite_errorcode", None)  # from Python 3.11 on
         text = str(problem)
@@ -328,7 +328,7 @@ class SqlitePlace(OwnedPlace):
         try:
             return call(self._connection)
         except sqlite3.DatabaseError as problem:
-            raise self._file.explained(problem, self._path) from problem
+            raise self._file.state_error(problem, self._path) from problem
 
 
 class _Connection(sqlite3.Connection):

@@ -368,7 +368,7 @@ class StoredState(KeyValueState["Any", "Any"]):
             rows.append((key_of(key), value))
         return rows
 
-    def lay(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+    def apply_changes(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Apply the rows that ``changes`` returned elsewhere, on top of the same committed state.
 
         Args:

@@ -7,14 +7,14 @@ from __future__ import annotations
 from spark_bridge.job.errors import ComponentStartError, NotOnSparkError, SparkJobError
 from spark_bridge.job.result import FailedTuple, JobResult, ReportedError
 from spark_bridge.job.run import run_topology
-from spark_bridge.job.watch import Progress
+from spark_bridge.job.watch import JobProgress
 
 __all__ = [
     "ComponentStartError",
     "FailedTuple",
+    "JobProgress",
     "JobResult",
     "NotOnSparkError",
-    "Progress",
     "ReportedError",
     "SparkJobError",
     "run_topology",

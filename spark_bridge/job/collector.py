@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from multilang.protocol.codec import MAX_INT, MIN_INT
 from multilang.protocol.messages import DEFAULT_STREAM
-from multilang.runtime.collectors import Emitter, LocalBoltCollector
+from multilang.runtime.collectors import LocalBoltCollector, TupleEmitter
 from spark_bridge.job.tuples import SparkTuple, joined
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class SparkBoltCollector(LocalBoltCollector):
     def __init__(self, plan: TaskPlan, links: Links, stats: TaskStats, failed: set[int]) -> None:
         self._plan = plan
         self._links = links
-        self._emitter = emitter = Emitter(plan, links, stats)
+        self._emitter = emitter = TupleEmitter(plan, links, stats)
         self.emit = _emit(self, emitter, automatic=False)  # type: ignore[method-assign]
         self.emit_anchored = _emit(self, emitter, automatic=True)  # type: ignore[method-assign]
         self.emit_many = _emit_many(self, emitter, self.emit, automatic=False)  # type: ignore[method-assign]
@@ -43,7 +43,7 @@ class SparkBoltCollector(LocalBoltCollector):
 
 
 def _emit(  # noqa: C901  # one function, as each further call would cost a share of the rate
-    collector: BoltCollector, emitter: Emitter, automatic: bool
+    collector: BoltCollector, emitter: TupleEmitter, automatic: bool
 ) -> Callable[..., list[int] | None]:
     """Return a bolt's emit. ``automatic``: anchor to ``collector.anchors`` unless anchors are given."""
     stats = emitter.stats
@@ -145,7 +145,7 @@ def _emit(  # noqa: C901  # one function, as each further call would cost a shar
 
 
 def _emit_many(
-    collector: BoltCollector, emitter: Emitter, emit: Callable[..., Any], automatic: bool
+    collector: BoltCollector, emitter: TupleEmitter, emit: Callable[..., Any], automatic: bool
 ) -> Callable[..., None]:
     """Return a bolt's emit_many: its emit for each row, without the call for the most frequent kind."""
     default: SparkRoute | None = emitter.routes.get(DEFAULT_STREAM)  # type: ignore[assignment]
@@ -177,7 +177,7 @@ def _emit_many(
     return emit_many
 
 
-def _ack(emitter: Emitter) -> Callable[[Tuple | str], None]:
+def _ack(emitter: TupleEmitter) -> Callable[[Tuple | str], None]:
     """Return a bolt's ack. Acks are counted at the end, as all tuples that neither failed nor are left."""
     named = emitter.links.named
 
@@ -191,7 +191,7 @@ def _ack(emitter: Emitter) -> Callable[[Tuple | str], None]:
     return ack
 
 
-def _fail(emitter: Emitter, failed: set[int]) -> Callable[[Tuple | str], None]:
+def _fail(emitter: TupleEmitter, failed: set[int]) -> Callable[[Tuple | str], None]:
     """Return a bolt's fail."""
     stats = emitter.stats
     named = emitter.links.named

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spark_bridge.job.errors import SparkJobError
-from spark_bridge.job.sources import Reader
-from spark_bridge.job.spouts import SpoutReader
+from spark_bridge.job.sources import SourceReader
+from spark_bridge.job.spouts import EmittedReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark import RDD, SparkContext
 
-    from spark_bridge.job.layout import Source
+    from spark_bridge.job.layout import StageSource
     from spark_bridge.job.spouts import SpoutFeed
     from spark_bridge.sources.values import Kind
 
@@ -75,9 +75,9 @@ class RowFeed:
         """Return the rows and the reader of the next round."""
         return self.rows, self.reader(self._picks)
 
-    def reader(self, picks: Any) -> Reader:
+    def reader(self, picks: Any) -> SourceReader:
         """Return a reader of these rows."""
-        return Reader(self.component, self._fields, picks, self._kinds, self._sums)
+        return SourceReader(self.component, self._fields, picks, self._kinds, self._sums)
 
     def settle(self, rows: int, failed: Iterable[tuple[int, int]], sums: Mapping[int, Sequence[int]]) -> int:
         """Take the result of a round: the number of rows, and (partition, offset) of those that failed.
@@ -130,7 +130,7 @@ class EmittedFeed:
         chunks: list[list[Any]] = [[] for _ in range(self.size)]
         for place, (_, (tup_id, *rest)) in enumerate(self._batch):
             chunks[place % self.size].append((tup_id is not None, *rest))
-        return sc.parallelize(chunks, self.size), SpoutReader()
+        return sc.parallelize(chunks, self.size), EmittedReader()
 
     @property
     def is_idle(self) -> bool:
@@ -157,13 +157,13 @@ class EmittedFeed:
         return acked
 
 
-def sources_of(feeds: Sequence[RowFeed | EmittedFeed]) -> list[Source]:
+def sources_of(feeds: Sequence[RowFeed | EmittedFeed]) -> list[StageSource]:
     """Return the sources in the form that a layout takes."""
-    from spark_bridge.job.layout import Source
+    from spark_bridge.job.layout import StageSource
 
     return [
-        Source(feed.component, feed.stream, feed.rows.getNumPartitions())
+        StageSource(feed.component, feed.stream, feed.rows.getNumPartitions())
         if isinstance(feed, RowFeed)
-        else Source(feed.component, "default", feed.size)
+        else StageSource(feed.component, "default", feed.size)
         for feed in feeds
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
-from spark_bridge.job.worker import Worker
+from spark_bridge.job.worker import StageWorker
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from multilang.transactional.attempt import TransactionAttempt
     from spark_bridge.job.blocks import Record
     from spark_bridge.job.layout import Layout
-    from spark_bridge.job.sources import Reader
+    from spark_bridge.job.sources import SourceReader
     from spark_bridge.job.stateful import Saving
 
 
@@ -38,7 +38,7 @@ class Job:
         conf: Mapping[str, Any],
         assignment: Mapping[int, str],
         layout: Layout,
-        readers: Sequence[Reader],
+        readers: Sequence[SourceReader],
         outputs: Collection[tuple[str, str]],
         *,
         seed: int,
@@ -70,7 +70,7 @@ class Job:
         """Return the checksums of the rows that this worker read."""
         return self._reader(worker)[0].sums
 
-    def _reader(self, worker: int) -> tuple[Reader, int]:
+    def _reader(self, worker: int) -> tuple[SourceReader, int]:
         """Return the reader of a worker at level 0, and the partition that it reads."""
         for source, reader in zip(self.layout.sources, self.readers, strict=True):
             if source.first <= worker < source.first + source.size:
@@ -89,7 +89,7 @@ class Stage:
 
     def __call__(self, index: int, records: Iterable[Any]) -> Iterator[tuple[int, Record]]:
         """Return the records that the worker of this index sends."""
-        worker = Worker(self.job, self.level, index, self.known)
+        worker = StageWorker(self.job, self.level, index, self.known)
         usual = gc.get_threshold()
         gc.set_threshold(_COLLECT_AT, *usual[1:])
         try:

@@ -39,7 +39,7 @@ def kept(component: object, state: State | None = None) -> tuple[bytes, list[str
 
 def restore(component: object, payload: bytes, state: State | None = None) -> None:
     """Set the kept attributes on a component, over those that ``initialize`` made."""
-    vars(component).update(_Reader(payload, state).load())
+    vars(component).update(_KeptUnpickler(payload, state).load())
 
 
 class _Writer(_Pickler):  # type: ignore[misc]
@@ -51,7 +51,7 @@ class _Writer(_Pickler):  # type: ignore[misc]
         return "state" if value is self._state and value is not None else None
 
 
-class _Reader(pickle.Unpickler):  # reads what a task of this job's last round wrote
+class _KeptUnpickler(pickle.Unpickler):  # reads what a task of this job's last round wrote
     def __init__(self, payload: bytes, state: State | None) -> None:
         super().__init__(io.BytesIO(payload))
         self._state = state

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _UNMOVED = frozenset(("shuffle", "none", "local_or_shuffle"))
 
 
-class Source:
+class StageSource:
     """One stream of a spout that rows come from. ``size`` workers read it, the first of which is ``first``."""
 
     __slots__ = ("component", "first", "size", "stream")
@@ -35,7 +35,7 @@ class Source:
         self.first = 0
 
 
-class _Group:
+class _LevelGroup:
     """``size`` workers of one level, each of which hosts one task of every bolt in the group."""
 
     def __init__(self, level: int, size: int) -> None:
@@ -56,7 +56,7 @@ class Layout:
         self,
         topology: Topology,
         assignment: Mapping[int, str],
-        sources: Sequence[Source],
+        sources: Sequence[StageSource],
         *,
         move_in: bool,
         late: Collection[str] = (),
@@ -68,13 +68,13 @@ class Layout:
         """
         self.sources = list(sources)
         order = sorted(in_order(topology), key=lambda spec: spec.id in late)
-        homes: dict[str, list[_Group]] = {}
+        homes: dict[str, list[_LevelGroup]] = {}
         groups = []
         first_late = 0
         for source in self.sources:
             if move_in:
                 source.size = _narrowed(source, [spec for spec in order if spec.id not in late])
-            group = _Group(0, source.size)
+            group = _LevelGroup(0, source.size)
             groups.append(group)
             homes.setdefault(source.component, []).append(group)
         for spec in order:
@@ -87,13 +87,13 @@ class Layout:
                 if home is not None and home.level < first_late:
                     home = None
             if not (move_in and home is not None and all(each is home for each in found) and _stays(spec, home.size)):
-                home = _Group(level, spec.tasks)
+                home = _LevelGroup(level, spec.tasks)
                 groups.append(home)
             home.bolts.append(spec)
             homes[spec.id] = [home]
         self._settle(groups, assignment)
 
-    def _settle(self, groups: Sequence[_Group], assignment: Mapping[int, str]) -> None:
+    def _settle(self, groups: Sequence[_LevelGroup], assignment: Mapping[int, str]) -> None:
         levels = 1 + max(group.level for group in groups)
         self.sizes = [0] * levels
         self.places: dict[int, tuple[int, int]] = {}
@@ -109,7 +109,7 @@ class Layout:
         for source, group in zip(self.sources, groups, strict=False):
             source.first = group.first
 
-    def source_of(self, worker: int) -> tuple[Source, int] | None:
+    def source_of(self, worker: int) -> tuple[StageSource, int] | None:
         """Return the source that a worker of level 0 reads, and the worker's number among those that read it."""
         for source in self.sources:
             if source.first <= worker < source.first + source.size:
@@ -143,7 +143,7 @@ def _stays(spec: ComponentSpec, size: int) -> bool:
     return spec.tasks == size and (size == 1 or all(input_.grouping.type in _UNMOVED for input_ in spec.inputs))
 
 
-def _narrowed(source: Source, order: Iterable[ComponentSpec]) -> int:
+def _narrowed(source: StageSource, order: Iterable[ComponentSpec]) -> int:
     """Return how many workers should read a source: the number of tasks of a bolt that can run on the same workers."""
     wanted = [
         spec.tasks

@@ -33,7 +33,7 @@ from spark_bridge.job.stateful import joined, split
 from spark_bridge.job.states import NoStates, States, initial_and_saved, is_stateful
 from spark_bridge.job.transactional import running
 from spark_bridge.job.transactions import Transactions
-from spark_bridge.job.watch import SPARK_ERRORS, Progress, collected, readable
+from spark_bridge.job.watch import SPARK_ERRORS, JobProgress, collected, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -69,7 +69,7 @@ def run_topology(
     limits: Mapping[str, int] | None = None,
     batch: int = 100_000,
     seed: int = 0,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[JobProgress], None] | None = None,
     initial_state: Where | None = None,
     save_state: Where | None = None,
     positions: Mapping[str, Sequence[Any]] | None = None,
@@ -116,7 +116,7 @@ def run_topology(
         cut = Cut(declared, sources, positions or {}, spark, before, after)
         transactions = Transactions(declared) if is_transactional(declared) else None
         begin = before or NoStates(after)
-        run = Run(
+        run = JobRun(
             topology,
             cut.sources,
             spark,
@@ -148,7 +148,7 @@ def run_topology(
                 each.close()
 
 
-class Run:
+class JobRun:
     """One call of run_topology, or one batch of a streaming query."""
 
     def __init__(
@@ -162,7 +162,7 @@ class Run:
         limits: Mapping[str, int],
         batch: int,
         seed: int,
-        progress: Callable[[Progress], None] | None,
+        progress: Callable[[JobProgress], None] | None,
         states: States | NoStates,
         known: Mapping[int, bytes] | None = None,
         transactions: Transactions | None = None,
@@ -411,7 +411,7 @@ class Run:
 
     def _tell(self, done: int, tasks: int) -> None:
         if self._progress is not None:
-            self._progress(Progress(self._result.rounds, self._result.acked, done, tasks))
+            self._progress(JobProgress(self._result.rounds, self._result.acked, done, tasks))
 
     def _reported(self, task: int, message: str) -> None:
         """Take an error of a spout that runs in the driver, which counts it itself."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
     from spark_bridge.job.routes import SparkRoute
-    from spark_bridge.job.tuples import Failed
+    from spark_bridge.job.tuples import FailedRoots
 
 _LOOK_SECS = 0.05  # pause between two heartbeats to a child that still works on tuples
 
@@ -30,7 +30,7 @@ class ShellTask(Program):
 
     kind = "bolt"
 
-    def __init__(self, plan: TaskPlan, links: Links, failed: Failed) -> None:
+    def __init__(self, plan: TaskPlan, links: Links, failed: FailedRoots) -> None:
         super().__init__(plan, links)
         self.stats = TaskStats()
         self.left = ["what its process knows"]
@@ -39,7 +39,7 @@ class ShellTask(Program):
         self._ids = count(1)
         self._synced = 0
 
-    # ---- what BoltTask does, too ----
+    # ---- what StageBolt does, too ----
 
     def start(self, _state: bytes | None) -> None:
         """Start the child. What a child knew at the end of the last round ended with it."""

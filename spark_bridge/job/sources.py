@@ -32,7 +32,7 @@ _MAX_SHOWN = 200  # characters of a row in a message
 _SUMMED = 512  # rows that share a checksum
 
 
-class Reader:
+class SourceReader:
     """Reads rows of one source, on an executor. ``picks``: partition -> ascending offsets; None: all rows.
 
     ``kinds``: of a DataFrame's columns, whose values get a JSON form as in ``spark_bridge.sources``. ``known``: the

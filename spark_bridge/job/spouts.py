@@ -12,7 +12,7 @@ from multilang.component.report import describe
 from multilang.component.runner import close, start_spout
 from multilang.component.spout import Spout
 from multilang.protocol.codec import encode_id, loads, normalize
-from multilang.runtime.collectors import Emitter
+from multilang.runtime.collectors import TupleEmitter
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.links import Links
 from multilang.runtime.plan import Route, TaskPlan
@@ -51,7 +51,7 @@ class RoundCollector(SpoutCollector):
     def __init__(self, plan: TaskPlan, links: Links) -> None:
         self._plan = plan
         self._links = links
-        self._emitter = Emitter(plan, links, TaskStats())
+        self._emitter = TupleEmitter(plan, links, TaskStats())
         self.emitted: list[Emitted] = []
 
     def emit(
@@ -244,7 +244,7 @@ class SpoutFeed:
         self._report(plan.id, message)
 
 
-class SpoutReader:
+class EmittedReader:
     """Reads, on an executor, the tuples that a spout emitted in the driver: one list for each partition."""
 
     sums: tuple[int, ...] = ()  # needs no checksums, as the rows are in the driver's memory and can't change

@@ -18,7 +18,7 @@ from multilang.state.serializers import Serializer
 from multilang.state.settings import cached_keys
 from multilang.state.stored import Store, StoredState
 from spark_bridge.job.errors import SparkJobError
-from spark_bridge.job.tasks import BoltTask
+from spark_bridge.job.tasks import StageBolt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
     from multilang.state import StateProvider
-    from spark_bridge.job.tuples import Failed
+    from spark_bridge.job.tuples import FailedRoots
 
     Rows = Sequence[tuple[bytes, bytes | None]]
 
@@ -131,17 +131,17 @@ class _Behind(Store):
                 self._state.put(key, pickle.loads(data))  # noqa: S301
 
 
-class StatefulTask(BoltTask):
-    """A BoltTask with a state."""
+class StatefulTask(StageBolt):
+    """A StageBolt with a state."""
 
     saved: StoredState
 
-    def __init__(self, plan: TaskPlan, links: Links, failed: Failed, saving: Saving) -> None:
+    def __init__(self, plan: TaskPlan, links: Links, failed: FailedRoots, saving: Saving) -> None:
         super().__init__(plan, links, failed, anchored=True)
         self._saving = saving
 
     def start(self, state: bytes | None) -> None:
-        """Start as BoltTask does; ``state`` also has the changes of earlier rounds."""
+        """Start as StageBolt does; ``state`` also has the changes of earlier rounds."""
         attributes, rows = (None, ()) if state is None else split(state)
         name = namespace(self.plan.component, self.plan.context.task_index)
         self._provider = provider_from(self._saving.kind, self.plan.conf)
@@ -157,7 +157,7 @@ class StatefulTask(BoltTask):
                 f"{self.plan}: somebody else prepares transaction {prepared} in its state, upon which nothing can be computed: "
                 "end the other topology, query or job, and begin again"
             )
-        self.saved.lay(rows)
+        self.saved.apply_changes(rows)
         super().start(attributes)
 
     def started(self, component: Any, collector: Any) -> Callable[[Any], object]:

@@ -244,7 +244,7 @@ class States(_Begun):
         for name in dict.fromkeys([*self._names, *others, *changes]):
             state = open_state(before.provider, name)
             try:
-                state.lay(changes.get(name, ()))
+                state.apply_changes(changes.get(name, ()))
                 contents[name] = dict(state.items())
             finally:
                 state.close()

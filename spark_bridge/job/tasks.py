@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
     from multilang.state import State
-    from spark_bridge.job.tuples import Failed
+    from spark_bridge.job.tuples import FailedRoots
 
 _SYSTEM = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",))
 _PRUNE_FROM = 10_000  # number of kept tuples from which on finished ones are looked for and dropped
 
 
-class BoltTask:
+class StageBolt:
     """One task of a bolt.
 
     ``failed``: gets the roots of what failed; ``held``: the tuples that it has neither acked nor failed.
@@ -39,7 +39,7 @@ class BoltTask:
 
     saved: State | None = None
 
-    def __init__(self, plan: TaskPlan, links: Links, failed: Failed, *, anchored: bool = False) -> None:
+    def __init__(self, plan: TaskPlan, links: Links, failed: FailedRoots, *, anchored: bool = False) -> None:
         self.plan = plan
         self._anchored = anchored
         self.stats = TaskStats()

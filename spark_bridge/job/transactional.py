@@ -17,7 +17,7 @@ from multilang.component.report import describe, report_exception
 from multilang.component.wrapper import Wrapper
 from multilang.transactional.bolts import refuse_foreign
 from spark_bridge.job.errors import SparkJobError
-from spark_bridge.job.tasks import BoltTask
+from spark_bridge.job.tasks import StageBolt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from multilang.runtime.plan import TaskPlan
     from multilang.transactional.attempt import TransactionAttempt
     from spark_bridge.job.collector import SparkBoltCollector
-    from spark_bridge.job.tuples import Failed
+    from spark_bridge.job.tuples import FailedRoots
 
 
 _RUNNING = "multilang.transaction"  # Spark's local property for the present attempt
@@ -67,10 +67,10 @@ class Batch:
             )
 
 
-class TransactionalTask(BoltTask):
-    """A BoltTask for one attempt; ``finish`` is the end of the batch."""
+class TransactionalTask(StageBolt):
+    """A StageBolt for one attempt; ``finish`` is the end of the batch."""
 
-    def __init__(self, plan: TaskPlan, links: Links, failed: Failed, batch: Batch) -> None:
+    def __init__(self, plan: TaskPlan, links: Links, failed: FailedRoots, batch: Batch) -> None:
         super().__init__(plan, links, failed)
         self._batch = batch
 

@@ -14,7 +14,7 @@ Roots: TypeAlias = "int | tuple[int, ...]"
 """The roots of a tuple: one, several, or none (0)."""
 
 
-class Failed(set[int]):
+class FailedRoots(set[int]):
     """The roots of tuples that bolts failed.
 
     ``timed_out``: the roots of tuples that were neither acked nor failed at the end.

@@ -24,7 +24,7 @@ _STEP_SECS = 0.2
 
 
 @dataclass(frozen=True)
-class Progress:
+class JobProgress:
     """The progress of a job.
 
     Attributes:

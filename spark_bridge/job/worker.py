@@ -21,9 +21,9 @@ from spark_bridge.job.arrivals import Arrivals
 from spark_bridge.job.blocks import END, FAILED, LIMIT, OUTPUT, REPORT, ROWS, STATE, Ledger, Record, unpacked
 from spark_bridge.job.routes import Routing, SparkRoute
 from spark_bridge.job.stateful import StatefulTask
-from spark_bridge.job.tasks import BoltTask
+from spark_bridge.job.tasks import StageBolt
 from spark_bridge.job.transactional import Batch, TransactionalTask
-from spark_bridge.job.tuples import Failed, SparkTuple, root_of
+from spark_bridge.job.tuples import FailedRoots, SparkTuple, root_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -49,7 +49,7 @@ def _log_error(about: tuple[str, int], message: str) -> None:
 _REPEATS = Repeats(_log_error)
 
 
-class Worker:
+class StageWorker:
     """Worker number ``index`` of ``level``, which sends records, each keyed by the worker that gets it.
 
     ``known``: what its bolts know from before this job, by task.
@@ -61,7 +61,7 @@ class Worker:
         self._level = level
         self._index = index
         self._out: list[tuple[Any, Any]] = []
-        self._failed = Failed()
+        self._failed = FailedRoots()
         self._errors: dict[tuple[int, str], list[Any]] = {}  # task and kind -> the first text, how often
         self._error_counts: dict[int, int] = {}
         self._named: dict[str, Any] = {}
@@ -149,11 +149,11 @@ class Worker:
         bolt = self._tasks[target]
         out = self._out
         for start in range(0, len(roots), _STEP):
-            if isinstance(bolt, BoltTask):
+            if isinstance(bolt, StageBolt):
                 execute = bolt.execute
                 bolt.stats.received += min(_STEP, len(roots) - start)
                 for values, root in zip(rows[start : start + _STEP], roots[start : start + _STEP], strict=True):
-                    # the body of BoltTask.process, to save the call
+                    # the body of StageBolt.process, to save the call
                     tup = SparkTuple(values, stream, origin, root)
                     try:
                         execute(tup)
@@ -309,7 +309,7 @@ class Worker:
         saving = self._job.saving
         if isinstance(plan.spec.component, Stateful) and saving is not None:
             return StatefulTask(plan, self._links, self._failed, saving)
-        return BoltTask(plan, self._links, self._failed, anchored=saving is not None)
+        return StageBolt(plan, self._links, self._failed, anchored=saving is not None)
 
     def _routes(self, task: int) -> dict[str, Any]:
         spec = self._job.topology.components[self._job.assignment[task]]
@@ -356,7 +356,7 @@ class Worker:
 class _Feed:
     """A spout's task, which only routes its rows."""
 
-    def __init__(self, worker: Worker, plan: TaskPlan, stream: str) -> None:
+    def __init__(self, worker: StageWorker, plan: TaskPlan, stream: str) -> None:
         self.task = plan.id
         self.emitted = 0
         self.transferred = 0

@@ -77,7 +77,7 @@ class RDDSource(BlockSource):
         self._persisted = False
         self._chains = Chains(self._name, block_rows)
         self._lock = Lock()
-        self._readers: dict[int, _Reader] = {}
+        self._readers: dict[int, _PartitionReader] = {}
         self._ahead = ThreadPoolExecutor(_JOBS_AHEAD, "read-ahead")
         self._failed: SourceError | None = None
         self._closed = False
@@ -126,7 +126,7 @@ class RDDSource(BlockSource):
         if self._failed is not None:
             raise self._failed
         with self._lock:
-            reader = self._readers.setdefault(partition, _Reader(self, partition))
+            reader = self._readers.setdefault(partition, _PartitionReader(self, partition))
         try:
             return reader.block(index)
         except SourceUnavailable:
@@ -151,7 +151,7 @@ class RDDSource(BlockSource):
         """
         if 0 <= partition < self._partitions and index >= 0 and self._failed is None and not self._closed:
             with self._lock:
-                reader = self._readers.setdefault(partition, _Reader(self, partition))
+                reader = self._readers.setdefault(partition, _PartitionReader(self, partition))
             try:
                 reader.prepare(index)
             except RuntimeError:
@@ -210,7 +210,7 @@ class RDDSource(BlockSource):
         except Exception as error:
             if self._over(sc):
                 raise SourceUnavailable(f"the source {self._name!r} was closed") from None
-            raise explained(error, f"Spark could not compute partition {partition} of {self._name!r}") from error
+            raise source_error(error, f"Spark could not compute partition {partition} of {self._name!r}") from error
         blocks = [Block(*each) for each in found]
         if blocks[0].index < index:  # the partition ends before
             self._chains.check_end(partition, blocks[0])
@@ -282,7 +282,7 @@ class _View(BlockSource):
         return self._source.__reduce__()
 
 
-class _Reader:
+class _PartitionReader:
     """The reader of one partition: the blocks that were read and not yet used, and the job that reads ahead."""
 
     def __init__(self, source: RDDSource, partition: int) -> None:
@@ -432,7 +432,7 @@ _PASSING = (
 )
 
 
-def explained(error: Exception, what: str) -> SourceError:
+def source_error(error: Exception, what: str) -> SourceError:
     """Return the error of a failed job, without Java's and Spark's traces. ``what``: what failed."""
     text = str(error)
     _, ours, said = text.rpartition("spark_bridge.sources.errors.SourceError: ")

@@ -13,7 +13,7 @@ from multilang.protocol.codec import dumps
 from spark_bridge.sources.blocks import RowText
 from spark_bridge.sources.errors import DamagedError, SourceError
 from spark_bridge.sources.files import FORMAT, JSON, MANIFEST, Folder, checksum, manifest_of, sealed
-from spark_bridge.sources.live import explained, rdd_and_kinds
+from spark_bridge.sources.live import rdd_and_kinds, source_error
 from spark_bridge.sources.published import PublishedSource
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def publish(
             told = [tuple(row) for row in table.collect()]
     except Exception as error:
         _sweep(folder, name, keep=())
-        raise explained(error, f"Spark could not publish to {url}") from error
+        raise source_error(error, f"Spark could not publish to {url}") from error
     there = folder.names()
     for _, file, *_ in told:
         if file not in there:

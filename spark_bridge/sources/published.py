@@ -36,7 +36,7 @@ class PublishedSource(PartitionSource):
         self.requires = packages_for(url)
         self._folder: Folder | None = None
         self._manifest: dict[str, Any] | None = None
-        self._parts: dict[int, _Part] = {}
+        self._parts: dict[int, _PublishedPart] = {}
         self._groups: dict[tuple[int, int], Sequence[Row]] = {}
 
     @property
@@ -99,12 +99,12 @@ class PublishedSource(PartitionSource):
             self._manifest = manifest_of(self._folder)
         return self._manifest
 
-    def _part(self, partition: int) -> _Part:
+    def _part(self, partition: int) -> _PublishedPart:
         part = self._parts.get(partition)
         if part is None:
             about = self._about()
             assert self._folder is not None
-            part = _Part(self._folder, about["partitions"][partition], about["kinds"])
+            part = _PublishedPart(self._folder, about["partitions"][partition], about["kinds"])
             _make_room(self._parts, _OPEN)
             self._parts[partition] = part
         return part
@@ -115,7 +115,7 @@ def _make_room(kept: dict[Any, Any], most: int) -> None:
         del kept[next(iter(kept))]
 
 
-class _Part:
+class _PublishedPart:
     """One partition's file: its index, and Parquet's footer once it is needed."""
 
     def __init__(self, folder: Folder, about: dict[str, Any], kinds: list[Kind]) -> None:

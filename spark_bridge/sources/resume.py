@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from spark_bridge.sources.source import PartitionSource
-    from spark_bridge.sources.store import Reader, WatermarkStore
+    from spark_bridge.sources.store import GroupReader, WatermarkStore
 
 
 class Resume:
@@ -32,7 +32,7 @@ class Resume:
         store: WatermarkStore,
         group: str,
         mine: Collection[int],
-        reader: Reader,
+        reader: GroupReader,
         warn: Callable[[str], None],
     ) -> None:
         """Claim the partitions ``mine``. Older versions had the source's name in that of the group."""

@@ -43,7 +43,7 @@ _SCHEMA = (
 _OLD = "CREATE VIEW watermarks AS SELECT grouped, partition, watermark, saved FROM marks"
 
 
-class Reader:
+class GroupReader:
     """The run that reads a source for a group.
 
     Attributes:
@@ -76,7 +76,7 @@ class WatermarkStore:
         self,
         group: str,
         partitions: Collection[int],
-        reader: Reader,
+        reader: GroupReader,
         formerly: str | None = None,
         warn: Callable[[str], None] = lambda _: None,
     ) -> int:
@@ -138,7 +138,7 @@ class SQLiteStore(WatermarkStore):
         self,
         group: str,
         partitions: Collection[int],
-        reader: Reader,
+        reader: GroupReader,
         formerly: str | None = None,
         warn: Callable[[str], None] = lambda _: None,
     ) -> int:
@@ -293,7 +293,7 @@ def _explained(connection: sqlite3.Connection, path: str | None) -> Iterator[sql
         _file().check_place(connection, path)
         if "no such table" in str(problem):
             raise _file().gone(path) from None
-        raise _file().explained(problem, path) from problem
+        raise _file().state_error(problem, path) from problem
 
 
 def _file() -> SqliteFile:

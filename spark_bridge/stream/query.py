@@ -13,7 +13,7 @@ from multilang.state.settings import EXACT, alignment
 from spark_bridge.job.declared import as_declared, is_transactional
 from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.job.maps import check_maps
-from spark_bridge.job.run import Run
+from spark_bridge.job.run import JobRun
 from spark_bridge.job.sources import check_sources
 from spark_bridge.job.states import NoStates, States, is_stateful
 from spark_bridge.job.transactions import Transactions
@@ -183,7 +183,7 @@ class _Batches:
             self._came_of(batch, rows=0, repeated=True)
             return
         sc.setJobDescription(f"{self.topology.name}: batch {batch}")
-        run = Run(
+        run = JobRun(
             self.topology,
             self.frames.of(rows),
             spark,

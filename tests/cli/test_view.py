@@ -19,7 +19,7 @@ def test_a_line_of_progress_names_what_the_run_waits_for_whether_something_moves
         run.wait(timeout=60)
         before = run.counters
     after = {id: replace(each, executed=each.executed + 5 * moves) for id, each in before.items()}
-    with view.Progress("t", "process", quiet=False) as progress:
+    with view.RunView("t", "process", quiet=False) as progress:
         progress.update(before, "waiting for the first")
         progress.update(after, "waiting for bolt 'batch' (task 2): 1 tuples neither acked nor failed")
     assert capsys.readouterr().err.endswith("; waiting for bolt 'batch' (task 2): 1 tuples neither acked nor failed\n")

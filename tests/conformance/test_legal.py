@@ -11,7 +11,7 @@ from multilang.conformance import Run, Target, all_cases
 from multilang.conformance.case import selected
 from multilang.conformance.monitor import Monitor
 from multilang.conformance.probe import contract_of, kind_of
-from multilang.conformance.reading import Reader
+from multilang.conformance.reading import OutputReader
 from multilang.conformance.target import Programs
 from multilang.conformance.world import World
 
@@ -117,7 +117,7 @@ def test_messages_end_at_the_same_lines_in_whatever_pieces_they_come(size: int) 
     ]
     ends = [b"end", b" end", b"end\t", b"end\r", b"  end  ", b"end"]
     text = b"".join(body + b"\n" + end + b"\n" for body, end in zip(bodies, ends, strict=True)) + b"\nen"
-    reader, unread, found = Reader(), bytearray(), []
+    reader, unread, found = OutputReader(), bytearray(), []
     for start in range(0, len(text), size):
         unread += text[start : start + size]
         while (message := reader.take(unread)) is not None:
@@ -129,14 +129,14 @@ def test_messages_end_at_the_same_lines_in_whatever_pieces_they_come(size: int) 
 @pytest.mark.parametrize("depth", [390, 600, 990, 100_000])
 def test_a_message_of_any_depth_is_read(depth: int) -> None:
     text = b'{"command":"log","msg":"\\u0041","x":' + b"[" * depth + b'"\\ud800"' + b"]" * depth + b"}\nend\n"
-    message = Reader().take(bytearray(text))
+    message = OutputReader().take(bytearray(text))
     assert message is not None
     codes = {finding.code for finding in message.findings}
     assert codes == {"unicode.surrogate"} if depth < 400 else "framing.depth" in codes
 
 
 def test_an_integer_of_any_length_is_read() -> None:
-    message = Reader().take(bytearray(b'{"command":"emit","tuple":[-%s]}\nend\n' % (b"7" * 5000)))
+    message = OutputReader().take(bytearray(b'{"command":"emit","tuple":[-%s]}\nend\n' % (b"7" * 5000)))
     assert message is not None
     assert message.findings == []
     assert str(message.values[0]) == "-" + "7" * 5000
@@ -145,7 +145,7 @@ def test_an_integer_of_any_length_is_read() -> None:
 def test_what_is_found_in_a_long_message_is_told_in_short() -> None:
     monitor = Monitor(World())
     monitor.pid = 1
-    message = Reader().take(bytearray(b'{"command":"emit","tuple":"%s"}\nend\n' % (b"x" * 1_000_000)))
+    message = OutputReader().take(bytearray(b'{"command":"emit","tuple":"%s"}\nend\n' % (b"x" * 1_000_000)))
     assert message is not None
     [finding] = monitor.check(message)
     assert finding.code == "emit.tuple"

@@ -6,7 +6,7 @@ import pytest
 
 from multilang.conformance import all_cases
 from multilang.conformance.monitor import Monitor
-from multilang.conformance.reading import Reader, leftover
+from multilang.conformance.reading import OutputReader, leftover
 from multilang.conformance.world import World
 
 # What a program writes after its pid, when "1" is a tuple in work, "2" one that was acked and "3" a heartbeat.
@@ -78,7 +78,7 @@ def found(data: bytes, kind: str = "bolt", pid: int | None = 7) -> set[str]:
     monitor = Monitor(World(kind))
     monitor.pid = pid
     monitor.pending, monitor.finished, monitor.heartbeats = ["1"], {"2": "ack"}, {"3"}
-    message = Reader().take(bytearray(data))
+    message = OutputReader().take(bytearray(data))
     assert message is not None
     findings = message.findings
     if not any(finding.halts for finding in findings):

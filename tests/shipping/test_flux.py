@@ -10,11 +10,20 @@ from typing import Any
 import pytest
 
 from multilang import BasicBolt, CustomGrouping, Spout, Stream, TopologyBuilder
-from multilang.shipping import Shipment, ShippingError, Target, default_conf, flux_yaml, java_class, pack, storm_conf
+from multilang.shipping import (
+    Shipment,
+    ShippingError,
+    WheelTarget,
+    default_conf,
+    flux_yaml,
+    java_class,
+    pack,
+    storm_conf,
+)
 from multilang.shipping.conf import KRYO, KRYO_CLASSES
 from multilang.shipping.contents import Contents, Item
 from multilang.shipping.flux import check_flux
-from multilang.shipping.places import Places
+from multilang.shipping.places import ShippedBlobs
 from multilang.topology import load_topology
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -43,7 +52,7 @@ def shipment(builder: TopologyBuilder, conf: dict[str, Any] | None = None) -> Sh
     contents = Contents()
     contents.add(Item("run_topology.py", b"", "launcher", "starts every task"))
     commands = dict.fromkeys(topology.components, ("python3", "run_topology.py"))
-    return Shipment(topology, Target.of(None, None), contents, commands, [])
+    return Shipment(topology, WheelTarget.of(None, None), contents, commands, [])
 
 
 def sums(**conf: Any) -> TopologyBuilder:
@@ -74,7 +83,7 @@ def test_values_are_what_yaml_1_1_reads_as_the_same() -> None:
 
 
 def test_with_blobs_commands_are_relative_to_the_workers_directory() -> None:
-    text = flux_yaml(shipment(sums()), places=Places(env="env.tgz", app="app.tgz"))
+    text = flux_yaml(shipment(sums()), places=ShippedBlobs(env="env.tgz", app="app.tgz"))
     assert text.count('constructorArgs: [["./env/bin/python3", "./app/run_topology.py"]]') == 2
     assert text.count('{name: "changeChildCWD", args: [false]}') == 2
     blobs = json.loads(re.findall(r'"topology.blobstore.map": (.*)', text)[0])
@@ -82,14 +91,14 @@ def test_with_blobs_commands_are_relative_to_the_workers_directory() -> None:
 
 
 def test_with_an_environment_alone_the_files_are_those_of_the_jar() -> None:
-    text = flux_yaml(shipment(sums()), places=Places(env="env.tgz"))
+    text = flux_yaml(shipment(sums()), places=ShippedBlobs(env="env.tgz"))
     assert 'constructorArgs: [["./env/bin/python3", "resources/run_topology.py"]]' in text
 
 
 @pytest.mark.parametrize("key", ["env", "env.zip.gz", ".tgz", "a/b.tgz"])
 def test_a_key_that_is_no_archives_is_refused(key: str) -> None:
     with pytest.raises(ShippingError, match="no blob key of an archive"):
-        Places(env=key)
+        ShippedBlobs(env=key)
 
 
 def test_direct_streams_are_refused_by_name_and_with_a_way_out() -> None:
@@ -104,7 +113,7 @@ def test_java_says_direct_streams_tasks_conf_and_the_change_of_directory() -> No
         "sum"
     )
     builder.set_bolt("send!", Sum).direct_grouping("send", stream="to")
-    text = java_class(shipment(builder), places=Places(env="env.tgz"))
+    text = java_class(shipment(builder), places=ShippedBlobs(env="env.tgz"))
     assert "public class SumsTopology {" in text
     assert 'builder.setBolt("sum", new Sum(), 2).setNumTasks(4)' in text
     assert '.customGrouping("numbers", "odd", new PartialKeyGrouping(new Fields("why")))' in text

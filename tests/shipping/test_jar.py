@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang.shipping import ShippingError, Target, pack
+from multilang.shipping import ShippingError, WheelTarget, pack
 from multilang.topology import TopologyError, load_topology
 from tests.shipping.worker import BARE_PYTHON, run_bolt, start_failure, unpack_jar
 
@@ -211,7 +211,7 @@ def test_wheels_are_unpacked_for_the_python_and_platform_asked_for(
     )
     wheels("farm", "1.1", "cp311-cp311-manylinux2014_aarch64", {"farm/__init__.py": "wrong"})
     requirements = project.write("requirements.txt", "farm\n")
-    target = Target.of("3.12", "manylinux_2_28_aarch64")
+    target = WheelTarget.of("3.12", "manylinux_2_28_aarch64")
     shipment = pack(project.topology(), target=target, requirements=requirements)
     shipped = {item.name for item in shipment.contents}
     assert {so, "farm/__init__.py", "barn.py"} <= shipped
@@ -282,7 +282,7 @@ def test_compiled_code_of_ones_own_is_refused_for_another_platform(project: Proj
     topology = project.topology(more="def unused():\n        import quick\n")
     assert any(item.name.startswith("quick.") for item in pack(topology).contents)
     with pytest.raises(ShippingError, match=r"compiled for this machine, and the jar is for Python 3\.12"):
-        pack(topology, target=Target.of("3.12", "manylinux2014_aarch64"))
+        pack(topology, target=WheelTarget.of("3.12", "manylinux2014_aarch64"))
 
 
 def test_a_program_outside_of_the_topologys_folder_is_refused(project: Project, tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_a_topology_without_a_name_in_its_module_is_refused() -> None:
 )
 def test_a_target_that_is_none_is_refused(python: str, platform: str | None, reason: str) -> None:
     with pytest.raises(ShippingError, match=reason):
-        Target.of(python, platform)
+        WheelTarget.of(python, platform)
 
 
 def test_classes_of_another_jar_go_along_without_its_resources(project: Project, tmp_path: Path) -> None:

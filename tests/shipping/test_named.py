@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from multilang.shipping import ShippingError, Target, pack
+from multilang.shipping import ShippingError, WheelTarget, pack
 from tests.cli.command import multilang
 from tests.shipping.worker import BARE_PYTHON, run_bolt, unpack_jar
 
@@ -146,6 +146,6 @@ def test_what_is_named_is_followed_for_other_machines_too(project: Project, whee
     )
     package = write(project, "multilang.middleware")
     topology = project.topology().with_conf(conf_with("multilang.middleware", f"{package}.code.Named"))
-    shipment = pack(topology, target=Target.of("3.12", "manylinux2014_aarch64"))
+    shipment = pack(topology, target=WheelTarget.of("3.12", "manylinux2014_aarch64"))
     assert f"{package}/beside.py" in shipment.contents
     assert sys.modules.get(f"{package}.code") is None, "nothing was executed"

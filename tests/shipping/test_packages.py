@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang.component.errors import ConfigError
-from multilang.shipping import ShippingError, Target, pack
+from multilang.shipping import ShippingError, WheelTarget, pack
 from multilang.shipping.packages import packages_of
 from multilang.shipping.submit import check_complete
 
@@ -305,7 +305,7 @@ def test_a_package_for_another_machine_is_pip_s(project: Project, wheels: Callab
     version = metadata.version("ujson")
     wheels("ujson", version, "cp312-cp312-manylinux2014_aarch64", {"ujson.cpython-312-a.so": ""})
     topology = transactional(project)
-    target = Target.of("3.12", "manylinux2014_aarch64")
+    target = WheelTarget.of("3.12", "manylinux2014_aarch64")
     with pytest.raises(
         ShippingError,
         match=r"(?s)workers need the package kazoo for the transactions of topology 'counted', and it can't be added by "

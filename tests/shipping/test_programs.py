@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang.shipping import ShippingError, flux_yaml, java_class, pack, storm_conf
-from multilang.shipping.places import Places
+from multilang.shipping.places import ShippedBlobs
 from multilang.topology import ShellBolt, Topology, TopologyBuilder, TopologyError, load_topology
 from multilang.topology.commands import local_start
 from tests.local.topologies import Numbers
@@ -182,10 +182,10 @@ def test_each_component_says_for_itself_where_it_is_started(project: Project) ->
     assert 'constructorArgs: [["node", "resources/read.js"]]' in text
     assert 'constructorArgs: [["node", "read.js"]]' in text
     assert text.count("changeChildCWD") == 1
-    text = flux_yaml(shipment, places=Places(env="env.tgz"))
+    text = flux_yaml(shipment, places=ShippedBlobs(env="env.tgz"))
     assert 'constructorArgs: [["node", "read.js"]]' in text
     assert text.count("changeChildCWD") == 2  # the spout's, whose Python is in the blob
-    text = flux_yaml(shipment, places=Places(app="app.tgz"))
+    text = flux_yaml(shipment, places=ShippedBlobs(app="app.tgz"))
     assert text.count('constructorArgs: [["node", "./app/read.js"]]') == 2
     assert text.count("changeChildCWD") == 3
     assert java_class(shipment).count("changeChildCWD(false)") == 1
@@ -195,7 +195,7 @@ def test_a_program_with_the_workers_python_takes_the_environments(project: Proje
     project.write("bolt.py", "")
     inside = pack(topology_with(project, shell(["python3", "bolt.py"])))
     outside = pack(topology_with(project, shell(["python3", "bolt.py"], change_child_cwd=False)))
-    env = Places(env="env.tgz")
+    env = ShippedBlobs(env="env.tgz")
     assert env.start(inside, "other", "python3") == (["../env/bin/python3", "bolt.py"], True)
     assert env.start(outside, "other", "python3") == (["./env/bin/python3", "resources/bolt.py"], False)
 

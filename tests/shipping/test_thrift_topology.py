@@ -15,7 +15,7 @@ from multilang.shipping.jar import Shipment
 from multilang.shipping.thrift_topology import check_thrift, storm_topology
 from multilang.shipping.thrift_types import types
 from multilang.shipping.topology_status import ALL_TIME, ComponentError, readable, topology_status, worth_showing
-from multilang.shipping.wheels import Target
+from multilang.shipping.wheels import WheelTarget
 from multilang.topology import Topology
 from tests.cli.command import ROOT, multilang
 
@@ -34,7 +34,7 @@ class Take(BasicBolt):
 
 def struct(topology: Topology) -> Any:
     commands = dict.fromkeys(topology.components, ("python3", "run_topology.py"))
-    return storm_topology(Shipment(topology, Target.of(None, None), Contents(), commands, []))
+    return storm_topology(Shipment(topology, WheelTarget.of(None, None), Contents(), commands, []))
 
 
 def test_components_have_two_words_streams_parallelism_and_conf() -> None:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, unquote_plus, urlsplit
 import pytest
 
 from multilang.shipping.errors import NimbusError, UnreachableError
-from multilang.shipping.worker_logs import Worker, tail_of_logviewer
+from multilang.shipping.worker_logs import WorkerPlace, tail_of_logviewer
 from tests.cli.command import multilang
 
 if TYPE_CHECKING:
@@ -57,13 +57,13 @@ def test_the_last_lines_come_from_the_logviewer(tmp_path: Path) -> None:
     id = "50% & more+-1-1795241441"
     write(tmp_path, id, 6700, "one\ntwo\nünïcode\n")
     with logviewer(tmp_path) as port:
-        assert tail_of_logviewer(Worker("127.0.0.1", 6700), id, port, 2) == ["two", "ünïcode"]
+        assert tail_of_logviewer(WorkerPlace("127.0.0.1", 6700), id, port, 2) == ["two", "ünïcode"]
         with pytest.raises(NimbusError, match="does not show the log of worker 6701: HTTP 404"):
-            tail_of_logviewer(Worker("127.0.0.1", 6701), id, port, 2)
+            tail_of_logviewer(WorkerPlace("127.0.0.1", 6701), id, port, 2)
     with pytest.raises(
         UnreachableError, match=f"no logviewer answers at http://127.0.0.1:{port} .*storm logviewer.*--folder"
     ):
-        tail_of_logviewer(Worker("127.0.0.1", 6700), id, port, 2)
+        tail_of_logviewer(WorkerPlace("127.0.0.1", 6700), id, port, 2)
 
 
 def test_a_folder_is_enough_for_a_topology_that_has_ended(tmp_path: Path) -> None:

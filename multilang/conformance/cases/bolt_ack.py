@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import MEASURED, PAGE, Failed, Section
+from multilang.conformance.case import MEASURED, PAGE, CaseFailed, Section
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
@@ -25,7 +25,7 @@ def _(t: Talk) -> None:
     first = t.steps(["keep", "a"])
     t.barrier()
     if first in t.monitor.finished:
-        raise Failed(
+        raise CaseFailed(
             "the tuple was kept by user code, and finished all the same",
             "no ack and no fail yet",
             t.monitor.finished[first],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import MEASURED, PAGE, Failed, Section
+from multilang.conformance.case import MEASURED, PAGE, CaseFailed, Section
 from multilang.conformance.cases.bolt_tuple import OTHER_IDS
 from multilang.conformance.world import framed
 
@@ -135,7 +135,7 @@ def _(t: Talk) -> None:
     # A bolt may send syncs of its own, twice a second, so that it may miss one of Storm's intervals.
     allowed = beats + 2 + int(2 * (monotonic() - start))
     if t.syncs > allowed:
-        raise Failed("there are more syncs than heartbeats", f"{beats} syncs", f"{t.syncs} syncs")
+        raise CaseFailed("there are more syncs than heartbeats", f"{beats} syncs", f"{t.syncs} syncs")
 
 
 @section.should("nothing but the sync", "The answer to a heartbeat is a sync, and no other message.")

@@ -8,7 +8,7 @@ from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.world import framed
 
 if TYPE_CHECKING:
-    from multilang.conformance.reading import Message
+    from multilang.conformance.reading import ReadMessage
     from multilang.conformance.talk import Talk
 
 section = Section("bolt/task_ids", "Task ids and their order", f"{PAGE}, Bolts: task ids")
@@ -20,7 +20,7 @@ def said(t: Talk) -> list[Any]:
     return [m.values[0][1] for m in t.received.emits if isinstance(m.values[0], list) and m.values[0][:1] == ["ids"]]
 
 
-def asking(t: Talk, count: int) -> list[Message]:
+def asking(t: Talk, count: int) -> list[ReadMessage]:
     """Wait for so many emits that want task ids and have none. An emit that says that it wants none does not count."""
     return t.wait(lambda: t.owed if len(t.owed) >= count else None, f"{count} emits that want task ids")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import Failed, Section
+from multilang.conformance.case import CaseFailed, Section
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
@@ -42,7 +42,7 @@ def _(t: Talk) -> None:
     t.barrier()
     # A bolt may send syncs of its own.
     if t.syncs - before > 3 + 5 * (monotonic() - start):
-        raise Failed("ticks were answered as heartbeats", f"{len(ids)} acks", f"{t.syncs - before} syncs, too")
+        raise CaseFailed("ticks were answered as heartbeats", f"{len(ids)} acks", f"{t.syncs - before} syncs, too")
 
 
 @section.must("ticks between tuples", "Tuples before and behind a tick are worked on as without it.", steps="emit")

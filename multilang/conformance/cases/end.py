@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import Failed, Section
+from multilang.conformance.case import CaseFailed, Section
 from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ DESTROY = "Storm's ShellProcess.destroy: SIGTERM"
 def ends(t: Talk, why: str) -> None:
     """Check that the program's process ends in time."""
     if t.child.wait(monotonic() + t.timeout) is None:
-        raise Failed(why, f"the end of the process within {t.timeout:g} s", "it lives on", timed_out=True)
+        raise CaseFailed(why, f"the end of the process within {t.timeout:g} s", "it lives on", timed_out=True)
 
 
 @section.must(

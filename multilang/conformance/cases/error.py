@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import MEASURED, PAGE, Failed, Section
+from multilang.conformance.case import MEASURED, PAGE, CaseFailed, Section
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
@@ -70,7 +70,7 @@ def _(t: Talk) -> None:
     t.monitor.leaving = True
     try:
         t.wait(done, "a failed tuple, or the end of the process")
-    except Failed:
+    except CaseFailed:
         if t.child.output_ended:
             return
         raise
@@ -97,7 +97,7 @@ def _(t: Talk) -> None:
     t.monitor.leaving = True
     try:
         t.wait(told, "the exception's text")
-    except Failed:
+    except CaseFailed:
         t.child.wait(0)
         if not told():
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import PAGE, Failed, Section
+from multilang.conformance.case import PAGE, CaseFailed, Section
 from multilang.conformance.world import SOURCE, framed, storm_text
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _(t: Talk) -> None:
     before = t.syncs
     t.same(t.echo(json.dumps(text)), text, "the text came out changed")
     if t.kind == "bolt" and t.syncs != before:
-        raise Failed("the text was taken for a message", "no sync", "a sync")
+        raise CaseFailed("the text was taken for a message", "no sync", "a sync")
 
 
 @section.should(

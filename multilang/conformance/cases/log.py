@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import MEASURED, PAGE, Failed, Section
+from multilang.conformance.case import MEASURED, PAGE, CaseFailed, Section
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Out, Talk
@@ -17,7 +17,7 @@ def logged(out: Out, text: str) -> int:
     places = [i for i, message in enumerate(out) if message.command == "log" and message.value.get("msg") == text]
     if len(places) != 1:
         found = [message.value.get("msg") for message in out.of("log")]
-        raise Failed("one log message with the text is due", repr(text[:200]), f"{found!r:.400}")
+        raise CaseFailed("one log message with the text is due", repr(text[:200]), f"{found!r:.400}")
     return places[0]
 
 

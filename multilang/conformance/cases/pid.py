@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import PAGE, Failed, Section
+from multilang.conformance.case import PAGE, CaseFailed, Section
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
@@ -22,8 +22,8 @@ def _(t: Talk) -> None:
     name = str(t.monitor.pid)
     try:
         t.wait(lambda: name in t.pid_files() or None, f"a file {name!r} in pidDir")
-    except Failed as failure:
-        raise Failed(failure.why, f"the file {name}", f"the files {t.pid_files()}", failure.timed_out) from None
+    except CaseFailed as failure:
+        raise CaseFailed(failure.why, f"the file {name}", f"the files {t.pid_files()}", failure.timed_out) from None
 
 
 @section.must(

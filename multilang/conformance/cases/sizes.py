@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import MEASURED, PAGE, Failed, Section
+from multilang.conformance.case import MEASURED, PAGE, CaseFailed, Section
 from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def echoes(t: Talk, text: str) -> None:
     came = t.echo(storm_text(text))
     if came != text:
         size = len(came) if isinstance(came, str) else came
-        raise Failed("the text came out changed", f"{len(text)} characters", f"{size} characters, or others")
+        raise CaseFailed("the text came out changed", f"{len(text)} characters", f"{size} characters, or others")
 
 
 @section.must(
@@ -48,14 +48,14 @@ def _(t: Talk) -> None:
 def _(t: Talk) -> None:
     values = list(range(10_000))
     if t.echo(storm_text(values)) != values:
-        raise Failed("the list came out changed", "the numbers 0 to 9999", "something else")
+        raise CaseFailed("the list came out changed", "the numbers 0 to 9999", "something else")
 
 
 @section.must("a map of 1,000 keys", "A value may be a large map.", steps="emit")
 def _(t: Talk) -> None:
     value = {f"key {n}": n for n in range(1000)}
     if t.echo(storm_text(value)) != value:
-        raise Failed("the map came out changed", "1,000 keys with their numbers", "something else")
+        raise CaseFailed("the map came out changed", "1,000 keys with their numbers", "something else")
 
 
 @section.must("1,000 emits at once", "One input may make any number of outputs.", steps="emit")

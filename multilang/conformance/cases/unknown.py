@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import MEASURED, PAGE, Failed, Section
+from multilang.conformance.case import MEASURED, PAGE, CaseFailed, Section
 from multilang.conformance.cases.json_text import ping, ping_text
 from multilang.conformance.world import framed
 
@@ -48,7 +48,7 @@ def _(t: Talk) -> None:
         t.heartbeat()
     try:
         t.wait(lambda: t.syncs > before or None, "the answer to the message behind it, or the end of the process")
-    except Failed:
+    except CaseFailed:
         told = t.received.of("error", "log") or t.child.error_text.strip()
         if not (t.child.output_ended and told):
             raise

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from multilang.local.process.spout import SpoutTask
+    from multilang.local.process.spout import ProcessSpoutTask
     from multilang.local.process.topology import ProcessTopology
     from multilang.runtime.plan import TaskPlan
 
@@ -48,7 +48,7 @@ class Question(Delivery):
     __slots__ = ()
 
 
-class BoltTask(ProcessTask):
+class ProcessBoltTask(ProcessTask):
     """A bolt's task in a child process.
 
     Attributes:
@@ -72,7 +72,7 @@ class BoltTask(ProcessTask):
         self.full = False
         self.limit = plan.settings.max_shellbolt_pending
         self.upstream: list[ProcessTask] = []
-        self.spouts_upstream: list[SpoutTask] = []
+        self.spouts_upstream: list[ProcessSpoutTask] = []
 
     # ---- its input ----
 

@@ -39,7 +39,7 @@ finally:
 """
 
 
-class Commands:
+class TaskCommands:
     """The commands that start the tasks of a topology's components.
 
     Args:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from multilang.runtime.plan import TaskPlan
 
 
-class SpoutTask(ProcessTask):
+class ProcessSpoutTask(ProcessTask):
     """A spout's task in a child process.
 
     Attributes:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from multilang.local.acker import Acker
 from multilang.local.errors import LocalClusterError
-from multilang.local.process.bolt import BoltTask
-from multilang.local.process.command import Commands
-from multilang.local.process.spout import SpoutTask
+from multilang.local.process.bolt import ProcessBoltTask
+from multilang.local.process.command import TaskCommands
+from multilang.local.process.spout import ProcessSpoutTask
 from multilang.local.topology import INACTIVE, LocalTopology, TaskInfo
 from multilang.protocol.codec import dumps
 from multilang.protocol.framing import DEFAULT_MAX_BUFFER
@@ -78,17 +78,17 @@ class ProcessTopology(LocalTopology):
         os.mkdir(self.pid_dir)
         self.env = environment()
         try:
-            self.commands = Commands(plan.topology, self._folder)
+            self.commands = TaskCommands(plan.topology, self._folder)
         except BaseException:
             self._release()
             raise
-        self.bolts: dict[int, BoltTask] = {}
-        self.spouts: dict[int, SpoutTask] = {}
+        self.bolts: dict[int, ProcessBoltTask] = {}
+        self.spouts: dict[int, ProcessSpoutTask] = {}
         for id, task in plan.tasks.items():
             if task.spec.kind == "bolt":
-                self.bolts[id] = BoltTask(self, task)
+                self.bolts[id] = ProcessBoltTask(self, task)
             else:
-                self.spouts[id] = SpoutTask(self, task)
+                self.spouts[id] = ProcessSpoutTask(self, task)
         self._all: list[ProcessTask] = [*self.bolts.values(), *self.spouts.values()]
         self._connect()
         self._start_timers()

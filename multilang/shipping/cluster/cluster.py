@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from multilang.shipping.cluster import processes, settings
 from multilang.shipping.cluster.artifacts import STORM_VERSION, java, runs_sources, storm_jars
-from multilang.shipping.cluster.state import LOOPBACK, PORTS, State, default_home, new_state, read_state, write_state
+from multilang.shipping.cluster.state import (
+    LOOPBACK,
+    PORTS,
+    ClusterState,
+    default_home,
+    new_state,
+    read_state,
+    write_state,
+)
 from multilang.shipping.errors import ClusterError, NimbusError, ShippingError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.storm_yaml import Address, read_conf
@@ -199,7 +207,7 @@ class Cluster:
             )
         return possible
 
-    def _begin_anew(self, jars: Path) -> State:
+    def _begin_anew(self, jars: Path) -> ClusterState:
         state = new_state(STORM_VERSION, self._supervisors, self._slots, self._with_drpc(), self._conf)
         processes.end(self.home)
         self._reap()
@@ -218,13 +226,13 @@ class Cluster:
         settings.write_settings(self.home, state, jars, self._conf)
         return state
 
-    def _state(self) -> State:
+    def _state(self) -> ClusterState:
         state = read_state(self.home)
         if state is None:
             raise ClusterError(f"there is no cluster in {self.home}; start one: multilang cluster up")
         return state
 
-    def _start(self, state: State, name: str) -> None:
+    def _start(self, state: ClusterState, name: str) -> None:
         path = f"{self.home / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         environment = processes.environment(
             self.home, name, PATH=path, STORM_CONF_DIR=str(settings.conf_folder(self.home, name))
@@ -234,13 +242,13 @@ class Cluster:
         if name == "zookeeper":  # otherwise the other daemons first wait a second or more for it
             self._until(lambda: _listens(state.zookeeper), "ZooKeeper does not answer", state)
 
-    def _wait(self, state: State) -> None:
+    def _wait(self, state: ClusterState) -> None:
         """Wait until Nimbus leads and knows every supervisor, and the DRPC server listens."""
         self._until(lambda: _ready(state), "Nimbus does not answer, or has not found every supervisor", state)
         drpc = [port for port in (state.drpc, state.drpc_invocations) if port]
         self._until(lambda: all(map(_listens, drpc)), "the DRPC server does not answer", state)
 
-    def _until(self, condition: Callable[[], bool], otherwise: str, state: State | None = None) -> None:
+    def _until(self, condition: Callable[[], bool], otherwise: str, state: ClusterState | None = None) -> None:
         deadline = time.monotonic() + START_LIMIT
         while not condition():
             for name in [] if state is None else self._dead():
@@ -278,7 +286,7 @@ def _listens(port: int) -> bool:
         return probe.connect_ex((LOOPBACK, port)) == 0
 
 
-def _ready(state: State) -> bool:
+def _ready(state: ClusterState) -> bool:
     if not _listens(state.nimbus):
         return False
     try:

@@ -12,7 +12,7 @@ from multilang.shipping.cluster.state import LOOPBACK
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from multilang.shipping.cluster.state import State
+    from multilang.shipping.cluster.state import ClusterState
 
 _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData")
 _HEAPS = {"zookeeper": "96m", "nimbus": "192m", "drpc": "96m"}  # a supervisor's: 128m
@@ -44,7 +44,7 @@ def conf_folder(home: Path, daemon: str = "nimbus") -> Path:
     return home / ("conf" if not daemon.startswith("supervisor") else f"conf-{daemon}")
 
 
-def write_settings(home: Path, state: State, jars: Path, conf: Mapping[str, Any]) -> None:
+def write_settings(home: Path, state: ClusterState, jars: Path, conf: Mapping[str, Any]) -> None:
     """Create a storm.home in ``home``. ``conf``: entries that override ours."""
     for name in ("bin", "log4j2", "logs", "tmp", "data"):
         (home / name).mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ def write_settings(home: Path, state: State, jars: Path, conf: Mapping[str, Any]
         _write_yaml(conf_folder(home, f"supervisor-{number}"), {**common, **own})
 
 
-def command(home: Path, state: State, daemon: str, java: str) -> list[str]:
+def command(home: Path, state: ClusterState, daemon: str, java: str) -> list[str]:
     """Return the command line of a daemon."""
     arguments = [str(state.zookeeper), str(home / "data" / "zookeeper")] if daemon == "zookeeper" else []
     return [
@@ -89,7 +89,7 @@ def command(home: Path, state: State, daemon: str, java: str) -> list[str]:
     ]
 
 
-def _common(home: Path, state: State) -> dict[str, Any]:
+def _common(home: Path, state: ClusterState) -> dict[str, Any]:
     worker_jvm = " ".join(_JVM)
     drpc = {
         "drpc.servers": [LOOPBACK],

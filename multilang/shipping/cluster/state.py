@@ -23,7 +23,7 @@ PORTS = ("storm.zookeeper.port", "nimbus.thrift.port", "drpc.port", "drpc.invoca
 
 
 @dataclass(frozen=True)
-class State:
+class ClusterState:
     """The ports of a cluster.
 
     ``slots``: the ports of each supervisor's workers. ``ready``: True once all daemons were up.
@@ -58,7 +58,7 @@ def default_home() -> Path:
     return Path(os.environ.get("MULTILANG_CLUSTER_HOME") or cache_folder() / "cluster").absolute()
 
 
-def new_state(version: str, supervisors: int, slots: int, drpc: bool, conf: Mapping[str, Any]) -> State:
+def new_state(version: str, supervisors: int, slots: int, drpc: bool, conf: Mapping[str, Any]) -> ClusterState:
     """Choose ports for a cluster of ``supervisors``, each with ``slots`` workers: those in ``conf``, else free ones."""
     free = iter(_free_ports(4 + supervisors * (1 + slots)))
 
@@ -68,7 +68,7 @@ def new_state(version: str, supervisors: int, slots: int, drpc: bool, conf: Mapp
             raise ClusterError(f"{key} is {number!r}; a port is a number from 1 to 65535")
         return number or next(free)
 
-    return State(
+    return ClusterState(
         version,
         port("storm.zookeeper.port"),
         port("nimbus.thrift.port"),
@@ -79,15 +79,15 @@ def new_state(version: str, supervisors: int, slots: int, drpc: bool, conf: Mapp
     )
 
 
-def read_state(home: Path) -> State | None:
+def read_state(home: Path) -> ClusterState | None:
     """Return the state in a folder, or None if there is none that can be read."""
     try:
-        return State(**json.loads((home / FILE).read_text()))
+        return ClusterState(**json.loads((home / FILE).read_text()))
     except (OSError, ValueError, TypeError):
         return None
 
 
-def write_state(home: Path, state: State) -> None:
+def write_state(home: Path, state: ClusterState) -> None:
     """Store the state. Whatever happens, the old state or the new one is there."""
     part = home / f".{FILE}"
     part.write_text(json.dumps(asdict(state)) + "\n")

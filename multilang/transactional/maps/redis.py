@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.state.redis_client import REQUIRES, connect, explained, place
+from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.transactional.maps.backing import Backing
 
 TYPE_CHECKING = False
@@ -54,20 +54,20 @@ class RedisBacking(Backing):
     def multi_get(self, keys: Sequence[str]) -> list[str | None]:
         if not keys:
             return []
-        with explained(self.describe()):
+        with translated_errors(self.describe()):
             found = self._client().hmget(self.name, keys)
         return [None if text is None else text.decode() for text in found]
 
     def multi_put(self, rows: Sequence[Row]) -> bool:
         arguments = [text or "" for row in rows for text in row]
         client = self._client()
-        with explained(self.describe()):
+        with translated_errors(self.describe()):
             return bool(client.register_script(_PUT)(keys=[self.name], args=arguments))
 
     def check(self) -> None:
         """Ask Redis once, with a short patience since somebody waits for the answer."""
         client = connect(self._settings, "a map in Redis", START_SECS)
-        with explained(self.describe()):
+        with translated_errors(self.describe()):
             client.ping()
         client.close()
 

@@ -80,4 +80,4 @@ class SqliteBacking(Backing):
         try:
             return call(self._opened)
         except sqlite3.DatabaseError as problem:
-            raise _FILE.explained(problem, self.path) from problem
+            raise _FILE.state_error(problem, self.path) from problem

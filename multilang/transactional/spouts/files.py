@@ -18,8 +18,8 @@ from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps, loads
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,
+    ReadError,
     Source,
-    SourceError,
     SourceSpout,
     TransactionalSourceSpout,
 )
@@ -105,7 +105,7 @@ class FileSource(Source):
                 os.fsync(index.fileno())
             self._names += new
         except OSError as problem:
-            raise SourceError(
+            raise ReadError(
                 f"the files of {self._folder} can't be listed in {INDEX} there: {problem}; the coordinator must be able to "
                 "read and write that"
             ) from problem
@@ -117,7 +117,7 @@ class FileSource(Source):
         except FileNotFoundError:
             return 0
         except OSError as problem:
-            raise SourceError(f"the folder {self._folder} can't be read: {problem}") from problem
+            raise ReadError(f"the folder {self._folder} can't be read: {problem}") from problem
         return len(self._names)
 
     def first(self, partition: int) -> int:
@@ -150,21 +150,21 @@ class FileSource(Source):
 
     def _at(self, partition: int, position: int) -> BinaryIO:
         if partition >= len(self._names) and partition >= self.num_partitions():
-            raise SourceError(
+            raise ReadError(
                 f"{self._folder}/{INDEX} does not name file {partition} yet; is it the same folder for all tasks?"
             )
         path = os.path.join(self._folder, self._names[partition])
         try:
             file = open(path, "rb")  # noqa: SIM115 - the caller closes it
         except OSError as problem:
-            raise SourceError(
+            raise ReadError(
                 f"{path}, of which {position} bytes were read, can't be read any more: {problem}; put it back, and leave files "
                 "where they are until the topology needs them no longer"
             ) from problem
         size = os.fstat(file.fileno()).st_size
         if size < position:
             file.close()
-            raise SourceError(
+            raise ReadError(
                 f"{path} has shrunk: {position} bytes of it were read, and it has {size}; put back what it was. Files may grow, "
                 "and new ones may come"
             )
@@ -175,7 +175,7 @@ class FileSource(Source):
         try:
             return line.removesuffix(b"\n").removesuffix(b"\r").decode(self._encoding, self._errors)
         except UnicodeDecodeError as problem:
-            raise SourceError(
+            raise ReadError(
                 f"{file.name}: the line at byte {at} is no {self._encoding}: {problem.reason}; name its encoding, or read over "
                 'it with errors="replace"'
             ) from problem

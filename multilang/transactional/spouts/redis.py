@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from multilang.component.errors import ConfigError
 from multilang.state.errors import StateError
-from multilang.state.redis_client import REQUIRES, connect, explained, place
+from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,
+    ReadError,
     Source,
-    SourceError,
     SourceSpout,
     TransactionalSourceSpout,
 )
@@ -85,7 +85,7 @@ class RedisSource(Source):
         self._where = place(settings)
         self._client = connect(settings, "a spout of Redis Streams", patience)
         try:
-            with explained(self._where):
+            with translated_errors(self._where):
                 missing = [name for name in streams if self._client.type(name) != b"stream"]
         except StateError:
             self._client.close()
@@ -119,17 +119,17 @@ class RedisSource(Source):
     def _entries(self, partition: int, after: str, to: str, most: int | None = None) -> list[Any]:
         name = self._streams[partition]
         try:
-            with explained(self._where), self._client.pipeline(transaction=True) as pipeline:
+            with translated_errors(self._where), self._client.pipeline(transaction=True) as pipeline:
                 pipeline.xinfo_stream(name)
                 pipeline.xrange(name, f"({after}", to, most)
                 known, entries = pipeline.execute(raise_on_error=False)
         except StateError as problem:
-            raise SourceError(str(problem)) from problem
+            raise ReadError(str(problem)) from problem
         for found in (known, entries):
             if isinstance(found, Exception):
-                raise SourceError(f"stream {name!r} in {self._where} can't be read any more: {found}")
+                raise ReadError(f"stream {name!r} in {self._where} can't be read any more: {found}")
         if _order(known["last-generated-id"].decode()) < _order(after):
-            raise SourceError(
+            raise ReadError(
                 f"stream {name!r} in {self._where} was deleted and made anew: it was read up to {after}, and now ends at "
                 f"{known['last-generated-id'].decode()}; give the new one another name"
             )
@@ -142,7 +142,7 @@ class RedisSource(Source):
             try:
                 rows.append([None if value is None else value.decode() for value in found])
             except UnicodeDecodeError as problem:
-                raise SourceError(
+                raise ReadError(
                     f"entry {id.decode()} of stream {self._streams[partition]!r} in {self._where} is no UTF-8: {problem.reason}; "
                     "what crosses the wire is text, so write numbers and base64, not bytes"
                 ) from problem

@@ -47,7 +47,7 @@ REST = 2.0  # a partition rests for so many times as long as its failed try took
 log = logging.getLogger(__name__)
 
 
-class SourceError(Exception):
+class ReadError(Exception):
     """The source or a partition of it can't be read, now or ever. The message names it and the fix."""
 
 
@@ -80,7 +80,7 @@ class Source(ABC):
                 gone.
 
         Raises:
-            SourceError: That can't be checked now. Any other exception ends the task.
+            ReadError: That can't be checked now. Any other exception ends the task.
         """
 
     @abstractmethod
@@ -96,7 +96,7 @@ class Source(ABC):
             The rows, and the position after them.
 
         Raises:
-            SourceError: They can't be read now.
+            ReadError: They can't be read now.
         """
 
     @abstractmethod
@@ -109,7 +109,7 @@ class Source(ABC):
             end: The position after the last row.
 
         Raises:
-            SourceError: They can't be read now.
+            ReadError: They can't be read now.
         """
 
     @abstractmethod
@@ -121,7 +121,7 @@ class Source(ABC):
             position: The position to begin at.
 
         Raises:
-            SourceError: That can't be told now.
+            ReadError: That can't be told now.
         """
 
     def committed(self, positions: Mapping[int, Position]) -> None:  # noqa: B027  # few sources need it
@@ -188,7 +188,7 @@ class OpaqueTransactionalSourceSpout(SourceSpout, OpaquePartitionedTransactional
         return _Coordinator(self.open(conf), conf, self.take, waits=False)
 
     def get_emitter(self, conf: dict[str, Any], context: Context) -> OpaqueEmitter:
-        return _OpaqueEmitter(self.open(conf), self.take)
+        return _OpaqueSourceEmitter(self.open(conf), self.take)
 
 
 class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
@@ -200,7 +200,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
 
     def __init__(self, source: Source, conf: dict[str, Any], take: int, waits: bool) -> None:
         self._source = source
-        self._reader = _Reader(source, take, 0.0 if waits else REST)
+        self._reader = _SourcePartitionReader(source, take, 0.0 if waits else REST)
         self._waits = waits
         self._tells = type(source).committed is not Source.committed
         self._state = open_state(conf)
@@ -249,7 +249,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
             committed = last_metadata(self._state, self._committed())
             try:
                 self._source.committed({each: known["to"] for each, known in committed.items() if known is not None})
-            except SourceError as problem:
+            except ReadError as problem:
                 self._tell(problem)
                 return None
         return more
@@ -263,7 +263,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
                 self._resumed = True
             self._source.discover()
             partitions = self._source.num_partitions()
-        except SourceError as problem:
+        except ReadError as problem:
             self._tell(problem)
             return None
         more: bool | None = False
@@ -273,7 +273,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
                     partition, metadata.get(partition), 0 if unknown is None else unknown[partition]
                 ):
                     return True
-            except SourceError as problem:
+            except ReadError as problem:
                 if self._waits:  # the emitter will get the same error, and report it
                     return True
                 self._tell(problem)
@@ -282,7 +282,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
             self._told.clear()
         return more
 
-    def _tell(self, problem: SourceError) -> None:
+    def _tell(self, problem: ReadError) -> None:
         """Log a problem once: the same one comes again and again until it is solved."""
         if str(problem) not in self._told:
             self._told.add(str(problem))
@@ -292,7 +292,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
 class _Emitter(PartitionedEmitter):
     def __init__(self, source: Source, take: int) -> None:
         self._source = source
-        self._reader = _Reader(source, take, 0.0)
+        self._reader = _SourcePartitionReader(source, take, 0.0)
 
     def close(self) -> None:
         self._source.close()
@@ -302,7 +302,7 @@ class _Emitter(PartitionedEmitter):
     ) -> dict[str, Any]:
         try:
             rows, metadata = self._reader.read(partition, last_metadata)
-        except SourceError as problem:
+        except ReadError as problem:
             raise ReportedFailedException(str(problem)) from problem
         collector.emit_many([attempt, *row] for row in rows)
         return metadata
@@ -312,15 +312,15 @@ class _Emitter(PartitionedEmitter):
     ) -> None:
         try:
             rows = self._reader.read_again(partition, metadata)
-        except SourceError as problem:
+        except ReadError as problem:
             raise ReportedFailedException(str(problem)) from problem
         collector.emit_many([attempt, *row] for row in rows)
 
 
-class _OpaqueEmitter(OpaqueEmitter):
+class _OpaqueSourceEmitter(OpaqueEmitter):
     def __init__(self, source: Source, take: int) -> None:
         self._source = source
-        self._reader = _Reader(source, take, REST)
+        self._reader = _SourcePartitionReader(source, take, REST)
         self._told: dict[int, str] = {}
 
     def close(self) -> None:
@@ -331,7 +331,7 @@ class _OpaqueEmitter(OpaqueEmitter):
     ) -> Any:
         try:
             rows, metadata = self._reader.read(partition, last_metadata)
-        except SourceError as problem:
+        except ReadError as problem:
             if self._told.get(partition) != str(problem):
                 collector.report_error(f"partition {partition} is left out: {problem}")
             self._told[partition] = str(problem)
@@ -344,14 +344,14 @@ class _OpaqueEmitter(OpaqueEmitter):
         return _count(self._source)
 
 
-class _Reader:
+class _SourcePartitionReader:
     """A reader of batches. ``rest`` is REST, or 0 if everything waits for a partition that can't be read anyway."""
 
     def __init__(self, source: Source, take: int, rest: float) -> None:
         self._source = source
         self._take = take
         self._rest = rest
-        self._resting: dict[int, tuple[float, SourceError]] = {}
+        self._resting: dict[int, tuple[float, ReadError]] = {}
         self._ends: dict[int, list[Position]] = {}  # by partition, the positions at which full batches would end
         self._tails: dict[
             int, tuple[Position, int, Position]
@@ -371,7 +371,7 @@ class _Reader:
         with self._tried(partition):
             rows = self._source.read_again(partition, metadata["from"], metadata["to"])
         if len(rows) != metadata["rows"]:
-            raise SourceError(
+            raise ReadError(
                 f"partition {partition} had {metadata['rows']} rows from {metadata['from']} to {metadata['to']} when they were "
                 f"emitted, and has {len(rows)} now: what is read must stay as it is until it is committed. Where that can't be "
                 "promised, use the opaque spout of this source, and OpaqueMap"
@@ -411,7 +411,7 @@ class _Reader:
             raise problem
         try:
             yield
-        except SourceError as problem:
+        except ReadError as problem:
             now = monotonic()
             self._resting[partition] = (now + self._rest * (now - begin), problem)
             raise
@@ -421,5 +421,5 @@ class _Reader:
 def _count(source: Source) -> int:
     try:
         return source.num_partitions()
-    except SourceError as problem:
+    except ReadError as problem:
         raise ReportedFailedException(str(problem)) from problem

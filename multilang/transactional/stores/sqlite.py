@@ -105,7 +105,7 @@ class SqliteTransactionalState(TransactionalState):
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             if isinstance(problem, sqlite3.DatabaseError):
-                raise FILE.explained(problem, self.path) from problem
+                raise FILE.state_error(problem, self.path) from problem
             raise
         if found:
             self._written = {path: loads(text) for path, (_, text) in zip(values, rows, strict=True)}
@@ -157,7 +157,7 @@ class SqliteTransactionalState(TransactionalState):
         try:
             return self._connection.execute(statement, values).fetchall()
         except sqlite3.DatabaseError as problem:
-            raise FILE.explained(problem, self.path) from problem
+            raise FILE.state_error(problem, self.path) from problem
 
 
 def _path(conf: Mapping[str, Any], id: str) -> str:

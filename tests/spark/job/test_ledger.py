@@ -13,7 +13,7 @@ from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.job import Job, Stage
 from spark_bridge.job.layout import Layout, Source
 from spark_bridge.job.reports import RoundReport
-from spark_bridge.job.sources import Reader
+from spark_bridge.job.sources import GroupReader
 from tests.spark.job.components import Count, Split, Words
 
 SENTENCES = ["the cow jumped over the moon", "an apple a day", "the moon"]
@@ -36,7 +36,7 @@ def job(split: type):
     topology = builder.build("ledger")
     assignment = topology.task_ids(1)
     layout = Layout(topology, assignment, [Source("sentences", "default", 2)], move_in=True)
-    reader = Reader("sentences", ("sentence",), None)
+    reader = GroupReader("sentences", ("sentence",), None)
     return Job(
         topology, DEFAULTS, assignment, layout, [reader], [("count", "default")], seed=0, round=1, keeps_states=False
     )

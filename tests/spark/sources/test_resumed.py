@@ -17,7 +17,7 @@ from multilang import LocalCluster
 from multilang.state.errors import FencedError, InUseError
 from spark_bridge import ChangedRowsError, ListSource, PartitionSource, PartitionSpout, RDDSource, SQLiteStore, publish
 from spark_bridge.sources.identity import Comparison, Mark, Sums, described, extended
-from spark_bridge.sources.store import Reader
+from spark_bridge.sources.store import GroupReader
 from tests.spark.sources.topologies import Echo, through
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def test_sums_are_known_wherever_it_is_acked_and_little_is_held_for_it(lengths: 
 
 def test_a_task_that_was_replaced_while_it_was_stopped_keeps_nothing(tmp_path: Path) -> None:
     stopped, other = SQLiteStore(str(tmp_path / "kept")), SQLiteStore(str(tmp_path / "kept"))
-    run = Reader("run", "orders", lasting=False)
+    run = GroupReader("run", "orders", lasting=False)
     before = stopped.claim("g", [0, 1], run)
     stopped.save("g", {0: Mark(5, 1)}, before)
     after = other.claim("g", [1, 2], run)  # as when tasks are dealt anew
@@ -296,16 +296,16 @@ def test_a_task_that_was_replaced_while_it_was_stopped_keeps_nothing(tmp_path: P
 
 def test_a_second_run_at_once_is_refused_by_name_and_one_that_was_stopped_changes_nothing(tmp_path: Path) -> None:
     first, second = SQLiteStore(str(tmp_path / "kept")), SQLiteStore(str(tmp_path / "kept"))
-    epoch = first.claim("g", [0], Reader("run 1", "orders", lasting=True))
+    epoch = first.claim("g", [0], GroupReader("run 1", "orders", lasting=True))
     sibling = SQLiteStore(str(tmp_path / "kept"))
-    sibling.claim("g", [1], Reader("run 1", "orders", lasting=True))
+    sibling.claim("g", [1], GroupReader("run 1", "orders", lasting=True))
     first.save("g", {0: Mark(5, 1)}, epoch)  # another task of the same run takes nothing away
     with pytest.raises(
         InUseError, match=r"the group 'g' is in use by topology 'orders' \(process \d+ on .*, since .*\)"
     ):
-        second.claim("g", [0, 1], Reader("run 2", "invoices", lasting=True))
+        second.claim("g", [0, 1], GroupReader("run 2", "invoices", lasting=True))
     sibling.close()
-    second.claim("g", [1], Reader("run 2", "invoices", lasting=True))
+    second.claim("g", [1], GroupReader("run 2", "invoices", lasting=True))
     with pytest.raises(FencedError, match="group 'g' is read by topology 'invoices'"):
         first.save("g", {0: Mark(9, 2)}, epoch)
     assert second.load("g")[0] == Mark(5, 1)
@@ -374,7 +374,7 @@ def test_files_that_are_somebody_elses_are_left_alone(tmp_path: Path) -> None:
 def test_single_submissions_are_forgotten_whole_and_groups_never(tmp_path: Path) -> None:
     store = SQLiteStore(str(tmp_path / "kept"))
     for group, lasting in [("old", False), ("half", False), ("nightly", True)]:
-        epoch = store.claim(group, [0, 1], Reader(group, "orders", lasting))
+        epoch = store.claim(group, [0, 1], GroupReader(group, "orders", lasting))
         store.save(group, {0: Mark(5, 1), 1: Mark(6, 2)}, epoch)
     store.close()
     with closing(sqlite3.connect(tmp_path / "kept")) as file, file:

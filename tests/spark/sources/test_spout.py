@@ -33,7 +33,7 @@ from spark_bridge import (
 )
 from spark_bridge.sources.identity import Mark, described, extended
 from spark_bridge.sources.readahead import ReadAhead
-from spark_bridge.sources.store import Reader
+from spark_bridge.sources.store import GroupReader
 from tests.spark.sources.topologies import Asked, Echo, FailsAlways, FailsFirst, TooMuch, through
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def test_a_later_run_of_the_same_group_goes_on_and_another_group_starts_anew(tmp
     source = ListSource([list(range(100)), list(range(100, 200))])
     path = str(tmp_path / "kept.sqlite")
     store = SQLiteStore(path)
-    epoch = store.claim("nightly/rows", [0, 1], Reader("a run", "a topology", lasting=True))
+    epoch = store.claim("nightly/rows", [0, 1], GroupReader("a run", "a topology", lasting=True))
     store.save("nightly/rows", {0: mark_of(source, 0, 90), 1: mark_of(source, 1, 100)}, epoch)
     store.close()
     one = run(through(PartitionSpout(source, store=SQLiteStore(path), group="nightly")))
@@ -349,7 +349,7 @@ def test_a_list_whose_rows_have_another_length_is_refused() -> None:
 
 def test_a_store_keeps_marks_and_is_made_anew_where_it_is_needed(tmp_path: Path) -> None:
     store = SQLiteStore(str(tmp_path / "kept.sqlite"))
-    reader = Reader("run", "topology", lasting=False)
+    reader = GroupReader("run", "topology", lasting=False)
     epoch = store.claim("g", [0, 1], reader)
     store.save("g", {0: Mark(5, 1), 1: Mark(7, 2)}, epoch)
     store.save("g", {1: Mark(9, 3, {"name": "list"})}, epoch)

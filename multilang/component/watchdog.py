@@ -40,7 +40,7 @@ _PATIENCE = 2.0  # seconds that a writer of stray text is held up when the paren
 INFO, WARN = 2, 3
 
 
-class Attendant:
+class Watchdog:
     """The watchdog thread; see the module.
 
     Attributes:
