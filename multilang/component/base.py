@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from multilang.component.metrics import MetricsRegistry
     from multilang.component.middleware import Middleware
 
+    from typing import overload as overload  # noqa: PLC0414  # isort: skip  # "as": type checkers see an export
+else:
+
+    def overload(function: object) -> object:
+        """Return the function, as ``typing.overload`` does: a component's process need not import ``typing``."""
+        return function
+
+
 LEVELS = {"trace": 0, "debug": 1, "info": 2, "warn": 3, "warning": 3, "error": 4, "critical": 4}
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from multilang.component.base import Component
+from multilang.component.base import Component, overload
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
+    from typing import Any, Literal
 
     from multilang.component.collector import BoltCollector
     from multilang.component.context import Context
-    from multilang.protocol.messages import Tuple
+    from multilang.protocol.messages import Tuple, Values
 
 
 class Bolt(Component):
@@ -34,9 +34,32 @@ class Bolt(Component):
     def process_tick(self, tup: Tuple) -> None:
         """Work at a tick, every ``topology.tick.tuple.freq.secs`` seconds; the tick is acked automatically."""
 
+    @overload
     def emit(
         self,
-        values: Sequence[Any],
+        values: Values,
+        stream: str | None = None,
+        anchors: Sequence[Tuple | str] | None = None,
+        direct_task: int | None = None,
+        *,
+        need_task_ids: Literal[True],
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int]: ...
+
+    @overload
+    def emit(
+        self,
+        values: Values,
+        stream: str | None = None,
+        anchors: Sequence[Tuple | str] | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None: ...
+
+    def emit(
+        self,
+        values: Values,
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
         direct_task: int | None = None,
@@ -66,7 +89,7 @@ class Bolt(Component):
 
     def emit_many(
         self,
-        rows: Iterable[Sequence[Any]],
+        rows: Iterable[Values],
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
     ) -> None:
@@ -108,9 +131,32 @@ class Bolt(Component):
 class AnchoredBolt(Bolt):
     """A bolt whose emits are anchored to the tuple in process, unless ``anchors`` is given (``[]``: to nothing)."""
 
+    @overload
     def emit(
         self,
-        values: Sequence[Any],
+        values: Values,
+        stream: str | None = None,
+        anchors: Sequence[Tuple | str] | None = None,
+        direct_task: int | None = None,
+        *,
+        need_task_ids: Literal[True],
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int]: ...
+
+    @overload
+    def emit(
+        self,
+        values: Values,
+        stream: str | None = None,
+        anchors: Sequence[Tuple | str] | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None: ...
+
+    def emit(
+        self,
+        values: Values,
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
         direct_task: int | None = None,
@@ -122,7 +168,7 @@ class AnchoredBolt(Bolt):
 
     def emit_many(
         self,
-        rows: Iterable[Sequence[Any]],
+        rows: Iterable[Values],
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
     ) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from multilang.protocol.messages import Tuple
+    from multilang.protocol.messages import Tuple, Values
 
 
 class Collector(ABC):
@@ -53,7 +53,7 @@ class BoltCollector(Collector):
     @abstractmethod
     def emit(
         self,
-        values: Sequence[Any],
+        values: Values,
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
         direct_task: int | None = None,
@@ -64,7 +64,7 @@ class BoltCollector(Collector):
 
     def emit_anchored(
         self,
-        values: Sequence[Any],
+        values: Values,
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
         direct_task: int | None = None,
@@ -78,7 +78,7 @@ class BoltCollector(Collector):
 
     def emit_many(
         self,
-        rows: Iterable[Sequence[Any]],
+        rows: Iterable[Values],
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
     ) -> None:
@@ -89,7 +89,7 @@ class BoltCollector(Collector):
 
     def emit_many_anchored(
         self,
-        rows: Iterable[Sequence[Any]],
+        rows: Iterable[Values],
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
     ) -> None:
@@ -132,7 +132,7 @@ class SpoutCollector(Collector):
     @abstractmethod
     def emit(
         self,
-        values: Sequence[Any],
+        values: Values,
         tup_id: Any = None,
         stream: str | None = None,
         direct_task: int | None = None,
@@ -143,7 +143,7 @@ class SpoutCollector(Collector):
 
     def emit_many(
         self,
-        rows: Iterable[Sequence[Any]],
+        rows: Iterable[Values],
         tup_ids: Iterable[Any] | None = None,
         stream: str | None = None,
     ) -> None:

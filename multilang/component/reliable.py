@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from time import monotonic
 
+from multilang.component.base import overload
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
 from multilang.protocol.errors import LocalProtocolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterable
+    from typing import Any, Literal
 
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
+    from multilang.protocol.messages import Values
 
 
 MAX_SPOUT_PENDING = "topology.max.spout.pending"
@@ -25,7 +27,7 @@ class _Sent:
 
     __slots__ = ("failures", "stream", "task", "values")
 
-    def __init__(self, values: Sequence[Any], stream: str | None, task: int | None) -> None:
+    def __init__(self, values: Values, stream: str | None, task: int | None) -> None:
         self.values = values
         self.stream = stream
         self.task = task
@@ -66,7 +68,7 @@ class ReliableSpout(Spout):
     def acked(self, tup_id: Any) -> None:
         """Note that the tuple of ``tup_id`` was fully processed, at its first attempt or a later one."""
 
-    def gave_up(self, tup_id: Any, values: Sequence[Any], failures: int) -> None:
+    def gave_up(self, tup_id: Any, values: Values, failures: int) -> None:
         """Handle a tuple that is not replayed any more; override it to keep the tuple, so that it isn't lost.
 
         Args:
@@ -80,9 +82,32 @@ class ReliableSpout(Spout):
         """Return the seconds on a clock that never goes back."""
         return monotonic()
 
+    @overload
     def emit(
         self,
-        values: Sequence[Any],
+        values: Values,
+        tup_id: Any = None,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        *,
+        need_task_ids: Literal[True],
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int]: ...
+
+    @overload
+    def emit(
+        self,
+        values: Values,
+        tup_id: Any = None,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None: ...
+
+    def emit(
+        self,
+        values: Values,
         tup_id: Any = None,
         stream: str | None = None,
         direct_task: int | None = None,
@@ -99,7 +124,8 @@ class ReliableSpout(Spout):
                 "use another id, or wait until it is acked"
             )
         # It is kept before it is sent: without ackers Storm acks it at once, before emit returns.
-        self._sent[key] = _Sent(list(values) if isinstance(values, list | tuple) else values, stream, direct_task)
+        kept = list(values) if isinstance(values, list | tuple) else values  # type: ignore[redundant-expr]  # refused below
+        self._sent[key] = _Sent(kept, stream, direct_task)
         try:
             return self._collector.emit(values, tup_id, stream, direct_task, need_task_ids, on_task_ids)
         except Exception:
@@ -107,7 +133,7 @@ class ReliableSpout(Spout):
             raise
 
     def emit_many(
-        self, rows: Iterable[Sequence[Any]], tup_ids: Iterable[Any] | None = None, stream: str | None = None
+        self, rows: Iterable[Values], tup_ids: Iterable[Any] | None = None, stream: str | None = None
     ) -> None:
         """Send tuples as Spout.emit_many does, and keep them until they are acked."""
         if tup_ids is None:

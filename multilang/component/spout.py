@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from multilang.component.base import Component
+from multilang.component.base import Component, overload
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any, ClassVar
+    from collections.abc import Callable, Iterable
+    from typing import Any, ClassVar, Literal
 
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
+    from multilang.protocol.messages import Values
 
 
 class Spout(Component):
@@ -59,9 +60,32 @@ class Spout(Component):
         """Return whether the tuple with that id was emitted to one of the streams in ``questions``."""
         return False
 
+    @overload
     def emit(
         self,
-        values: Sequence[Any],
+        values: Values,
+        tup_id: Any = None,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        *,
+        need_task_ids: Literal[True],
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int]: ...
+
+    @overload
+    def emit(
+        self,
+        values: Values,
+        tup_id: Any = None,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None: ...
+
+    def emit(
+        self,
+        values: Values,
         tup_id: Any = None,
         stream: str | None = None,
         direct_task: int | None = None,
@@ -89,7 +113,7 @@ class Spout(Component):
         return self._collector.emit(values, tup_id, stream, direct_task, need_task_ids, on_task_ids)
 
     def emit_many(
-        self, rows: Iterable[Sequence[Any]], tup_ids: Iterable[Any] | None = None, stream: str | None = None
+        self, rows: Iterable[Values], tup_ids: Iterable[Any] | None = None, stream: str | None = None
     ) -> None:
         """Send many tuples to one stream.
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from multilang.component.runner import SpoutRunner
     from multilang.component.watchdog import Watchdog
     from multilang.protocol import ChildConnection
-    from multilang.protocol.messages import Message
+    from multilang.protocol.messages import Message, Values
 
 _READ = 65536  # bytes; more would cost latency and a spout's rate (256 KiB: 1.5 times)
 HEARTBEAT = HEARTBEAT_STREAM.encode()
@@ -310,7 +310,7 @@ class WireBoltCollector(_WireCollector, BoltCollector):
 
     def emit(
         self,
-        values: Sequence[Any],
+        values: Values,
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
         direct_task: int | None = None,
@@ -331,7 +331,7 @@ class WireBoltCollector(_WireCollector, BoltCollector):
 
     def emit_many(
         self,
-        rows: Iterable[Sequence[Any]],
+        rows: Iterable[Values],
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
     ) -> None:
@@ -386,7 +386,7 @@ class WireSpoutCollector(_WireCollector, SpoutCollector):
 
     def emit(
         self,
-        values: Sequence[Any],
+        values: Values,
         tup_id: Any = None,
         stream: str | None = None,
         direct_task: int | None = None,
@@ -432,7 +432,7 @@ class UnackedSpoutCollector(WireSpoutCollector):
 
     def emit(
         self,
-        values: Sequence[Any],
+        values: Values,
         tup_id: Any = None,
         stream: str | None = None,
         direct_task: int | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from multilang.component.base import Component
+from multilang.component.base import Component, overload
 from multilang.component.errors import FailedException, ReportedFailedException, UnrecoverableError
 from multilang.component.report import report_exception
 from multilang.component.wrapper import Wrapper
@@ -13,14 +13,14 @@ from multilang.topology.errors import TopologyError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
-    from typing import Any
+    from collections.abc import Callable, Hashable, Iterable
+    from typing import Any, Literal
 
     from multilang.component.collector import BoltCollector
     from multilang.component.context import Context
     from multilang.component.metrics import MetricsRegistry
     from multilang.component.wrapper import Execute
-    from multilang.protocol.messages import Tuple
+    from multilang.protocol.messages import Tuple, Values
 
 
 class BatchCollector:
@@ -32,9 +32,30 @@ class BatchCollector:
         self.report_error = collector.report_error
         self.log = collector.log
 
+    @overload
     def emit(
         self,
-        values: Sequence[Any],
+        values: Values,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        *,
+        need_task_ids: Literal[True],
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int]: ...
+
+    @overload
+    def emit(
+        self,
+        values: Values,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None: ...
+
+    def emit(
+        self,
+        values: Values,
         stream: str | None = None,
         direct_task: int | None = None,
         need_task_ids: bool = False,
@@ -75,9 +96,30 @@ class BatchBolt(Component):
     def finish_batch(self) -> None:
         """Finish the id: all its tuples have been processed at this task. Tuples emitted here still belong to it."""
 
+    @overload
     def emit(
         self,
-        values: Sequence[Any],
+        values: Values,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        *,
+        need_task_ids: Literal[True],
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int]: ...
+
+    @overload
+    def emit(
+        self,
+        values: Values,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None: ...
+
+    def emit(
+        self,
+        values: Values,
         stream: str | None = None,
         direct_task: int | None = None,
         need_task_ids: bool = False,
@@ -101,7 +143,7 @@ class BatchBolt(Component):
         """
         return self._collector.emit(values, stream, direct_task, need_task_ids, on_task_ids)  # type: ignore[attr-defined,no-any-return]
 
-    def emit_many(self, rows: Iterable[Sequence[Any]], stream: str | None = None) -> None:
+    def emit_many(self, rows: Iterable[Values], stream: str | None = None) -> None:
         """Send many tuples to one stream, each with the id as its first value."""
         self._collector.emit_many(rows, stream)  # type: ignore[attr-defined]
 

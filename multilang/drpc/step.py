@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
     from multilang.component.wrapper import Execute
     from multilang.coordination.tracking import Tracking
-    from multilang.protocol.messages import Tuple
+    from multilang.protocol.messages import Tuple, Values
 
 _LONGEST = 2000  # characters of a cause
 _REMEMBERED = 1000  # finished requests that are remembered
@@ -129,7 +129,7 @@ class DRPCStep(CoordinatedBolt):
         each.emit, each.emit_anchored = self._once(emit), self._once(collector.emit_anchored)
         counted = each.emit
 
-        def many(rows: Iterable[Sequence[Any]], stream: str | None = None, anchors: Any = None) -> None:
+        def many(rows: Iterable[Values], stream: str | None = None, anchors: Any = None) -> None:
             if (DEFAULT_STREAM if stream is None else stream) == self.result_stream:
                 for values in rows:
                     counted(values, stream, anchors)

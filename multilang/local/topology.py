@@ -20,7 +20,7 @@ from multilang.topology.model import ACKER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Any, TypeAlias
+    from typing import Any, Literal, TypeAlias
 
     from multilang.local.acker import Acker
     from multilang.runtime.clock import Clock
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from multilang.runtime.plan import Plan, TaskPlan
     from multilang.runtime.tuples import LocalTuple
 
-    Until: TypeAlias = "str | Callable[[LocalTopology], object]"
+    Until: TypeAlias = Literal["drained"] | Callable[["LocalTopology"], object]
     Keep: TypeAlias = Callable[[LocalTuple], object]
     Capture: TypeAlias = "Iterable[str | tuple[str, str]] | Mapping[str | tuple[str, str], Keep]"
 

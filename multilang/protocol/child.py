@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    from multilang.protocol.messages import Schema
+    from multilang.protocol.messages import Schema, Values
     from multilang.protocol.outputs import OutStream
 
 # Storm 2.6 to 2.8.8 casts the task of a direct emit to Long, while its parser makes an Integer of what fits in 32 bits.
@@ -339,7 +339,7 @@ class ChildConnection:
 
     def emit(
         self,
-        values: Sequence[Any],
+        values: Values,
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
         direct_task: int | None = None,
@@ -380,7 +380,7 @@ class ChildConnection:
 
     def emit_many(
         self,
-        rows: Iterable[Sequence[Any]],
+        rows: Iterable[Values],
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
     ) -> None:
@@ -401,7 +401,7 @@ class ChildConnection:
             else:
                 self.write_asking(head + '"tuple":' + text + "}\nend\n", None)
 
-    def _write_rows(self, out: OutStream, start: str, rows: list[Sequence[Any]]) -> bool:
+    def _write_rows(self, out: OutStream, start: str, rows: list[Values]) -> bool:
         """Encode all rows at once if they are plain; return False if that is not possible."""
         if out.arity < 1 or set(map(type, rows)) != {list} or set(map(len, rows)) != {out.arity}:
             return False
@@ -421,7 +421,7 @@ class ChildConnection:
 
     def emit_from_spout(
         self,
-        values: Sequence[Any],
+        values: Values,
         tup_id: Any = None,
         stream: str | None = None,
         direct_task: int | None = None,

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any, ClassVar, TypeAlias
 
-    Schema: TypeAlias = dict[tuple[str | None, str], dict[str, int]]
+    Schema: TypeAlias = dict[tuple[str, str], dict[str, int]]
+    Values: TypeAlias = list[Any] | tuple[Any, ...]  # no Sequence: a string is one, whose letters would be the values
 
 # The log levels of ShellBolt and ShellSpout, as numbers on the wire.
 TRACE, DEBUG, INFO, WARN, ERROR = range(5)
@@ -114,7 +115,7 @@ class Tuple(Message):
 
     Attributes:
         id: Storm's id of this delivery.
-        component: The component that emitted it; None when Storm itself did.
+        component: The component that emitted it; Storm's own tuples, such as ticks, come from ``__system``.
         stream: The stream that it was emitted to.
         task: The id of the task that emitted it.
         values: The values, in the order of the stream's fields.
@@ -127,7 +128,7 @@ class Tuple(Message):
     def __init__(
         self,
         id: str,
-        component: str | None,
+        component: str,
         stream: str,
         task: int,
         values: list[Any],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from multilang.component.base import overload
 from multilang.state.errors import StateError
 from multilang.state.names import SPOUT, TASKS_KEY, namespace
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     K = TypeVar("K")
     V = TypeVar("V")
+    D = TypeVar("D")
 
     class _Typed(Generic[K, V]):
         pass
@@ -89,6 +91,15 @@ class KeyValueState(State, _Typed["K", "V"]):
     returns None for a key that is not there, so ``put`` refuses None; use ``delete`` to remove a key. If you change a
     list or a dict in place, put it again to save it.
     """
+
+    @overload
+    def get(self, key: K) -> V | None: ...
+
+    @overload
+    def get(self, key: K, default: V) -> V: ...
+
+    @overload
+    def get(self, key: K, default: D) -> V | D: ...
 
     @abstractmethod
     def get(self, key: K, default: Any = None) -> Any:

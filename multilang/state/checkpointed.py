@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from multilang.component.collector import BoltCollector
     from multilang.component.context import Context
     from multilang.component.wrapper import Execute
-    from multilang.protocol.messages import Tuple
+    from multilang.protocol.messages import Tuple, Values
 
 _BEFORE_ALL = -(2**63)  # before the first transaction; Storm also begins with its "minimum long"
 
@@ -129,7 +129,7 @@ def anchored_only(collector: BoltCollector, context: Context) -> None:
     emit, emit_many = collector.emit, collector.emit_many
 
     def anchored(
-        values: Sequence[Any],
+        values: Values,
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
         direct_task: int | None = None,
@@ -141,7 +141,7 @@ def anchored_only(collector: BoltCollector, context: Context) -> None:
         return emit(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
 
     def many_anchored(
-        rows: Iterable[Sequence[Any]], stream: str | None = None, anchors: Sequence[Tuple | str] | None = None
+        rows: Iterable[Values], stream: str | None = None, anchors: Sequence[Tuple | str] | None = None
     ) -> None:
         if anchors is None:
             raise _unanchored(context)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from multilang.component.base import overload
 from multilang.component.errors import ConfigError
 from multilang.component.reliable import _key
 from multilang.protocol.codec import dumps, loads, reason_against
@@ -17,11 +18,12 @@ from multilang.state.replayable import ReplayableSpout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, Literal
 
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
+    from multilang.protocol.messages import Values
     from multilang.state.positions import PositionStore
 
 
@@ -52,9 +54,32 @@ class PositionSpout(ReplayableSpout):
     _saved: str | None
     _save_at: float  # when to save next
 
+    @overload
     def emit(
         self,
-        values: Sequence[Any],
+        values: Values,
+        tup_id: Any = None,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        *,
+        need_task_ids: Literal[True],
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int]: ...
+
+    @overload
+    def emit(
+        self,
+        values: Values,
+        tup_id: Any = None,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: Callable[[list[int]], None] | None = None,
+    ) -> list[int] | None: ...
+
+    def emit(
+        self,
+        values: Values,
         tup_id: Any = None,
         stream: str | None = None,
         direct_task: int | None = None,

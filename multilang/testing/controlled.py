@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.context import Context
-    from multilang.protocol.messages import Tuple
+    from multilang.protocol.messages import Tuple, Values
 
 TICK_SECS = 0.02  # the interval in which a task asks for its orders; Storm's ticks are whole seconds
 
@@ -55,7 +55,7 @@ class HeldTuple:
         """
         self._end("failed")
 
-    def emit(self, values: Sequence[Any], stream: str | None = None) -> None:
+    def emit(self, values: Values, stream: str | None = None) -> None:
         """Emit a tuple that is anchored to it.
 
         Args:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any, TypeAlias
 
-    Row: TypeAlias = Sequence[Any]
+    Row: TypeAlias = list[Any] | tuple[Any, ...]
 
 _COUNTED = 8192  # rows of one read when rows are counted
 

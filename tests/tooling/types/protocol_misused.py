@@ -7,6 +7,7 @@ def wrong(child: ChildConnection, tup: Tuple) -> None:
     ParentConnection("shell")  # E: arg-type
     child.receive_data("text")  # E: arg-type
     child.emit(5)  # E: arg-type
+    child.emit("abc")  # E: arg-type
     child.emit(["a"], anchors=[5])  # E: list-item
     child.emit(["a"], anchor=[tup])  # E: call-arg
     child.emit(["a"], direct_task="5")  # E: arg-type

@@ -1,4 +1,4 @@
-"""The protocol as a type checker sees it."""
+"""The public classes as a type checker sees them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+PROGRAMS = Path(__file__).parent / "types"
+ROOT = PROGRAMS.parents[2]
 
 pytest.importorskip("mypy", reason="mypy is part of the extra dev")
 
@@ -18,7 +18,7 @@ pytest.importorskip("mypy", reason="mypy is part of the extra dev")
 def errors_of(name: str, cache: Path) -> dict[int, list[str]]:
     """mypy's errors by line."""
     found = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--no-pretty", "--cache-dir", str(cache), str(HERE / name)],
+        [sys.executable, "-m", "mypy", "--strict", "--no-pretty", "--cache-dir", str(cache), str(PROGRAMS / name)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -32,11 +32,13 @@ def errors_of(name: str, cache: Path) -> dict[int, list[str]]:
     return errors
 
 
-def test_a_strictly_typed_program_can_use_the_protocol(tmp_path: Path) -> None:
-    assert errors_of("typed_use.py", tmp_path) == {}
+@pytest.mark.parametrize("name", ["protocol_used.py", "components_used.py"])
+def test_a_strictly_typed_program_can_use_them(name: str, tmp_path: Path) -> None:
+    assert errors_of(name, tmp_path) == {}
 
 
-def test_wrong_use_is_noticed_by_the_checker(tmp_path: Path) -> None:
-    lines = (HERE / "wrong_use.py").read_text("utf-8").splitlines()
+@pytest.mark.parametrize("name", ["protocol_misused.py", "components_misused.py"])
+def test_wrong_use_is_noticed_by_the_checker(name: str, tmp_path: Path) -> None:
+    lines = (PROGRAMS / name).read_text("utf-8").splitlines()
     meant = {n: [line.split("# E: ")[1]] for n, line in enumerate(lines, 1) if "# E: " in line}
-    assert errors_of("wrong_use.py", tmp_path) == meant
+    assert errors_of(name, tmp_path) == meant
