@@ -14,21 +14,20 @@ from multilang.drpc.returns import ReturnResults
 from multilang.drpc.spout import DRPCSpout
 from multilang.drpc.step import DRPCStep
 from multilang.topology import ShellBolt, TopologyBuilder, TopologyError
-from multilang.topology.builder import BoltDeclarer
+from multilang.topology.groupings import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, TypeAlias
 
-    from multilang.topology.groupings import CustomGrouping
+    from multilang.topology.groupings import CustomGrouping, Grouping
     from multilang.topology.model import Topology
 
     Step: TypeAlias = type[Bolt | BatchBolt] | Bolt | BatchBolt | ShellBolt
 
 SPOUT, PREPARE = "spout", "prepare-request"
 _DEFAULT = "default"
-_TO_ONE = ("shuffle", "none", "local_or_shuffle", "fields", "partial_key", "global")
 
 
 class StepDeclarer:
@@ -38,7 +37,8 @@ class StepDeclarer:
     """
 
     def __init__(self) -> None:
-        self.calls: list[tuple[str, tuple[Any, ...], str]] = []
+        self.calls: list[tuple[str, tuple[Any, ...], str]] = []  # a method of BoltDeclarer, what it is given, stream
+        self.is_to_all = False
 
     def shuffle_grouping(self, stream: str = _DEFAULT) -> StepDeclarer:
         """Spread tuples evenly and at random over the tasks.
@@ -115,8 +115,20 @@ class StepDeclarer:
         """
         return self._add("custom", (grouping,), stream)
 
+    def grouping(self, grouping: Grouping, stream: str = _DEFAULT) -> StepDeclarer:
+        """Group by any grouping: ``grouping(Grouping("fields", ["id"]))``.
+
+        Args:
+            grouping: The grouping.
+            stream: The stream of the step before.
+        """
+        self.is_to_all = self.is_to_all or getattr(grouping, "is_to_all", False)
+        self.calls.append(("grouping", (grouping,), stream))
+        return self
+
     def _add(self, kind: str, arguments: tuple[Any, ...], stream: str) -> StepDeclarer:
-        self.calls.append((kind, arguments, stream))
+        self.is_to_all = self.is_to_all or kind_of(kind).is_to_all
+        self.calls.append((f"{kind}_grouping", arguments, stream))
         return self
 
 
@@ -223,7 +235,7 @@ class LinearDRPCTopologyBuilder:
         sources: dict[str, str] = {}
         if number == 1:
             # "Each request goes to exactly one task of bolt0", unless all of them get it.
-            sources = {before: ALL if _to_all(self._steps[0]) else SINGLE}
+            sources = {before: ALL if self._steps[0].declarer.is_to_all else SINGLE}
         elif number:
             sources = {before: ALL}
         id_stream = (PREPARE, ID_STREAM) if is_last and finishes else None
@@ -236,7 +248,7 @@ class LinearDRPCTopologyBuilder:
             function=self.function,
             number=number,
             result_stream=_own_stream(delegate) if is_last else None,
-            alone=id_stream is not None or (not number and not _to_all(step)),
+            alone=id_stream is not None or (not number and not step.declarer.is_to_all),
         )
         declarer = builder.set_bolt(f"bolt{number}", bolt, step.parallelism, step.tasks, step.conf)
         calls = step.declarer.calls
@@ -246,10 +258,10 @@ class LinearDRPCTopologyBuilder:
                     f"step {number} of {self.function!r} gets no tuples; say how they come from step {number - 1}, such as "
                     'add_bolt(...).fields_grouping("id")'
                 )
-            kind, arguments = ("fields", ("request",)) if id_stream else ("none", ())
-            calls = [(kind, arguments, _DEFAULT)]
-        for kind, arguments, stream in calls:
-            getattr(BoltDeclarer, f"{kind}_grouping")(declarer, before, *arguments, stream=stream)
+            method, arguments = ("fields_grouping", ("request",)) if id_stream else ("none_grouping", ())
+            calls = [(method, arguments, _DEFAULT)]
+        for method, arguments, stream in calls:
+            getattr(declarer, method)(before, *arguments, stream=stream)
         if number:
             declarer.direct_grouping(before, stream=COORD_STREAM)
         if id_stream:
@@ -271,7 +283,7 @@ class LinearDRPCTopologyBuilder:
         if max(spec.parallelism, spec.tasks) == 1:
             return
         for each in spec.inputs:
-            if each.component != before or each.stream == COORD_STREAM or each.grouping.type not in _TO_ONE:
+            if each.component != before or each.stream == COORD_STREAM or not each.grouping.is_to_one:
                 continue
             stream = builder._specs[before].streams.get(each.stream)
             if stream is not None and tuple(each.grouping.fields) != stream.fields[:1]:
@@ -298,10 +310,6 @@ class LinearDRPCTopologyBuilder:
                 f"{list(stream.fields)}{' directly' if stream.direct else ''}: write output_fields = ['id', 'result']"
             )
         return stream.fields
-
-
-def _to_all(step: _Step) -> bool:
-    return any(kind == "all" for kind, *_ in step.declarer.calls)
 
 
 def _own_stream(delegate: Bolt) -> str | None:

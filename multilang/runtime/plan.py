@@ -141,6 +141,7 @@ class Plan:
         self.settings = Settings(self.conf)
         self.assignment = self.topology.task_ids(self.settings.ackers)
         self.ackers = [task for task, component in self.assignment.items() if component == ACKER]
+        self._local_tasks = frozenset(self.assignment)
         self._rng = rng
         self.tasks: dict[int, TaskPlan] = {}
         for task, component in self.assignment.items():
@@ -163,7 +164,7 @@ class Plan:
                 if input_.stream != name:
                     continue
                 targets = [id for id, component in self.assignment.items() if component == target.id]
-                if input_.grouping.type == "direct":
+                if input_.grouping.is_direct:
                     has_direct = True
                     direct.update(targets)
                     continue
@@ -175,7 +176,7 @@ class Plan:
                         stream.fields,
                         targets,
                         source_task=task,
-                        local_tasks=self.assignment,
+                        local_tasks=self._local_tasks,
                         rng=rng,
                         component=spec.id,
                         stream=name,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.shipping.jar import Shipment
-    from multilang.topology import ComponentSpec, Grouping, Topology
+    from multilang.topology import ComponentSpec, Topology
 
 _CLASSES = {
     "spout": "org.apache.storm.flux.wrappers.spouts.FluxShellSpout",
@@ -38,7 +38,7 @@ def flux_yaml(shipment: Shipment, interpreter: str = "python3", places: ShippedB
     places = places or ShippedBlobs()
     lines = [f"name: {_flow(topology.name)}", "config:"]
     lines += [f"  {_flow(key)}: {_flow(value)}" for key, value in places.conf(storm_conf(topology)).items()]
-    lines += _fields_components(topology)
+    lines += _parts(topology)
     for kind, specs in (("spout", topology.spouts), ("bolt", topology.bolts)):
         if specs:
             lines.append(f"{kind}s:")
@@ -96,39 +96,21 @@ def _streams(topology: Topology) -> list[str]:
             lines += [
                 f"  - from: {_flow(input_.component)}",
                 f"    to: {_flow(spec.id)}",
-                f"    grouping: {{{_grouping(input_.grouping, _fields_id(spec, number))}{stream}}}",
+                f"    grouping: {{{input_.grouping.to_flux(_parts_id(spec, number))}{stream}}}",
             ]
     return lines
 
 
-def _grouping(grouping: Grouping, fields_id: str) -> str:
-    if grouping.type == "partial_key":
-        return (
-            'type: CUSTOM, customClass: {className: "org.apache.storm.grouping.PartialKeyGrouping", '
-            f"constructorArgs: [{{ref: {_flow(fields_id)}}}]}}"
-        )
-    if grouping.type == "fields":
-        return f"type: FIELDS, args: {_flow(list(grouping.fields))}"
-    return f"type: {grouping.type.upper()}"
-
-
-def _fields_components(topology: Topology) -> list[str]:
-    """Return the objects that partial-key groupings refer to, since Flux makes Fields from names only as a
-    component.
-    """
+def _parts(topology: Topology) -> list[str]:
+    """Return the components that groupings refer to."""
     lines: list[str] = []
     for spec in topology.components.values():
         for number, input_ in enumerate(spec.inputs):
-            if input_.grouping.type == "partial_key":
-                lines += [
-                    f"  - id: {_flow(_fields_id(spec, number))}",
-                    '    className: "org.apache.storm.tuple.Fields"',
-                    f"    constructorArgs: [{_flow(list(input_.grouping.fields))}]",
-                ]
+            lines += input_.grouping.flux_parts(_parts_id(spec, number))
     return ["components:", *lines] if lines else []
 
 
-def _fields_id(spec: ComponentSpec, number: int) -> str:
+def _parts_id(spec: ComponentSpec, number: int) -> str:
     return f"fields of {spec.id} {number + 1}"
 
 

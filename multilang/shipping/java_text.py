@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.shipping.jar import Shipment
-    from multilang.topology import ComponentSpec, Input
+    from multilang.topology import ComponentSpec
 
 _IMPORTS = """\
 import java.util.*;
@@ -27,15 +27,6 @@ import org.apache.storm.task.ShellBolt;
 import org.apache.storm.topology.*;
 import org.apache.storm.tuple.Fields;
 """
-_METHODS = {
-    "shuffle": "shuffleGrouping",
-    "fields": "fieldsGrouping",
-    "all": "allGrouping",
-    "global": "globalGrouping",
-    "none": "noneGrouping",
-    "direct": "directGrouping",
-    "local_or_shuffle": "localOrShuffleGrouping",
-}
 # Names that the class's own text uses, which are not available for components' classes.
 _TAKEN = set(re.findall(r"[A-Z]\w+", _IMPORTS)) | {
     *(
@@ -96,16 +87,9 @@ def _declaration(spec: ComponentSpec, class_name: str) -> str:
     text = f"        builder.{setter}({_java(spec.id)}, new {class_name}(), {spec.parallelism})"
     if spec.tasks != spec.parallelism:
         text += f".setNumTasks({spec.tasks})"
-    return "".join([text, *(f"\n            .{_grouping(input_)}" for input_ in spec.inputs)]) + ";"
-
-
-def _grouping(input_: Input) -> str:
-    source = f"{_java(input_.component)}, {_java(input_.stream)}"
-    fields = f"new Fields({', '.join(map(_java, input_.grouping.fields))})"
-    if input_.grouping.type == "partial_key":
-        return f"customGrouping({source}, new PartialKeyGrouping({fields}))"
-    method = _METHODS[input_.grouping.type]
-    return f"{method}({source}, {fields})" if input_.grouping.type == "fields" else f"{method}({source})"
+    for input_ in spec.inputs:
+        text += f"\n            .{input_.grouping.to_java(f'{_java(input_.component)}, {_java(input_.stream)}')}"
+    return text + ";"
 
 
 def _component(spec: ComponentSpec, class_name: str, command: list[str], changes_directory: bool) -> list[str]:

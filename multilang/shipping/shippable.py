@@ -21,12 +21,9 @@ def check_shippable(topology: Topology) -> None:
     for spec in topology.components.values():
         Settings({**topology.conf, **spec.conf})
         for input_ in spec.inputs:
-            if input_.grouping.custom is not None:
-                raise ShippingError(
-                    f"bolt {spec.id!r} subscribes to {input_.component!r} by {type(input_.grouping.custom).__name__}, a "
-                    "custom grouping in Python: Storm's workers choose tasks in Java. Let the source choose: declare the "
-                    "stream with Stream([...], direct=True), emit with direct_task=, and subscribe with direct_grouping"
-                )
+            refused = input_.grouping.refused_by_storm()
+            if refused is not None:
+                raise ShippingError(f"bolt {spec.id!r} subscribes to {input_.component!r} {refused}")
 
 
 def _check_name(name: str) -> None:

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
     from multilang.shipping.jar import Shipment
     from multilang.topology import ComponentSpec, Topology
-    from multilang.topology.model import Input
 
-_PARTIAL_KEY = "org.apache.storm.grouping.PartialKeyGrouping"
 _TASKS = "topology.tasks"
 
 
@@ -29,7 +27,7 @@ def storm_topology(shipment: Shipment) -> Any:
     def common(spec: ComponentSpec) -> Any:
         return thrift.ComponentCommon(
             inputs={
-                thrift.GlobalStreamId(componentId=each.component, streamId=each.stream): _grouping(each)
+                thrift.GlobalStreamId(componentId=each.component, streamId=each.stream): each.grouping.to_thrift(thrift)
                 for each in spec.inputs
             },
             streams={
@@ -66,24 +64,6 @@ def check_thrift(topology: Topology) -> None:
         raise ShippingError(f"topology {topology.name!r} has no spout; nothing would ever happen in it")
     for spec in topology.bolts.values():
         for each in spec.inputs:
-            if each.grouping.type != "partial_key":
-                continue
-            fields = topology[each.component].streams[each.stream].fields
-            if each.grouping.fields != fields[:1]:
-                # PartialKeyGrouping's constructor with fields takes an object, and Thrift's JavaObject has only plain
-                # arguments. Without arguments, the first field is the key.
-                raise ShippingError(
-                    f"bolt {spec.id!r} subscribes to {each.component!r} by partial key {', '.join(each.grouping.fields)}; "
-                    f"over Thrift the key is the stream's first field, which is {fields[0]!r}. Declare the key first, or "
-                    "submit the topology with Flux (multilang flux)"
-                )
-
-
-def _grouping(input_: Input) -> Any:
-    thrift = types()
-    kind = input_.grouping.type
-    if kind in ("fields", "global"):
-        return thrift.Grouping(fields=list(input_.grouping.fields))  # a global grouping has no fields
-    if kind == "partial_key":
-        return thrift.Grouping(custom_object=thrift.JavaObject(full_class_name=_PARTIAL_KEY, args_list=[]))
-    return thrift.Grouping(**{kind: thrift.NullStruct()})
+            refused = each.grouping.refused_by_thrift(topology[each.component].streams[each.stream].fields)
+            if refused is not None:
+                raise ShippingError(f"bolt {spec.id!r} subscribes to {each.component!r} {refused}")

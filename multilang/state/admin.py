@@ -224,7 +224,7 @@ class StoredStates:
                 "state export, give each task its position in that file and its first line their number, and state import "
                 "--replace"
             )
-        widths = {len(input_.grouping.fields) for input_ in spec.inputs if input_.grouping.type == "fields"}
+        widths = {len(input_.grouping.fields) for input_ in spec.inputs if input_.grouping.is_hashed}
         if values_of is None and not widths:
             raise StateError(
                 f"{component!r} gets no tuples by fields grouping, so that nothing says which task a key belongs to; say "

@@ -32,7 +32,7 @@ class SpoutDeclarer:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> None:
-            if name.endswith("_grouping"):
+            if name.endswith("grouping"):
                 raise TopologyError(
                     f"spout {self.spec.id!r} can't subscribe to anything; make it a bolt, with set_bolt"
                 )
@@ -53,36 +53,36 @@ class BoltDeclarer:
 
     def shuffle_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
         """Spread the tuples evenly and at random over the tasks."""
-        return self._input(component, stream, Grouping("shuffle"))
+        return self.grouping(component, Grouping("shuffle"), stream)
 
     def fields_grouping(self, component: str, *fields: str | Sequence[str], stream: str = DEFAULT) -> BoltDeclarer:
         """Send tuples with equal values of these fields to the same task: ``fields_grouping("split", "word")``."""
-        return self._input(component, stream, Grouping("fields", self._fields("fields_grouping", component, fields)))
+        return self.grouping(component, Grouping("fields", self._fields("fields_grouping", component, fields)), stream)
 
     def partial_key_grouping(self, component: str, *fields: str | Sequence[str], stream: str = DEFAULT) -> BoltDeclarer:
         """Send each tuple to the less used of its key's two tasks: a fields grouping that balances skewed keys."""
         names = self._fields("partial_key_grouping", component, fields)
-        return self._input(component, stream, Grouping("partial_key", names))
+        return self.grouping(component, Grouping("partial_key", names), stream)
 
     def all_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
         """Send every tuple to all tasks."""
-        return self._input(component, stream, Grouping("all"))
+        return self.grouping(component, Grouping("all"), stream)
 
     def global_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
         """Send all tuples to one task, the one with the lowest id."""
-        return self._input(component, stream, Grouping("global"))
+        return self.grouping(component, Grouping("global"), stream)
 
     def none_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
         """Send the tuples to any tasks, since it does not matter; the same as shuffle."""
-        return self._input(component, stream, Grouping("none"))
+        return self.grouping(component, Grouping("none"), stream)
 
     def direct_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
         """Let the emitter name the task (``emit(..., direct_task=)``), on a stream declared with ``direct=True``."""
-        return self._input(component, stream, Grouping("direct"))
+        return self.grouping(component, Grouping("direct"), stream)
 
     def local_or_shuffle_grouping(self, component: str, stream: str = DEFAULT) -> BoltDeclarer:
         """Spread the tuples over the tasks in the emitter's own worker, or over all tasks if it has none of them."""
-        return self._input(component, stream, Grouping("local_or_shuffle"))
+        return self.grouping(component, Grouping("local_or_shuffle"), stream)
 
     def custom_grouping(
         self, component: str, grouping: CustomGrouping | type[CustomGrouping], stream: str = DEFAULT
@@ -100,7 +100,34 @@ class BoltDeclarer:
                 f"bolt {self.spec.id!r}: custom_grouping takes an instance of a subclass of CustomGrouping, "
                 f"not {grouping!r}; write a class with choose_tasks(self, source_task, values)"
             )
-        return self._input(component, stream, Grouping("custom", custom=custom))
+        return self.grouping(component, Grouping("custom", custom=custom), stream)
+
+    def grouping(self, component: str, grouping: Grouping, stream: str = DEFAULT) -> BoltDeclarer:
+        """Subscribe by any grouping: ``grouping("split", Grouping("fields", ["word"]))``.
+
+        The other methods are shorter ways to write it.
+
+        Args:
+            component: The source.
+            grouping: The grouping.
+            stream: The source's stream.
+        """
+        bolt = self.spec.id
+        if not isinstance(grouping, Grouping):
+            raise TopologyError(
+                f"bolt {bolt!r}: grouping takes a Grouping, such as Grouping('shuffle'), not {grouping!r}"
+            )
+        for what, name in (("component", component), ("stream", stream)):
+            if not isinstance(name, str):
+                raise TopologyError(f"bolt {bolt!r}: the {what} to subscribe to is given by its id, not {name!r}")
+        for other in self.spec.inputs:
+            if (other.component, other.stream) == (component, stream):
+                raise TopologyError(
+                    f"bolt {bolt!r} already subscribes to stream {stream!r} of {component!r}, by {other.grouping} "
+                    "grouping, and Storm keeps one grouping for each stream; declare a second stream, or a second bolt"
+                )
+        self.spec.inputs.append(Input(component, stream, grouping))
+        return self
 
     def _fields(self, method: str, component: str, given: tuple[str | Sequence[str], ...]) -> list[str]:
         names: list[Any] = []
@@ -118,20 +145,6 @@ class BoltDeclarer:
                     f"bolt {self.spec.id!r}: {method}({component!r}) names {name!r} {why}; names are {names}"
                 )
         return names
-
-    def _input(self, component: str, stream: str, grouping: Grouping) -> BoltDeclarer:
-        bolt = self.spec.id
-        for what, name in (("component", component), ("stream", stream)):
-            if not isinstance(name, str):
-                raise TopologyError(f"bolt {bolt!r}: the {what} to subscribe to is given by its id, not {name!r}")
-        for other in self.spec.inputs:
-            if (other.component, other.stream) == (component, stream):
-                raise TopologyError(
-                    f"bolt {bolt!r} already subscribes to stream {stream!r} of {component!r}, by {other.grouping} "
-                    "grouping, and Storm keeps one grouping for each stream; declare a second stream, or a second bolt"
-                )
-        self.spec.inputs.append(Input(component, stream, grouping))
-        return self
 
 
 class TopologyBuilder:

@@ -94,14 +94,14 @@ def _check_input(topology: Topology, spec: ComponentSpec, input_: Input) -> None
             raise TopologyError(f"{missing}, nor any other; give its class output_fields = [...]")
         raise TopologyError(f"{missing}; {did_you_mean(stream, source.streams)} (as stream=...)")
     of = f"stream {stream!r} of {name!r}"
-    if grouping.type == "direct" and not declared.direct:
+    if grouping.is_direct and not declared.direct:
         raise TopologyError(
             f"{bolt} subscribes by direct grouping to {of}, which is not direct; "
             f"declare it with Stream({list(declared.fields)!r}, direct=True), or write another grouping"
         )
-    if grouping.type != "direct" and declared.direct:
+    if declared.direct and not grouping.is_direct:
         raise TopologyError(
-            f"{bolt} subscribes by {grouping.type.replace('_', ' ')} grouping to {of}, which is direct: its emitter names "
+            f"{bolt} subscribes by {grouping.name} grouping to {of}, which is direct: its emitter names "
             f"the task; write direct_grouping({name!r}, stream={stream!r})"
         )
     for field in grouping.fields:

@@ -9,7 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from multilang.topology.groupings import Grouping
     from multilang.topology.model import ComponentSpec, Topology
 
 _DEFAULT = "default"
@@ -41,7 +40,7 @@ def to_mermaid(topology: Topology) -> str:
     for id, spec in topology.components.items():
         for input_ in spec.inputs:
             stream = "" if input_.stream == _DEFAULT else f"{input_.stream}: "
-            arrow = "-.->" if input_.grouping.type == "direct" else "-->"
+            arrow = "-.->" if input_.grouping.is_direct else "-->"
             label = _quoted(f"{stream}{input_.grouping}")
             lines.append(f'    {nodes[input_.component]} {arrow}|"{label}"| {nodes[id]}')
     return "\n".join(lines) + "\n"
@@ -72,7 +71,7 @@ def to_dict(topology: Topology) -> dict[str, Any]:
                     for name, stream in spec.streams.items()
                 },
                 "inputs": [
-                    {"component": input_.component, "stream": input_.stream, "grouping": _grouping(input_.grouping)}
+                    {"component": input_.component, "stream": input_.stream, "grouping": input_.grouping.to_dict()}
                     for input_ in spec.inputs
                 ],
             }
@@ -86,16 +85,6 @@ def _where(spec: ComponentSpec) -> dict[str, Any]:
         return {"command": spec.component.command, "change_child_cwd": spec.component.change_child_cwd}
     kind = type(spec.component)
     return {"class": f"{kind.__module__}:{kind.__qualname__}"}
-
-
-def _grouping(grouping: Grouping) -> dict[str, Any]:
-    shown: dict[str, Any] = {"type": grouping.type}
-    if grouping.fields:
-        shown["fields"] = list(grouping.fields)
-    if grouping.custom is not None:
-        kind = type(grouping.custom)
-        shown["class"] = f"{kind.__module__}:{kind.__qualname__}"
-    return shown
 
 
 def _size(spec: ComponentSpec) -> str:

@@ -85,7 +85,8 @@ def _modules(topology: Topology, provider: type[StateProvider] | None) -> Iterat
     named.update(each.__module__ for each in getattr(provider, "__mro__", ()))
     for spec in topology.components.values():
         named.update(each.__module__ for each in type(innermost(spec.component)).__mro__)
-        named.update(type(input_.grouping.custom).__module__ for input_ in spec.inputs if input_.grouping.custom)
+        for input_ in spec.inputs:
+            named.update(type(each).__module__ for each in (input_.grouping, input_.grouping.custom) if each)
     folders = {folder for name in named if (folder := _folder(sys.modules.get(name)))}
     for name, module in list(sys.modules.items()):
         if name != "__main__" and _folder(module) in folders and getattr(module, "__name__", None) == name:

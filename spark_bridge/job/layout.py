@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from multilang.topology.model import ComponentSpec, Topology
 
-_UNMOVED = frozenset(("shuffle", "none", "local_or_shuffle"))
-
 
 class StageSource:
     """One stream of a spout that rows come from. ``size`` workers read it, the first of which is ``first``."""
@@ -140,7 +138,7 @@ def in_order(topology: Topology) -> list[ComponentSpec]:
 
 def _stays(spec: ComponentSpec, size: int) -> bool:
     """Return whether the tuples of ``size`` workers may stay where they are and still be grouped as declared."""
-    return spec.tasks == size and (size == 1 or all(input_.grouping.type in _UNMOVED for input_ in spec.inputs))
+    return spec.tasks == size and (size == 1 or all(input_.grouping.is_arbitrary for input_ in spec.inputs))
 
 
 def _narrowed(source: StageSource, order: Iterable[ComponentSpec]) -> int:
@@ -150,6 +148,6 @@ def _narrowed(source: StageSource, order: Iterable[ComponentSpec]) -> int:
         for spec in order
         if spec.inputs
         and spec.tasks <= source.size
-        and all(input_.component == source.component and input_.grouping.type in _UNMOVED for input_ in spec.inputs)
+        and all(input_.component == source.component and input_.grouping.is_arbitrary for input_ in spec.inputs)
     ]
     return max(wanted, default=source.size)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 REMEMBERED = 65536  # keys of one stream whose place is remembered; when it is full, all of them are dropped
 
-_SURE = frozenset(("fields", "global"))  # groupings that always choose the same task for a value
-
 
 class LocalBox:
     """A task of the same worker, as the target of one stream."""
@@ -136,14 +134,14 @@ class Routing:
             tasks = sorted(id for id, component in self._assignment.items() if component == target.id)
             targets += tasks
             grouping = input_.grouping
-            if grouping.type == "direct":
+            if grouping.is_direct:
                 has_direct = True
                 direct.update(tasks)
                 continue
             local = self._hosted.intersection(tasks)
-            if local and grouping.type in ("shuffle", "none"):
+            if local and grouping.is_arbitrary:
                 grouping = Grouping("local_or_shuffle")  # they are here so that nothing has to move
-            sure = sure and (grouping.type in _SURE or len(tasks) == 1) and not local
+            sure = sure and (grouping.is_stable or len(tasks) == 1) and not local
             choosers.append(
                 chooser(
                     grouping,

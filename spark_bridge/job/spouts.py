@@ -262,7 +262,7 @@ def _direct(topology: Topology, spec: ComponentSpec, stream: str) -> frozenset[i
     The tasks are looked up where the tuple is routed.
     """
     inputs = [input_ for _, input_ in topology.subscribers(spec.id) if input_.stream == stream]
-    return frozenset() if any(input_.grouping.type == "direct" for input_ in inputs) else None
+    return frozenset() if any(input_.grouping.is_direct for input_ in inputs) else None
 
 
 def links_of(report: Callable[[TaskPlan, str], None]) -> Links:

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multilang.topology import CustomGrouping, Grouping, GroupingError, chooser
-from multilang.topology import groupings as groupings_module
+from multilang.topology.groupings.partial_key import two_tasks
 from multilang.topology.javahash import list_hash
-from multilang.topology.partial_key import two_tasks
 
 FIELDS = ["word", "n", "where"]
 SCALARS = (
@@ -54,7 +53,7 @@ class TestFields:
                 assert list(pair([key, "a", ""])) == [tasks[list_hash([key, "a"]) % 11]]
 
     def test_a_memory_full_of_keys_is_emptied_and_nothing_moves(self, monkeypatch):
-        monkeypatch.setattr(groupings_module, "CACHED_KEYS", 10)
+        monkeypatch.setattr("multilang.topology.groupings.fields.CACHED_KEYS", 10)
         choose = choose_with(Grouping("fields", ["word"]), [4, 5, 6])
         words = [f"word-{number}" for number in range(35)]
         first = [choose([word, 0, 0]) for word in words]

@@ -11,6 +11,7 @@ from multilang import TopologyBuilder
 from multilang.topology.javahash import task_index
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
 from tests.spark.job.components import ByRemainder, Deals, Pairs, Parts, Rows, Seen, Sums
+from tests.topology.by_length import ByLength
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -199,3 +200,9 @@ def test_an_output_with_types_that_no_column_has_together_is_refused_by_name(spa
         assert [row["values"] for row in shown] == ['["a",1]', "[5,2]", "[null,3]"]
         with pytest.raises(SparkJobError, match=r"'rows' was not kept: kept are 'seen' stream 'default'"):
             result.rdd("rows")
+
+
+def test_a_grouping_that_is_defined_in_one_file_decides(spark: SparkSession) -> None:
+    rows = [("k" * (n % 5), n) for n in range(60)]
+    got = seen_by(spark, lambda bolt: bolt.grouping("rows", ByLength(fields=["key"])), rows=rows)
+    assert {task: {len(key) % 3 for key, _ in each} for task, each in got.items()} == {3: {0}, 4: {1}, 5: {2}}

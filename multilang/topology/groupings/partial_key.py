@@ -7,16 +7,68 @@ two.
 
 from __future__ import annotations
 
+from multilang.topology.groupings.base import Grouping, always
+from multilang.topology.groupings.fields import java_fields
 from multilang.topology.javahash import java_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
+
+    from multilang.topology.groupings.base import Chooser, Tasks
+    from multilang.topology.groupings.own import GroupingContext
 
 _MULTIPLIER = 0x5DEECE66D  # java.util.Random is a 48-bit linear congruential generator
 _MASK = (1 << 48) - 1
 _CACHED_KEYS = 65536
+_CLASS = "org.apache.storm.grouping.PartialKeyGrouping"
+
+
+class PartialKeyGrouping(Grouping):
+    """Sends each tuple to the less used of its key's two tasks: a fields grouping that balances skewed keys.
+
+    To Storm it is a custom grouping, of a class that Storm brings.
+    """
+
+    __slots__ = ()
+
+    type = "partial_key"
+    storm_method = "customGrouping"
+
+    def choose_by(self, context: GroupingContext, tasks: Tasks) -> Chooser:
+        return always(tasks) if len(tasks) == 1 else _less_used(self.positions(context.fields), tasks)
+
+    def to_flux(self, parts: str) -> str:
+        import json
+
+        arguments = f"[{{ref: {json.dumps(parts)}}}]"
+        return f'type: CUSTOM, customClass: {{className: "{_CLASS}", constructorArgs: {arguments}}}'
+
+    def flux_parts(self, id: str) -> list[str]:
+        import json
+
+        return [  # Flux makes Fields of names only as a component
+            f"  - id: {json.dumps(id)}",
+            '    className: "org.apache.storm.tuple.Fields"',
+            f"    constructorArgs: [{json.dumps(self.fields)}]",
+        ]
+
+    def to_thrift(self, types: Any) -> Any:
+        return types.Grouping(custom_object=types.JavaObject(full_class_name=_CLASS, args_list=[]))
+
+    def to_java(self, source: str) -> str:
+        return f"{self.storm_method}({source}, new PartialKeyGrouping({java_fields(self.fields)}))"
+
+    def refused_by_thrift(self, source_fields: Sequence[str]) -> str | None:
+        # PartialKeyGrouping's constructor with fields takes an object, and Thrift's JavaObject has only plain
+        # arguments. Without arguments, the first field is the key.
+        if self.fields == tuple(source_fields[:1]):
+            return None
+        return (
+            f"by partial key {', '.join(self.fields)}; over Thrift the key is the stream's first field, which is "
+            f"{source_fields[0]!r}. Declare the key first, or submit the topology with Flux (multilang flux)"
+        )
 
 
 def two_tasks(hashes: Sequence[int], n: int) -> tuple[int, int]:
@@ -31,7 +83,7 @@ def two_tasks(hashes: Sequence[int], n: int) -> tuple[int, int]:
     return first, (second + 1) % n if first == second else second
 
 
-def partial_key(indexes: Sequence[int], tasks: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[int]]:
+def _less_used(indexes: Sequence[int], tasks: Tasks) -> Chooser:
     """Return one source task's choosing function for a key that consists of the values at ``indexes``."""
     pairs: dict[tuple[int, ...], tuple[int, int]] = {}
     load = [0] * len(tasks)  # tuples sent so far, counted for each source task, as in Storm's BalancedTargetSelector
