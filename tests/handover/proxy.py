@@ -25,7 +25,8 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._sockets: list[socket.socket] = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def cut(self) -> None:
         """From now on nothing gets through."""
@@ -42,6 +43,8 @@ class Proxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.heal()
+        self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts; closing alone does not
+        self._accepting.join()
         self._listener.close()
         for each in self._sockets:
             each.close()
