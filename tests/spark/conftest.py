@@ -20,14 +20,19 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 # Spark starts processes, and the machine may be busy; at full numbers one test makes hundreds of jobs.
 LIMIT_SECS = 3600 if os.environ.get("MULTILANG_SOAK") == "full" else 600
+# Tests with one fixture run in one process: one JVM. Tests that start drivers of their own do so one after the other.
+GROUPS = {"spark": "spark", "spark_programs": "spark drivers"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("spark"))  # in one process: one JVM
             item.add_marker(pytest.mark.timeout(LIMIT_SECS))
+            for fixture, group in GROUPS.items():
+                if fixture in getattr(item, "fixturenames", ()):
+                    item.add_marker(pytest.mark.xdist_group(group))
+                    break
 
 
 @pytest.fixture(params=["sqlite", "redis"])

@@ -32,7 +32,10 @@ LIMIT = 240  # seconds for what takes some: this machine may be busy with other 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("storm"))  # in one process: one cluster
+            own = "storm" not in getattr(item, "fixturenames", ())  # it starts a cluster of its own
+            item.add_marker(
+                pytest.mark.xdist_group("storm clusters" if own else "storm")
+            )  # in one process: one cluster
             item.add_marker(pytest.mark.timeout(600))  # the first fetches Storm
 
 
