@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.soak import SOAK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 # Tests share a busy machine: how long one example takes says nothing. A failure prints what repeats it.
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.register_profile("full", settings.get_profile("tests"), max_examples=2000)
-settings.load_profile("full" if os.environ.get("MULTILANG_SOAK") == "full" else "tests")
+settings.load_profile("full" if SOAK else "tests")
 
 # What a shell starts in the background ignores SIGINT, and so would every process that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

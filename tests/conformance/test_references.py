@@ -12,10 +12,11 @@ import pytest
 
 from multilang.conformance import Run, Target, all_cases
 from multilang.conformance.case import selected
+from tests.soak import SOAK
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "conformance"
-RUNS = range(20 if os.environ.get("MULTILANG_SOAK") == "full" else 1)
+RUNS = range(20 if SOAK else 1)
 LIMIT = 60.0  # seconds for an answer: the machine may be busy with other things
 # What the plain ones leave to libraries: a sign of life from beside user code; JavaScript's numbers are doubles.
 PLAIN = {"bolt/heartbeat/13"}

@@ -30,8 +30,8 @@ from hypothesis import strategies as st
 from tests.differential.local import run
 from tests.differential.outcomes import check_same
 from tests.differential.shapes import Shape, sample, shape_of, shapes
+from tests.soak import SOAK
 
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 FIRST, LAST = map(int, os.environ.get("MULTILANG_SHAPES", "0:10000" if SOAK else "0:60").split(":"))
 PROCESSES_EVERY = 50 if SOAK else 1  # of so many shapes one runs with processes, too
 PROCESSES = (LAST - FIRST) // PROCESSES_EVERY if SOAK else 10

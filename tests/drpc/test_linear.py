@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
@@ -13,8 +12,8 @@ from multilang.coordination import CoordinatedBolt
 from multilang.drpc import DRPCExecutionException, LocalDRPC
 from multilang.local import Faults
 from tests.drpc.pipelines import GROUPINGS, answer, drawn, pipeline, requests
+from tests.soak import SOAK
 
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 STEP = st.tuples(st.integers(0, 2), st.integers(1, 8), st.sampled_from(GROUPINGS))
 
 

@@ -22,10 +22,10 @@ from multilang.topology import load_topology
 from tests.cli.command import COMMAND, ROOT
 from tests.drpc import dying, failing, pipelines
 from tests.drpc.pipelines import answer, drawn, pipeline, requests
+from tests.soak import SOAK
 
 REACH = Path(ROOT) / "examples" / "reach.py"
 EXCLAMATION = Path(ROOT) / "examples" / "exclamation.py"
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 LIMIT = 100.0
 
 

@@ -32,9 +32,9 @@ from multilang.drpc import (
 )
 from multilang.drpc.thrift import CALL, EXCEPTION, MAX_TEXT, UNKNOWN_METHOD, decode, encode, frame_size
 from tests.cli.command import ROOT, multilang
+from tests.soak import SOAK
 
 LIMIT = 60.0
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 IDL = thriftpy2.load(str(Path(ROOT) / "multilang/drpc/drpc.thrift"), module_name="multilang_drpc_test_thrift")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +13,6 @@ from tests.transactional.conftest import zookeeper  # noqa: F401  # a fixture
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.handover.conftest import SOAK
 from tests.handover.places import BROKEN_OFF
 from tests.servers import wait_for
+from tests.soak import SOAK
 
 SEEDS = range(5 if SOAK else 1)
 CLOCK = Path(__file__).parent / "clock"

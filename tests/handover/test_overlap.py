@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.handover.conftest import SOAK
 from tests.handover.places import PLACES
 from tests.servers import wait_for
+from tests.soak import SOAK
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.handover.conftest import SOAK
 from tests.handover.places import PLACES, States
 from tests.handover.test_steps import OF_STATES, OF_TRANSACTIONS, signals
 from tests.servers import wait_for
+from tests.soak import SOAK
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.handover.conftest import SOAK
 from tests.handover.places import States
+from tests.soak import SOAK
 
 SEEDS = range(5 if SOAK else 1)
 

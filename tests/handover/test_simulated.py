@@ -14,9 +14,9 @@ from kazoo.client import KazooClient
 from multilang.component.errors import UnrecoverableError
 from multilang.state.providers import provider_of
 from multilang.transactional import OpaqueMap, TransactionalMap
-from tests.handover.conftest import SOAK
 from tests.handover.simulation import World, ZooKeeperWorld
 from tests.handover.transactions import OpaqueWords, build, updating
+from tests.soak import SOAK
 from tests.state.conftest import conf_of
 from tests.state.topologies import exact, stored, topology, words_of
 from tests.transactional.topologies import Words, counts_of

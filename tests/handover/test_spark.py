@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.handover.conftest import SOAK
 from tests.handover.lives import Life
 from tests.handover.spark_job import ROWS
+from tests.soak import SOAK
 from tests.spark.conftest import spark_programs  # noqa: F401  # a fixture
 from tests.state.topologies import words_of
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.handover.conftest import SOAK
+from tests.soak import SOAK
 from tests.state.test_crashes import STEPS, has
 
 if TYPE_CHECKING:

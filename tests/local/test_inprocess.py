@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import threading
 import time
 import tracemalloc
@@ -15,8 +14,7 @@ from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.local import LocalCluster, LocalClusterError, TaskStartError
 from multilang.topology import TopologyBuilder
 from tests.local import topologies
-
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
+from tests.soak import SOAK
 
 
 def built(spout, *bolts):

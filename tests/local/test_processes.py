@@ -14,9 +14,9 @@ import pytest
 from multilang.local import LocalCluster, LocalClusterError, TaskStartError
 from multilang.topology import ShellBolt, ShellSpout, TopologyBuilder, load_topology
 from tests.local import dying, topologies
+from tests.soak import SOAK
 
 HERE = Path(__file__).parent
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 QUICK = {"topology.message.timeout.secs": 0.5}
 NEVER = {"topology.message.timeout.secs": 3600}  # what waits for a timeout comes too late for these tests
 

@@ -14,8 +14,8 @@ from multilang.local import Faults, LocalCluster, NotDrainedError
 from multilang.testing import SeedFailed, each_seed
 from multilang.topology import TopologyBuilder
 from tests.local import topologies
+from tests.soak import SOAK
 
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 SEEDS = 1000 if SOAK else 60
 MANY = Faults(crash=0.02, acker_crash=0.01, late=0.03, limit=30)
 

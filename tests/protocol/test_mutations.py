@@ -27,15 +27,15 @@ from tests.protocol.wire import (
     tuple_bytes,
     whole,
 )
+from tests.soak import SOAK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FULL = os.environ.get("MULTILANG_SOAK") == "full"
-FRAMES = 25_000 if FULL else 1_250  # for each of the four below
-SEED = int(os.environ.get("MULTILANG_SEED") or (random.SystemRandom().randrange(10**9) if FULL else 1))
+FRAMES = 25_000 if SOAK else 1_250  # for each of the four below
+SEED = int(os.environ.get("MULTILANG_SEED") or (random.SystemRandom().randrange(10**9) if SOAK else 1))
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800 if FULL else 180)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800 if SOAK else 180)]
 
 TOKENS = [
     b"\n", b"\r\n", b"end", END, b"end\n", b"\nend\r\n", b"\nend ", b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"null",

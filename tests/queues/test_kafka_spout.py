@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import random
 import signal
 import subprocess
@@ -25,8 +24,8 @@ from multilang.queues import kafka as module
 from multilang.testing import run_spout
 from tests.queues.consuming import DyingKafka, orders
 from tests.servers import LIMIT, KafkaServer, free_port, wait_for
+from tests.soak import SOAK
 
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 ROOT = Path(__file__).parents[2]
 DEATHS = 3 if SOAK else 1
 SESSION_SECS = 2.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import socket
 import threading
@@ -18,11 +17,10 @@ from multilang.queues import RedisStreamSpout
 from multilang.testing import run_spout
 from tests.queues.consuming import DyingRedis, orders
 from tests.servers import RedisServer, Wire, free_port, wait_for
+from tests.soak import SOAK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 
 
 @pytest.fixture

@@ -19,11 +19,12 @@ from multilang.topology.commands import local_start
 from tests.shipping.conftest import TOPOLOGY as SHOUTING
 from tests.shipping.test_programs import TOPOLOGY, run, shell, started, topology_with
 from tests.shipping.worker import BARE_PYTHON, run_bolt, unpack_jar
+from tests.soak import SOAK
 
 if TYPE_CHECKING:
     from tests.shipping.conftest import Project
 
-SEEDS = range(400 if os.environ.get("MULTILANG_SOAK") == "full" else 16)
+SEEDS = range(400 if SOAK else 16)
 NAMES = ("a", "b c", ".d", "it's", "ü", "-x", "$e", "f.pl", "g.py")
 WRAPPERS = (
     (),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.soak import SOAK
 from tests.state.conftest import conf_of
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 # Spark starts processes, and the machine may be busy; at full numbers one test makes hundreds of jobs.
-LIMIT_SECS = 3600 if os.environ.get("MULTILANG_SOAK") == "full" else 600
+LIMIT_SECS = 3600 if SOAK else 600
 # Tests with one fixture run in one process: one JVM. Tests that start drivers of their own do so one after the other.
 GROUPS = {"spark": "spark", "spark_programs": "spark drivers"}
 

@@ -20,11 +20,11 @@ import ujson
 from multilang.local import LocalCluster
 from multilang.state.providers import provider_of
 from tests.servers import wait_for
+from tests.soak import SOAK
 from tests.state.conftest import conf_of
 from tests.state.topologies import exact, stored, topology, words_of
 
 ROOT = Path(__file__).parents[2]
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 SENTENCES = 300
 WRITE = ["write", "sync", "synced"]
 PASS = ["forward", "forwarded", "acked"]

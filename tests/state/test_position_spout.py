@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import sqlite3
 import subprocess
@@ -20,9 +19,9 @@ from multilang.local import Faults, TaskStartError
 from multilang.state import FencedError, InUseError, StoreGoneError
 from multilang.testing import run_spout
 from tests.servers import RedisServer
+from tests.soak import SOAK
 from tests.state.positioned import Numbers, numbers
 
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 ROOT = Path(__file__).parents[2]
 
 

@@ -13,9 +13,10 @@ import pytest
 from multilang.local import LocalCluster
 from multilang.local.faults import Faults
 from multilang.state.providers import provider_of
+from tests.soak import SOAK
 from tests.state.topologies import exact, stored, topology, words_of
 
-SEEDS = 300 if os.environ.get("MULTILANG_SOAK") == "full" else 8
+SEEDS = 300 if SOAK else 8
 SENTENCES = 150
 each_seed = pytest.mark.parametrize(
     "seed", [int(os.environ["MULTILANG_SEED"])] if "MULTILANG_SEED" in os.environ else range(SEEDS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from tests import differential
 from tests.differential.local import run
 from tests.differential.outcomes import Outcome, Record, check_same, counted
 from tests.differential.shapes import Shape, sample
+from tests.soak import SOAK
 from tests.storm.conftest import give, wait_for
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from multilang.shipping.nimbus import Nimbus
 
 HERE = Path(next(iter(differential.__path__)))
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 PLAIN, STATEFUL = (20, 6) if SOAK else (6, 2)  # graphs in one submission
 # Dozens of tasks share two cores, which all those that have nothing to do would else take by asking again each millisecond.
 PATIENT = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.soak import SOAK
 from tests.storm.conftest import SHIPPED, give, wait_for
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from multilang.shipping.cluster import Cluster
 
-ROUNDS = 5 if os.environ.get("MULTILANG_SOAK") == "full" else 1
+ROUNDS = 5 if SOAK else 1
 PROGRESS = 300  # numbers to be acked between two faults
 
 

@@ -15,6 +15,7 @@ from multilang.state.providers import provider_of
 from multilang.transactional import SqliteBacking, TransactionalMap
 from tests.cli.command import ROOT
 from tests.handover.lives import state_of
+from tests.soak import SOAK
 from tests.state.topologies import stored, words_of
 from tests.storm.conftest import give, wait_for
 from tests.storm.test_state import redis  # noqa: F401  # a fixture
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from multilang.shipping.nimbus import Nimbus
     from tests.servers import RedisServer
 
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 OF_STATES = [("count-1", "COMMIT write")]
 OF_TRANSACTIONS = [("emitter-1", "BATCH write")]
 if SOAK:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 from tests.cli.command import ROOT, multilang
+from tests.soak import SOAK
 from tests.storm.conftest import wait_for
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from multilang.shipping.nimbus import Nimbus
 
 EXAMPLE = ROOT / "examples" / "flights"
-MONTHS = "12" if os.environ.get("MULTILANG_SOAK") == "full" else "1"
+MONTHS = "12" if SOAK else "1"
 LIMIT = 300  # seconds, for each of its steps
 
 

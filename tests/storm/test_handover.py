@@ -13,6 +13,7 @@ import pytest
 
 from multilang.state.providers import provider_of
 from tests.cli.command import ROOT
+from tests.soak import SOAK
 from tests.state.conftest import conf_of
 from tests.state.topologies import stored
 from tests.storm.conftest import SHIPPED, give, wait_for, workers
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from multilang.shipping.nimbus import Nimbus
 
 
-@pytest.fixture(params=["sqlite", "redis"] if os.environ.get("MULTILANG_SOAK") == "full" else ["redis"])
+@pytest.fixture(params=["sqlite", "redis"] if SOAK else ["redis"])
 def durable(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     conf = conf_of(request.param, request, tmp_path)
     return {key: value for key, value in conf.items() if key.startswith("topology.state.provider")}

@@ -18,6 +18,7 @@ import pytest
 
 from multilang.transactional import OpaqueMap, SqliteBacking, TransactionalMap
 from tests.cli.command import ROOT
+from tests.soak import SOAK
 from tests.storm.conftest import SHIPPED, give, wait_for, workers
 from tests.storm.shipped.served import TENS
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from multilang.shipping.cluster import Cluster
     from multilang.shipping.nimbus import Nimbus
 
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 ROWS = 100_000 if SOAK else 6000
 SEED = os.environ.get("MULTILANG_SEED", "served")
 KILLS = ["component", "worker"] * (5 if SOAK else 1)  # of each topology

@@ -19,6 +19,7 @@ from multilang.state.providers import provider_of
 from multilang.topology import load_topology
 from tests.cli.command import ROOT
 from tests.servers import RedisServer, running
+from tests.soak import SOAK
 from tests.state.files_provider import PAGE
 from tests.state.topologies import stored
 from tests.storm.conftest import give, wait_for, workers
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 LINES = ["the cow jumped over the moon", "an apple a day keeps the doctor away", "four score and seven years ago"]
 # So many lines that counting takes many checkpoints: here a line is acked as soon as it is counted, there with the checkpoint.
 COUNTS = {"exactly_once": 40_000, "topology": 4000}
-KILLS = 3 if os.environ.get("MULTILANG_SOAK") == "full" else 1
+KILLS = 3 if SOAK else 1
 
 
 @pytest.fixture

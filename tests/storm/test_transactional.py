@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.command import ROOT
+from tests.soak import SOAK
 from tests.storm.conftest import give, wait_for, workers
 from tests.transactional.history import assert_in_order
 from tests.transactional.topologies import Database, counts_of
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from multilang.shipping.cluster import Cluster
     from multilang.shipping.nimbus import Nimbus
 
-KILLS = 10 if os.environ.get("MULTILANG_SOAK") == "full" else 1
+KILLS = 10 if SOAK else 1
 TAKE = 50
 
 

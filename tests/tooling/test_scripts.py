@@ -69,3 +69,25 @@ def test_a_relative_place_for_the_environment_is_below_the_caller_not_the_projec
         env={**os.environ, "MULTILANG_VENV": "here"},
     )
     assert shown.stdout.splitlines() == [str(tmp_path / "here"), str(ROOT)]
+
+
+def soak(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([ROOT / "scripts" / "soak", *arguments], capture_output=True, text=True)
+
+
+def test_every_test_that_has_full_numbers_is_in_a_part_of_the_soak() -> None:
+    listed = {line.strip() for line in soak("--list").stdout.splitlines() if line.startswith(" ")}
+    asks = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if "from tests.soak import SOAK" in path.read_text() or "pytest.mark.soak" in path.read_text()
+    }
+    assert asks <= listed | {"tests/tooling/test_scripts.py"}
+    assert "handover" in soak("--list").stdout.splitlines()
+
+
+def test_an_unknown_part_of_the_soak_is_refused_and_the_parts_are_named() -> None:
+    shown = soak("handovers")
+    assert shown.returncode == 2
+    assert "no part is called 'handovers'; the parts are: " in shown.stderr
+    assert " handover " in shown.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
@@ -25,9 +24,8 @@ from multilang.transactional import (
 from multilang.transactional.executors import coordinator_of, emitter_of
 from multilang.transactional.names import CURRENT
 from multilang.transactional.rotating import Changes
+from tests.soak import SOAK
 from tests.transactional.kept import Kept, kept_conf
-
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 
 
 class Out:

@@ -16,10 +16,11 @@ import pytest
 from multilang.local import LocalCluster
 from multilang.transactional import RedisBacking, TransactionalMap
 from tests.servers import RedisServer, ZooKeeperServer
+from tests.soak import SOAK
 from tests.transactional.history import assert_in_order
 from tests.transactional.topologies import Database, counts_of, many, with_servers
 
-KILLS, EACH = (300, 33_334) if os.environ.get("MULTILANG_SOAK") == "full" else (6, 1000)
+KILLS, EACH = (300, 33_334) if SOAK else (6, 1000)
 TAKE = 30
 
 

@@ -7,7 +7,6 @@ CI, 25 times with MULTILANG_SOAK=full.
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import sqlite3
@@ -24,11 +23,12 @@ from multilang.transactional.names import CURRENT, ID
 from multilang.transactional.stores import open_state
 from multilang.transactional.stores.sqlite import PATH
 from tests.servers import wait_for
+from tests.soak import SOAK
 from tests.transactional.overlapping import transactional
 from tests.transactional.topologies import counts_of
 
 ROOT = Path(__file__).parents[2]
-SEEDS = 25 if os.environ.get("MULTILANG_SOAK") == "full" else 1
+SEEDS = 25 if SOAK else 1
 EACH, TAKE = 600, 10
 CASES = [("sqlite", "opaque"), ("zookeeper", "transactional")]
 if SEEDS > 1:

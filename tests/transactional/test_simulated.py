@@ -21,6 +21,7 @@ from multilang.local import LocalCluster
 from multilang.local.faults import Faults
 from multilang.transactional import MemoryTransactionalSpout, OpaqueMemoryTransactionalSpout
 from multilang.transactional.names import COMMIT_STREAM
+from tests.soak import SOAK
 from tests.transactional.history import assert_in_order
 from tests.transactional.kept import kept_conf
 from tests.transactional.topologies import (
@@ -38,7 +39,7 @@ from tests.transactional.topologies import (
 )
 
 TASKS = 2  # of a component, at the most
-RUNS = 5000 if os.environ.get("MULTILANG_SOAK") == "full" else 500
+RUNS = 5000 if SOAK else 500
 
 chances = st.sampled_from([0.0, 0.0005, 0.002, 0.01])
 schedules = st.fixed_dictionaries(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.soak import SOAK
 from tests.values.storm import Storm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # The first fetches Storm's jars; at full numbers one test sends a million values.
-LIMIT_SECS = 5400 if os.environ.get("MULTILANG_SOAK") == "full" else 900
+LIMIT_SECS = 5400 if SOAK else 900
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks

@@ -13,14 +13,15 @@ import pytest
 
 from multilang.protocol import RemoteProtocolError, Tuple
 from tests.protocol.wire import shaken_child, shaken_parent
+from tests.soak import SOAK
 from tests.values import generated
 from tests.values.generated import same
-from tests.values.test_values import FULL, SEED
+from tests.values.test_values import SEED
 
 if TYPE_CHECKING:
     from tests.values.storm import Storm
 
-TEXTS = 200_000 if FULL else 6_000
+TEXTS = 200_000 if SOAK else 6_000
 AT_ONCE = 2000
 _SHORT = {'"': '\\"', "\\": "\\\\", "/": "\\/", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _NUMBERS = [

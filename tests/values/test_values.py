@@ -18,6 +18,7 @@ from multilang.protocol.fast import fast_emit
 from multilang.shipping import storm_conf
 from multilang.topology.javahash import task_index
 from tests.protocol.wire import received, shaken_child
+from tests.soak import SOAK
 from tests.values import generated
 from tests.values.generated import same
 from tests.values.storm import TASKS
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from multilang.protocol import ChildConnection
     from tests.values.storm import Storm
 
-FULL = os.environ.get("MULTILANG_SOAK") == "full"
-VALUES = 1_000_000 if FULL else 20_000
+VALUES = 1_000_000 if SOAK else 20_000
 SEED = int(os.environ.get("MULTILANG_SEED") or Random().getrandbits(32))
 WIDEST = 5
 AT_ONCE = 2000  # tuples between two looks at what came of them
@@ -130,7 +130,7 @@ def test_every_code_point_arrives_alone_in_texts_and_in_keys(wire: Wire, escape:
 
 
 def test_long_values_arrive(wire: Wire) -> None:
-    long = 1 << (20 if FULL else 16)
+    long = 1 << (20 if SOAK else 16)
     wire.check([["\x7f\n" * long], ["\U0001f40d\x7f" * long], ["\\" * long], [list(range(-long, long))]])
     wire.check([[[1.2345678901234568e16, "e+16"] * (long // 8)], [{f"\x7f\n{n}": n / 7 for n in range(long // 8)}]])
 

@@ -14,13 +14,14 @@ from tests.differential import components
 from tests.differential.local import run
 from tests.differential.outcomes import Outcome, check_same, counted
 from tests.differential.shapes import Shape, sample
+from tests.soak import SOAK
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-SHAPES = 300 if os.environ.get("MULTILANG_SOAK") == "full" else 4
+SHAPES = 300 if SOAK else 4
 CYCLES, COORDINATED = {"loops"}, {"spreads", "sums"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -12,12 +11,13 @@ from hypothesis import strategies as st
 from multilang import BasicBolt, ReliableSpout, TopologyBuilder
 from multilang.local import LocalCluster
 from spark_bridge.job import run_topology
+from tests.soak import SOAK
 from tests.spark.job.components import FailsAtFirst, Parts, Sums
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EXAMPLES = 300 if os.environ.get("MULTILANG_SOAK") == "full" else 6
+EXAMPLES = 300 if SOAK else 6
 
 
 class Given(ReliableSpout):

@@ -13,12 +13,13 @@ import pytest
 
 from multilang import TopologyBuilder
 from spark_bridge.job import run_topology
+from tests.soak import SOAK
 from tests.spark.job.components import Count, Split, Sums, Words
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RUNS = 20 if os.environ.get("MULTILANG_SOAK") == "full" else 2
+RUNS = 20 if SOAK else 2
 KILLS = 3  # in one run: a task that failed four times is given up by Spark
 SENTENCES = [f"word{n % 97} other{n % 13} the moon" for n in range(40_000)]
 

@@ -11,9 +11,9 @@ from multilang.runtime.settings import DEFAULTS
 from spark_bridge.job.blocks import OUTPUT, REPORT
 from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.job import Job, Stage
-from spark_bridge.job.layout import Layout, Source
+from spark_bridge.job.layout import Layout, StageSource
 from spark_bridge.job.reports import RoundReport
-from spark_bridge.job.sources import GroupReader
+from spark_bridge.job.sources import SourceReader
 from tests.spark.job.components import Count, Split, Words
 
 SENTENCES = ["the cow jumped over the moon", "an apple a day", "the moon"]
@@ -35,8 +35,8 @@ def job(split: type):
     builder.set_bolt("count", Count, parallelism=2).fields_grouping("split", "word")
     topology = builder.build("ledger")
     assignment = topology.task_ids(1)
-    layout = Layout(topology, assignment, [Source("sentences", "default", 2)], move_in=True)
-    reader = GroupReader("sentences", ("sentence",), None)
+    layout = Layout(topology, assignment, [StageSource("sentences", "default", 2)], move_in=True)
+    reader = SourceReader("sentences", ("sentence",), None)
     return Job(
         topology, DEFAULTS, assignment, layout, [reader], [("count", "default")], seed=0, round=1, keeps_states=False
     )

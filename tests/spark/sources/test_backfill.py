@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 from tests.cli.command import ROOT
+from tests.soak import SOAK
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-MONTHS = "12" if os.environ.get("MULTILANG_SOAK") == "full" else "2"
+MONTHS = "12" if SOAK else "2"
 
 
 def test_history_by_spark_and_the_last_month_live_are_what_sql_says_of_all(

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from multilang import LocalCluster
 from spark_bridge import PartitionSpout, RDDSource, ServedSource, publish
+from tests.soak import SOAK
 from tests.spark.sources.topologies import Echo, TooMuch, through
 
 if TYPE_CHECKING:
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 
     from multilang.local.topology import LocalTopology
 
-FULL = os.environ.get("MULTILANG_SOAK") == "full"
-ROWS = 200_000 if FULL else 20_000
+ROWS = 200_000 if SOAK else 20_000
 LIMIT = 300.0
 
 
@@ -93,7 +93,7 @@ def test_driver_workers_and_spouts_are_killed_and_every_row_is_processed(
             def processed() -> int:
                 return len(run.captured("echo"))
 
-            plan = ["worker", "spout", "driver", *draw.choices(["worker", "spout", "driver"], k=12 if FULL else 0)]
+            plan = ["worker", "spout", "driver", *draw.choices(["worker", "spout", "driver"], k=12 if SOAK else 0)]
             for number, victim in enumerate(plan):
                 goal = ROWS * (number + 1) // (len(plan) + 1)
                 run.wait(until=lambda _, goal=goal: processed() >= goal, timeout=LIMIT)
@@ -149,7 +149,7 @@ some = st.lists(keys, max_size=5)
 giant = st.builds(lambda key, n: [key] * n, keys, st.integers(50, 200))
 
 
-@settings(max_examples=40 if FULL else 3)
+@settings(max_examples=40 if SOAK else 3)
 @example(parts=[[], [], []])
 @example(parts=[[], ["the skewed one"] * 500, [], [1, "é"]])
 @given(parts=st.lists(st.one_of(some, giant, st.just([])), min_size=1, max_size=4))

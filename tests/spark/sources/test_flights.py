@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -11,11 +10,12 @@ import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
 from tests.cli.command import ROOT
+from tests.soak import SOAK
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-MONTHS = "12" if os.environ.get("MULTILANG_SOAK") == "full" else "1"
+MONTHS = "12" if SOAK else "1"
 LIMIT = 400  # seconds
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -31,7 +31,7 @@ from spark_bridge import (
     serve,
 )
 from tests.spark.sources.topologies import Asked
-from tests.transactional.spouts.test_sources import GroupReader, Rows
+from tests.transactional.spouts.test_sources import Reader, Rows
 from tests.transactional.spouts.topologies import word_count
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def test_batches_tile_the_partitions_in_order_and_the_same_one_has_the_same_rows
 ) -> None:
     chance = random.Random(seed)
     spout = TransactionalPartitionSpout(ListSource(parts), take)
-    readers = [GroupReader(spout), GroupReader(deepcopy(spout))]
+    readers = [Reader(spout), Reader(deepcopy(spout))]
     found: list[list[int]] = [[] for _ in parts]
     batches: list[tuple[int, Any, list[int]]] = []
     turns = [number for number, rows in enumerate(parts) for _ in range(len(rows) // take + 2)]
@@ -85,8 +85,8 @@ class Elsewhere(ListSource):
 def test_what_is_out_of_reach_waits_and_an_opaque_spout_leaves_it_out() -> None:
     source = Elsewhere([["a", "b"], ["c"]])
     source.away = {0}
-    reader = GroupReader(TransactionalPartitionSpout(source, 1))
-    opaque = GroupReader(OpaqueTransactionalPartitionSpout(source, 1))
+    reader = Reader(TransactionalPartitionSpout(source, 1))
+    opaque = Reader(OpaqueTransactionalPartitionSpout(source, 1))
     with pytest.raises(ReportedFailedException, match="partition 0 is away"):
         reader.new(0)
     rows = Rows()
@@ -98,12 +98,12 @@ def test_what_is_out_of_reach_waits_and_an_opaque_spout_leaves_it_out() -> None:
 
 
 def test_other_rows_than_were_emitted_are_refused() -> None:
-    reader = GroupReader(TransactionalPartitionSpout(ListSource([["a", "b", "c"]]), 2))
+    reader = Reader(TransactionalPartitionSpout(ListSource([["a", "b", "c"]]), 2))
     assert reader.new(0) == ["a", "b"]
-    other = GroupReader(TransactionalPartitionSpout(ListSource([["a", "x", "c"]]), 2))
+    other = Reader(TransactionalPartitionSpout(ListSource([["a", "x", "c"]]), 2))
     with pytest.raises(ReportedFailedException, match="rows 0 to 2 of partition 0 of 'list' are not what they were"):
         other.again(0, reader.last[0])
-    fewer = GroupReader(TransactionalPartitionSpout(ListSource([["a"]]), 2))
+    fewer = Reader(TransactionalPartitionSpout(ListSource([["a"]]), 2))
     with pytest.raises(ReportedFailedException, match=r"had 2 rows .* and has 1 now"):
         fewer.again(0, reader.last[0])
 
@@ -111,30 +111,30 @@ def test_other_rows_than_were_emitted_are_refused() -> None:
 def test_no_batch_comes_behind_other_rows_than_were_there() -> None:
     parts = [["a", "b", "c", "d"], ["e"]]
     for spout in (TransactionalPartitionSpout, OpaqueTransactionalPartitionSpout):
-        reader = GroupReader(spout(ListSource(parts), 2))
+        reader = Reader(spout(ListSource(parts), 2))
         reader.new(0)
         for now, said in (
             ([["b", "a", "c", "d"], ["e"]], "partition 0 of the source 'list' has other rows"),
             ([["new", "a", "b", "c", "d"], ["e"]], "partition 0 of the source 'list' has other rows"),
             ([["a"], ["e"]], "partition 0 of the source 'list' ends at row 1"),
         ):
-            other = GroupReader(spout(ListSource(now), 2))
+            other = Reader(spout(ListSource(now), 2))
             other.last = dict(reader.last)
             with pytest.raises(ChangedRowsError, match=said):
                 other.new(0)
-        more = GroupReader(spout(ListSource([[*parts[0], "more"], ["e"], ["x"]]), 5))
+        more = Reader(spout(ListSource([[*parts[0], "more"], ["e"], ["x"]]), 5))
         more.last = dict(reader.last)
         assert more.new(0) == ["c", "d", "more"]
 
 
 def test_what_an_older_version_wrote_of_a_batch_is_taken_over() -> None:
     then = {"from": [0, 0], "to": [2, crc32(dumps([["a"], ["b"]]).encode())], "rows": 2}
-    reader = GroupReader(TransactionalPartitionSpout(ListSource([["a", "b", "c"]]), 2))
+    reader = Reader(TransactionalPartitionSpout(ListSource([["a", "b", "c"]]), 2))
     reader.last = {0: then}
     assert reader.again(0, then) == ["a", "b"]
     assert reader.new(0) == ["c"]
     with pytest.raises(ReportedFailedException, match="not what they were"):
-        GroupReader(TransactionalPartitionSpout(ListSource([["b", "a", "c"]]), 2)).again(0, then)
+        Reader(TransactionalPartitionSpout(ListSource([["b", "a", "c"]]), 2)).again(0, then)
 
 
 @pytest.mark.parametrize("now", [[WORDS * 20, WORDS[::-1] * 20], [WORDS * 20]], ids=["other rows", "fewer partitions"])

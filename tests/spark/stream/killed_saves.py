@@ -14,6 +14,7 @@ from pathlib import Path
 from multilang.state.providers import provider_of
 from spark_bridge.job.stateful import open_state
 from spark_bridge.job.states import QUERIES_KEY, States
+from tests.soak import SOAK
 from tests.state.topologies import stored, topology
 
 BATCHES = 3
@@ -87,7 +88,7 @@ def main() -> None:
         check(conf, "none")
         every = list(dict.fromkeys(steps.read_text().splitlines()))
         for number, step in enumerate(every):
-            for occurrence in (1, 2) if os.environ.get("MULTILANG_SOAK") == "full" else (1 + number % 2,):
+            for occurrence in (1, 2) if SOAK else (1 + number % 2,):
                 marker = Path(folder, f"{number}-{occurrence}")
                 assert not in_a_child(emptied(conf), f"{step}|{occurrence}|{marker}"), step
                 assert in_a_child(conf, ""), step

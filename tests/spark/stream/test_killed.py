@@ -6,13 +6,13 @@ A few kills here; with MULTILANG_SOAK=full one at every named step, and a hundre
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.soak import SOAK
 from tests.spark.stream.conftest import state_of
 from tests.spark.stream.drivers import driver, end, killed_at_random
 from tests.state.topologies import SENTENCES, words_of
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from tests.spark.stream.conftest import Lines
 
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 RANDOM_KILLS = 100 if SOAK else 1
 OF_A_TASK = [f"{phase} {step}" for phase in ("PREPARE", "COMMIT") for step in ("write", "sync", "synced")]
 OF_THE_BATCH = [f"{state} {step}" for state in ("PREPARING", "COMMITTING", "COMMITTED") for step in ("write", "synced")]

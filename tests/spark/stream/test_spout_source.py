@@ -26,6 +26,7 @@ from spark_bridge.stream.spout_log import SpoutLog
 from spark_bridge.stream.spout_options import SpoutOptions
 from spark_bridge.stream.spout_source import SpoutReader, StormSpoutSource
 from tests.servers import wait_for
+from tests.soak import SOAK
 from tests.spark.stream.conftest import state_of
 from tests.state.topologies import build, exact, words_of
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[3]
 HERE = "tests.spark.stream.spouts"
 CHILD = str(ROOT / "tests" / "spark" / "job" / "spout_child.py")
-KILLS = 30 if os.environ.get("MULTILANG_SOAK") == "full" else 1
+KILLS = 30 if SOAK else 1
 
 
 class Seen:

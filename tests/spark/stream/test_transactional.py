@@ -21,6 +21,7 @@ from multilang.state import StateError
 from multilang.transactional import MemoryTransactionalSpout, SqliteBacking, TransactionalMap
 from spark_bridge.job import NotOnSparkError, SparkJobError
 from spark_bridge.stream import stream_topology
+from tests.soak import SOAK
 from tests.spark.stream import transactions
 from tests.spark.stream.drivers import ROOT, driver, end, killed_at_random
 from tests.spark.stream.test_killed import fill
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from tests.servers import RedisServer
     from tests.spark.stream.conftest import Lines
 
-SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 RANDOM_KILLS = 100 if SOAK else 1
 
 

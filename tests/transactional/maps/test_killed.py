@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import Counter
 
@@ -11,8 +10,9 @@ import pytest
 from multilang.transactional import TransactionAttempt
 from multilang.transactional.maps import OpaqueMap, RedisBacking, TransactionalMap
 from tests.servers import wait_for
+from tests.soak import SOAK
 
-KILLS = 20 if os.environ.get("MULTILANG_SOAK") == "full" else 3
+KILLS = 20 if SOAK else 3
 
 
 @pytest.mark.soak

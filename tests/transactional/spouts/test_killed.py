@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from functools import partial
@@ -12,11 +11,12 @@ import pytest
 from multilang.local import LocalCluster
 from multilang.transactional import OpaqueMap, RedisBacking, SqliteBacking, TransactionalMap
 from tests.servers import KafkaServer, RedisServer, ZooKeeperServer, wait_for
+from tests.soak import SOAK
 from tests.transactional.spouts.sources import FilledFiles, FilledKafka, FilledRedis
 from tests.transactional.spouts.test_counts import WORDS, add, conf, holds
 from tests.transactional.spouts.topologies import word_count
 
-KILLS = 20 if os.environ.get("MULTILANG_SOAK") == "full" else 2
+KILLS = 20 if SOAK else 2
 LIMIT = 300  # seconds, for servers that are started again
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600 if KILLS > 2 else 600)]

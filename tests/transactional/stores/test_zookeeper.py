@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -18,8 +17,9 @@ from multilang.state.errors import InUseError, StateError, StoreGoneError
 from multilang.transactional.stores import zookeeper as module
 from multilang.transactional.stores.zookeeper import ZooKeeperTransactionalState
 from tests.servers import Wire, ZooKeeperServer, free_port, wait_for
+from tests.soak import SOAK
 
-KILLS = 20 if os.environ.get("MULTILANG_SOAK") == "full" else 3
+KILLS = 20 if SOAK else 3
 
 
 @pytest.fixture
