@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from time import sleep
 from typing import TYPE_CHECKING
 
 import pytest
 
+from multilang.transactional.stores import zookeeper as stores
 from tests.handover.proxy import Proxy
 from tests.servers import wait_for
 from tests.soak import SOAK
@@ -33,3 +36,17 @@ def test_who_was_cut_off_from_zookeeper_writes_nothing_when_the_network_is_heale
         proxy.heal()
         place.fences(first)
     assert place.counts() == counts
+
+
+def test_a_zookeeper_that_is_there_and_slow_is_waited_for_before_a_start(
+    zookeeper: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stores, "START_SECS", 0.2)
+    with Proxy(zookeeper.port) as proxy, ThreadPoolExecutor(1) as threads:
+        proxy.cut()
+        conf = {**zookeeper.conf, "transactional.zookeeper.port": proxy.port, "transactional.zookeeper.root": "/slow"}
+        checked = threads.submit(stores.ZooKeeperTransactionalState.check, conf, "words")
+        sleep(5 * stores.START_SECS)  # so slow is this network
+        assert not checked.done()
+        proxy.heal()
+        checked.result()

@@ -22,6 +22,7 @@ session ends. It is for people only: with it, a second topology is refused befor
 from __future__ import annotations
 
 import logging
+import socket
 from time import monotonic, sleep
 from urllib.parse import quote
 
@@ -47,7 +48,7 @@ AUTH_SCHEME = "storm.zookeeper.topology.auth.scheme"
 AUTH_PAYLOAD = "storm.zookeeper.topology.auth.payload"
 SUPER_ACL = "storm.zookeeper.superACL"
 PATIENCE_SECS = 20.0  # with a ZooKeeper that is being started again, or can't be reached for a while
-START_SECS = 3.0  # the same, before a topology starts
+START_SECS = 3.0  # the same, before a topology starts, where nothing listens
 _MOST_BYTES = 1_000_000  # of a request: ZooKeeper takes a little more (jute.maxbuffer)
 _MOST_OPERATIONS = 1000  # of a request
 _TRIES = 100  # of a write whose nodes come and go
@@ -95,8 +96,11 @@ class ZooKeeperTransactionalState(TransactionalState):
 
     @classmethod
     def check(cls, conf: Mapping[str, Any], id: str) -> None:
-        """Ask ZooKeeper once, with a short patience since somebody waits; see TransactionalState.check."""
-        state = cls(conf, id, START_SECS)
+        """Ask ZooKeeper once; see TransactionalState.check.
+
+        Where nothing listens this gives up soon, since somebody waits. A server that is there may be slow.
+        """
+        state = cls(conf, id, None if _is_there(_servers(conf)) else START_SECS)
         try:
             state._wait_until_free(waits=True, again=False)
         finally:
@@ -537,6 +541,18 @@ def _servers(conf: Mapping[str, Any]) -> str:
     if type(port) is not int or not 0 < port < 65536:
         raise ConfigError(f"{PORT} is {port!r}; use a port's number")
     return ",".join(f"{host}:{port}" for host in servers)
+
+
+def _is_there(servers: str) -> bool:
+    """Return whether something listens at one of the addresses."""
+    for address in servers.split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), START_SECS).close()
+        except OSError:
+            continue
+        return True
+    return False
 
 
 def _root(conf: Mapping[str, Any]) -> str:
