@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
-from multilang.conformance.case import CaseFailed
+from multilang.conformance.errors import CaseFailed
 from multilang.conformance.talk import Talk
 from multilang.conformance.world import DIRECT_TASKS, METRIC, storm_text
 

@@ -6,7 +6,7 @@ import json
 import re
 from time import monotonic
 
-from multilang.conformance.case import CaseFailed, Halted
+from multilang.conformance.errors import CaseFailed, Halted
 from multilang.conformance.talk import Talk
 from multilang.conformance.target import Programs
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from multilang.conformance.case import CaseFailed, Halted
+from multilang.conformance.errors import CaseFailed, Halted
 from multilang.conformance.reading import ReadMessage, integer
 from multilang.conformance.talk import Talk
 from multilang.conformance.target import Programs, Target

@@ -9,8 +9,9 @@ from dataclasses import replace
 from shlex import join
 from time import monotonic
 
-from multilang.conformance.case import Case, CaseFailed, Halted, NotApplicable
+from multilang.conformance.case import Case
 from multilang.conformance.cases import all_cases, all_sections
+from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
 from multilang.conformance.exercise import exercise
 from multilang.conformance.probe import contract_of, kind_of
 from multilang.conformance.reading import Finding

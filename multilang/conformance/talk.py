@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any, TypeVar
 
-from multilang.conformance.case import CaseFailed, Halted
 from multilang.conformance.child import StartedProgram
+from multilang.conformance.errors import CaseFailed, Halted
 from multilang.conformance.monitor import Monitor
 from multilang.conformance.reading import Finding, OutputReader, ReadMessage, leftover
 from multilang.conformance.values import cut, same, shown

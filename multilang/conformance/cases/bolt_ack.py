@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import MEASURED, PAGE, CaseFailed, Section
+from multilang.conformance.case import MEASURED, PAGE, Section
+from multilang.conformance.errors import CaseFailed
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk

@@ -5,8 +5,9 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import MEASURED, PAGE, CaseFailed, Section
+from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.cases.bolt_tuple import OTHER_IDS
+from multilang.conformance.errors import CaseFailed
 from multilang.conformance.world import framed
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import CaseFailed, Section
+from multilang.conformance.case import Section
+from multilang.conformance.errors import CaseFailed
 from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:

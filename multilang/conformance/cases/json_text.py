@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import PAGE, CaseFailed, Section
+from multilang.conformance.case import PAGE, Section
+from multilang.conformance.errors import CaseFailed
 from multilang.conformance.world import SOURCE, framed, storm_text
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import PAGE, CaseFailed, Section
+from multilang.conformance.case import PAGE, Section
+from multilang.conformance.errors import CaseFailed
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import MEASURED, PAGE, CaseFailed, Section
+from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.cases.json_text import ping, ping_text
+from multilang.conformance.errors import CaseFailed
 from multilang.conformance.world import framed
 
 if TYPE_CHECKING:

@@ -1,0 +1,38 @@
+"""The ways in which a case ends early."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from multilang.conformance.reading import Finding
+
+
+class CaseFailed(Exception):
+    """The program does not keep the requirement.
+
+    Attributes:
+        why: The reason.
+        expected: What was expected; it is shown above ``received``.
+        received: What came.
+        timed_out: True if something did not come in time.
+    """
+
+    def __init__(self, why: str, expected: str | None = None, received: str | None = None, timed_out: bool = False):
+        super().__init__(why)
+        self.why = why
+        self.expected = expected
+        self.received = received
+        self.timed_out = timed_out
+
+
+class Halted(Exception):
+    """The program broke a rule that ends a Storm worker, so that this conversation could not go on."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.detail)
+        self.finding = finding
+
+
+class NotApplicable(Exception):
+    """The case can't be played to this program; the text says why."""
