@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 from multilang.component.find import load_module, split_target
 from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.model import Topology
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
     from typing import Any
 
 
@@ -65,54 +62,6 @@ def load_object(where: str) -> Any:
         else:
             hint = f"write {attr} = builder.build(...) in it, outside of any function and of if __name__"
         raise TopologyError(f"{place} has no {attr!r}; {hint}") from None
-
-
-def find_origin(topology: Topology) -> str | None:
-    """Return ``"module:attr"`` under which another process finds this topology, first in the module that built it.
-
-    A name that a script has only when it is run is left out: ``if __name__ == "__main__": topology = ...``.
-    """
-    home = sys.modules.get(topology.module or "")
-    modules = [module for module in (home, sys.modules.get("__main__"), *sys.modules.values()) if module is not None]
-    for module in modules:
-        for attr, value in list(getattr(module, "__dict__", {}).items()):
-            if value is topology and attr.isidentifier():
-                place = place_of(module)
-                if place is not None and not (module.__name__ == "__main__" and _is_guarded(module, attr)):
-                    return f"{place}:{attr}"
-    return None
-
-
-def place_of(module: ModuleType) -> str | None:
-    """Return the name of a module for another process: its package's, or else the path of its file."""
-    spec = getattr(module, "__spec__", None)
-    if spec is not None and "." in spec.name:  # also for python -m package.module, whose module is called __main__
-        return str(spec.name)
-    file: str | None = getattr(module, "__file__", None)
-    if file is not None and file.endswith(".py"):
-        from os.path import abspath
-
-        return abspath(file)
-    return None  # typed at a prompt, or piped in
-
-
-def _is_guarded(module: ModuleType, attr: str) -> bool:
-    """Return whether a script assigns ``attr`` only under ``if __name__ == ...``."""
-    import ast
-    import dis
-
-    try:
-        with open(module.__file__ or "", "rb") as file:
-            tree = ast.parse(file.read())
-        tree.body = [
-            statement
-            for statement in tree.body
-            if not (isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test))
-        ]
-        code = compile(tree, "", "exec")
-    except (OSError, SyntaxError, ValueError):
-        return False  # the file changed since it was started
-    return not any(step.opname == "STORE_NAME" and step.argval == attr for step in dis.get_instructions(code))
 
 
 def _check_no_arguments(function: Any, where: str) -> None:

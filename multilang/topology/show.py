@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from multilang.topology.model import describe
 from multilang.topology.shell import ShellComponent
+from multilang.topology.spec import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
-    from multilang.topology.model import ComponentSpec, Topology
+    from multilang.topology.spec import ComponentSpec
 
 _DEFAULT = "default"
 
 
-def to_text(topology: Topology) -> str:
+def to_text(topology: str, conf: Mapping[str, Any], components: Mapping[str, ComponentSpec]) -> str:
     """Return a text with each component: its tasks, inputs (``<-``), streams (``->``) and own conf."""
-    lines = [f"topology {topology.name}"]
-    lines += [f"  {key} = {_json(value)}" for key, value in topology.conf.items()]
-    for spec in topology.components.values():
+    lines = [f"topology {topology}"]
+    lines += [f"  {key} = {_json(value)}" for key, value in conf.items()]
+    for spec in components.values():
         lines += ["", f"{spec.kind} {spec.id}: {describe(spec.component)}, {_size(spec)}"]
         if isinstance(spec.component, ShellComponent) and not spec.component.change_child_cwd:
             lines.append("  started in the worker's directory")
@@ -29,15 +30,15 @@ def to_text(topology: Topology) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_mermaid(topology: Topology) -> str:
+def to_mermaid(components: Mapping[str, ComponentSpec]) -> str:
     """Return a flowchart: spouts are rounded, bolts square; each subscription is an arrow, dotted when it is direct."""
-    nodes = {id: f"c{number}" for number, id in enumerate(topology.components)}
+    nodes = {id: f"c{number}" for number, id in enumerate(components)}
     lines = ["flowchart LR"]
-    for id, spec in topology.components.items():
+    for id, spec in components.items():
         label = f"{_quoted(id)}<br>{_quoted(describe(spec.component))}{f' × {spec.tasks}' if spec.tasks > 1 else ''}"
         left, right = ("([", "])") if spec.kind == "spout" else ("[", "]")
         lines.append(f'    {nodes[id]}{left}"{label}"{right}')
-    for id, spec in topology.components.items():
+    for id, spec in components.items():
         for input_ in spec.inputs:
             stream = "" if input_.stream == _DEFAULT else f"{input_.stream}: "
             arrow = "-.->" if input_.grouping.is_direct else "-->"
@@ -46,18 +47,18 @@ def to_mermaid(topology: Topology) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_json(topology: Topology) -> str:
+def to_json(topology: str, conf: Mapping[str, Any], components: Mapping[str, ComponentSpec]) -> str:
     """Return ``to_dict`` as text, indented by two."""
     import json
 
-    return json.dumps(to_dict(topology), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(to_dict(topology, conf, components), indent=2, ensure_ascii=False) + "\n"
 
 
-def to_dict(topology: Topology) -> dict[str, Any]:
+def to_dict(topology: str, conf: Mapping[str, Any], components: Mapping[str, ComponentSpec]) -> dict[str, Any]:
     """Return the whole declaration in JSON's types."""
     return {
-        "name": topology.name,
-        "conf": topology.conf,
+        "name": topology,
+        "conf": conf,
         "components": [
             {
                 "id": spec.id,
@@ -75,7 +76,7 @@ def to_dict(topology: Topology) -> dict[str, Any]:
                     for input_ in spec.inputs
                 ],
             }
-            for spec in topology.components.values()
+            for spec in components.values()
         ],
     }
 

@@ -22,13 +22,14 @@ from spark_bridge.job.cut import Cut
 from spark_bridge.job.declared import as_declared, is_transactional
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.feeds import EmittedFeed, RowFeed, sources_of
-from spark_bridge.job.job import Job, Stage
+from spark_bridge.job.job import Job
 from spark_bridge.job.layout import Layout, in_order
 from spark_bridge.job.maps import check_maps
 from spark_bridge.job.reports import RoundReport
 from spark_bridge.job.result import FailedTuple, JobResult, ReportedError
 from spark_bridge.job.sources import check_sources, fields_of_rows, rows_of
 from spark_bridge.job.spouts import SpoutFeed, check_bound
+from spark_bridge.job.stage import Stage
 from spark_bridge.job.stateful import joined, split
 from spark_bridge.job.states import NoStates, States, initial_and_saved, is_stateful
 from spark_bridge.job.transactional import running

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from multilang.local.errors import LocalClusterError
 from multilang.topology.commands import BLOB_MAP, blob_map, local_start
-from multilang.topology.load import place_of
+from multilang.topology.origin import place_of
 from multilang.topology.shell import ShellComponent
 
 if TYPE_CHECKING:
