@@ -16,12 +16,14 @@ if TYPE_CHECKING:
         SourceError,
         SourceUnavailable,
     )
+    from spark_bridge.sources.lists import ListSource
     from spark_bridge.sources.live import RDDSource
+    from spark_bridge.sources.opened import open_source
     from spark_bridge.sources.publish import publish
     from spark_bridge.sources.published import PublishedSource
     from spark_bridge.sources.serve import Served, serve
     from spark_bridge.sources.served import ServedSource
-    from spark_bridge.sources.source import ListSource, PartitionSource, Progress, open_source
+    from spark_bridge.sources.source import PartitionSource, Progress
     from spark_bridge.sources.store import SQLiteStore, WatermarkStore
     from spark_bridge.spout import PartitionSpout
     from spark_bridge.transactional import OpaqueTransactionalPartitionSpout, TransactionalPartitionSpout
@@ -40,7 +42,9 @@ _HOMES = {
     "spark_bridge.sources.published": ("PublishedSource",),
     "spark_bridge.sources.serve": ("Served", "serve"),
     "spark_bridge.sources.served": ("ServedSource",),
-    "spark_bridge.sources.source": ("ListSource", "PartitionSource", "Progress", "open_source"),
+    "spark_bridge.sources.lists": ("ListSource",),
+    "spark_bridge.sources.opened": ("open_source",),
+    "spark_bridge.sources.source": ("PartitionSource", "Progress"),
     "spark_bridge.sources.store": ("SQLiteStore", "WatermarkStore"),
     "spark_bridge.spout": ("PartitionSpout",),
     "spark_bridge.transactional": ("OpaqueTransactionalPartitionSpout", "TransactionalPartitionSpout"),

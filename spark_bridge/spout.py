@@ -400,7 +400,7 @@ class PartitionSpout(OverSource, Spout):
 
 def _opened(source: PartitionSource | str) -> PartitionSource:
     if isinstance(source, str):
-        from spark_bridge.sources.source import open_source
+        from spark_bridge.sources.opened import open_source
 
         return open_source(source)
     return source

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from multilang.component.streams import Stream
-    from spark_bridge.sources.source import PartitionSource, Row
+    from spark_bridge.sources.plain import Row
+    from spark_bridge.sources.source import PartitionSource
 
     T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from multilang.state.api import KeyValueState, State, StateProvider
+    from multilang.state.api import KeyValueState, State
     from multilang.state.bolt import StatefulBasicBolt, StatefulBolt
     from multilang.state.errors import (
         FencedError,
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from multilang.state.memory import MemoryStateProvider
     from multilang.state.owner import OwnedPlace, Owner
     from multilang.state.position_spout import PositionSpout
+    from multilang.state.provider import StateProvider
     from multilang.state.redis import RedisStateProvider
     from multilang.state.replayable import ReplayableSpout
     from multilang.state.serializers import Serializer
@@ -41,7 +42,7 @@ _HOME_OF = {
     "SqliteStateProvider": "sqlite",
     "State": "api",
     "StateError": "errors",
-    "StateProvider": "api",
+    "StateProvider": "provider",
     "StatefulBasicBolt": "bolt",
     "StatefulBolt": "bolt",
     "Store": "stored",

@@ -6,20 +6,20 @@ a crash.
 
 from __future__ import annotations
 
-from multilang.state.api import KeyValueState, State, StateProvider
+from multilang.state.api import KeyValueState, State
+from multilang.state.calls import check_calls, class_of, is_own, look_at
 from multilang.state.errors import StoreGoneError, WrongProviderError
 from multilang.state.names import COMMITTED, COMMITTING, PREPARING, STATE_KEY, TASKS_KEY, WHOLE_KEY, namespace
+from multilang.state.provider import StateProvider
 from multilang.state.serializers import shown
-from multilang.state.stored import Store, StoredState, class_of, loaded, rows_of
+from multilang.state.stored import Store, StoredState, loaded, rows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any, TypeAlias
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
 
-    from multilang.state.owner import OwnedPlace
-
-    Calls: TypeAlias = Mapping[str, Sequence[Sequence[Any]]]
+    from multilang.state.calls import Calls
 
 # The arguments with which the library calls each method.
 _PROVIDER: Calls = {
@@ -58,20 +58,6 @@ _STORE: Calls = {
     "rollback": ((),),
     "close": ((),),
 }
-_PLACE: Calls = {
-    "owner": ((),),
-    "beats": ((),),
-    "replace": ((0, None),),
-    "beat": ((1,),),
-    "describe": ((),),
-    "close": ((),),
-}
-_LOOKED_AT: set[tuple[type, type]] = set()  # the classes of states and stores whose methods were checked
-
-
-def is_own(thing: object) -> bool:
-    """Return whether the class of a provider, state, store or place is from outside this library."""
-    return type(thing).__module__.partition(".")[0] != "multilang"
 
 
 def check_provider(provider: StateProvider, name: str) -> None:
@@ -82,7 +68,7 @@ def check_provider(provider: StateProvider, name: str) -> None:
     """
     if not is_own(provider):
         return
-    _check_calls(provider, StateProvider, _PROVIDER)
+    check_calls(provider, StateProvider, _PROVIDER)
     for attribute in ("durable", "local"):
         found = getattr(provider, attribute)
         if type(found) is not bool:
@@ -108,28 +94,12 @@ def state_of(provider: StateProvider, name: str, kind: type[Any] = State) -> Any
         raise WrongProviderError(
             f"{class_of(provider)}.new_state({name!r}) returned {shown(state)}; return a multilang.state.{kind.__name__}"
         )
-    _look_at(state, State, _STATE)
+    look_at(state, State, _STATE)
     if isinstance(state, KeyValueState):
-        _look_at(state, KeyValueState, _KEY_VALUE)
+        look_at(state, KeyValueState, _KEY_VALUE)
     if isinstance(state, StoredState):
-        _look_at(state.store, Store, _STORE)
+        look_at(state.store, Store, _STORE)
     return state
-
-
-def place_of(provider: StateProvider) -> OwnedPlace | None:
-    """Return the place that records the owner of the stored states; None if the provider keeps no owner."""
-    place: Any = provider.place()
-    if place is None:
-        return None
-    from multilang.state.owner import OwnedPlace
-
-    if not isinstance(place, OwnedPlace):
-        raise WrongProviderError(
-            f"{class_of(provider)}.place() returned {shown(place)}; return a multilang.state.OwnedPlace, or None if the provider "
-            "can't tell of owners"
-        )
-    _look_at(place, OwnedPlace, _PLACE)
-    return place
 
 
 def epoch_of(provider: StateProvider) -> int:
@@ -272,42 +242,6 @@ def _pair(found: Any, call: str, unless: str) -> tuple[int | None, int | None]:
             f"numbers{unless}"
         )
     return found[0], found[1]
-
-
-def _look_at(thing: object, base: type, calls: Calls) -> None:
-    """Check the methods of a user's object; once for each class."""
-    if is_own(thing) and (type(thing), base) not in _LOOKED_AT:
-        _check_calls(thing, base, calls)
-        _LOOKED_AT.add((type(thing), base))
-
-
-def _check_calls(thing: object, base: type, calls: Calls) -> None:
-    import inspect  # imported here, since only providers of users need it
-
-    for name, wanted in calls.items():
-        method = getattr(thing, name)
-        where = f"{type(thing).__module__}.{type(thing).__qualname__}.{name}"
-        if not callable(method):
-            raise WrongProviderError(
-                f"{where} is {shown(method)}; define a method, as multilang.state.{base.__name__} has it"
-            )
-        if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
-            raise WrongProviderError(
-                f"{where} is a coroutine function, which nobody here awaits; write `def`, without `async`"
-            )
-        try:
-            signature = inspect.signature(method)
-        except (TypeError, ValueError):  # a function in C may have no signature
-            continue
-        for arguments in wanted:
-            try:
-                signature.bind(*arguments)
-            except TypeError as problem:
-                call = f"{name}({', '.join(map(repr, arguments))})"
-                raise WrongProviderError(
-                    f"{where}{signature} is called as {call}, which it does not take ({problem}); define it as "
-                    f"multilang.state.{base.__name__} has it, {name}{inspect.signature(getattr(base, name))}"
-                ) from None
 
 
 def _changed(provider: StateProvider, key: str, found: object, was: str) -> WrongProviderError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.state.api import StateProvider
+from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
 from multilang.state.settings import check_members
 from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced

@@ -6,8 +6,8 @@ from importlib import import_module
 
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import loads
-from multilang.state.api import StateProvider
 from multilang.state.errors import StateError
+from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonSerializer, serializer
 from multilang.state.settings import CONFIG, PROVIDER, TRACE
 from multilang.state.steps import traced

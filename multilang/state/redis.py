@@ -23,9 +23,9 @@ extra ``redis``.
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
-from multilang.state.api import StateProvider
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.owner import Owner, claim_for
+from multilang.state.provider import StateProvider
 from multilang.state.redis_client import REQUIRES, connect, connect_cluster, place, translated_errors
 from multilang.state.redis_place import HASTE_SECS, RedisPlace
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer

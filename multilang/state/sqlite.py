@@ -10,9 +10,10 @@ import os
 import sqlite3
 
 from multilang.component.errors import ConfigError
-from multilang.state.api import StateProvider, unheard
+from multilang.state.api import unheard
 from multilang.state.errors import StateError
 from multilang.state.owner import Owner, wait_until_free
+from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
 from multilang.state.settings import CONFIG, cached_keys, check_members, owner_of, state_file
 from multilang.state.sqlite_file import SqliteFile

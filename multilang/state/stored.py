@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from multilang.state.api import KeyValueState, unheard
+from multilang.state.calls import class_of
 from multilang.state.errors import FencedError, StateError, StoreGoneError, WrongProviderError
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, shown
 
@@ -219,11 +220,6 @@ def rows_of(store: Store) -> Iterator[tuple[bytes, bytes]]:
                 "no key that was deleted"
             )
         yield key, value
-
-
-def class_of(thing: object) -> str:
-    """Return the full name of a thing's class, for messages."""
-    return f"{type(thing).__module__}.{type(thing).__qualname__}"
 
 
 def _check(store: object) -> None:

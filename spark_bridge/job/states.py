@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from multilang.state.admin import COORDINATOR, StoredStates
-from multilang.state.api import StateProvider
 from multilang.state.bolt import Stateful
 from multilang.state.checked import check_whole, noted_whole
 from multilang.state.errors import StateError
@@ -27,6 +26,7 @@ from multilang.state.names import (
     namespace,
     split_namespace,
 )
+from multilang.state.provider import StateProvider
 from multilang.state.providers import MEMORY, SQLITE, provider_of
 from multilang.state.settings import CONFIG, PROVIDER
 from multilang.state.source import POSITION

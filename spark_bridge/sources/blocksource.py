@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spark_bridge.sources.blocks import Block
-    from spark_bridge.sources.source import Row
+    from spark_bridge.sources.plain import Row
 
 _KEPT = 4  # decoded blocks that are kept: the present one, and some in which failed rows are
 

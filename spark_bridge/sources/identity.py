@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, NoReturn
 
-    from spark_bridge.sources.source import PartitionSource, Row
+    from spark_bridge.sources.plain import Row
+    from spark_bridge.sources.source import PartitionSource
 
 FORM = 1  # the version of the checksum; different versions can't be compared
 _MARSHAL = 2  # marshal's oldest version with binary floats: it has no references, so equal rows have equal text

@@ -7,9 +7,9 @@ from itertools import chain
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, TypeAlias
 
-    from spark_bridge.sources.source import Row
+    Row: TypeAlias = list[Any] | tuple[Any, ...]  # the values of one row
 
 _FLAT = {str, int, float, bool, type(None)}
 _BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (  # the method returns the plain value

@@ -19,8 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from spark_bridge.sources.plain import Row
     from spark_bridge.sources.resume import Resume
-    from spark_bridge.sources.source import PartitionSource, Row
+    from spark_bridge.sources.source import PartitionSource
 
 PIECE_ROWS = 8192  # rows of a piece at most; a source may give fewer
 _AHEAD = 2  # pieces that are read ahead

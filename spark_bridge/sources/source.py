@@ -1,16 +1,15 @@
-"""The interface of a source for spouts, and the simplest source."""
+"""The interface of a source for spouts, and the source of only the first rows of another."""
 
 from __future__ import annotations
 
 from spark_bridge.sources.errors import SourceError
-from spark_bridge.sources.plain import plain_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any, TypeAlias
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
-    Row: TypeAlias = list[Any] | tuple[Any, ...]
+    from spark_bridge.sources.plain import Row
 
 _COUNTED = 8192  # rows of one read when rows are counted
 
@@ -139,8 +138,6 @@ class PartitionSource:
         Args:
             ends: Partition -> the offset behind its last row.
         """
-        from spark_bridge.sources.until import Until
-
         return Until(self, ends)
 
     def soon(self, partition: int, offset: int) -> None:
@@ -174,69 +171,53 @@ class PartitionSource:
         """Free what the source holds. It opens again when it is read again."""
 
 
-class ListSource(PartitionSource):
-    """A source of lists in memory.
+class Until(PartitionSource):
+    """The rows of ``source`` before ``ends``: partition -> the offset behind its last row."""
 
-    Args:
-        partitions: For each partition its rows. A row is a list of values, or a single value where there is one field.
-        fields: The names of a row's values.
-        name: The source's name in messages.
+    def __init__(self, source: PartitionSource, ends: Mapping[int, int]) -> None:
+        self._source = source
+        self._ends = dict(ends)
+        self.waits = source.waits
+        self.asks = source.asks
+        missing = [each for each in range(source.partitions) if each not in ends]
+        if missing or len(ends) > source.partitions:
+            raise SourceError(
+                f"the ends of source {source.name!r} are those of its {source.partitions} partitions, from 0 on: "
+                f"{f'partition {missing[0]} has none' if missing else f'{sorted(ends)} are more'}"
+            )
 
-    Raises:
-        SourceError: A row has another number of values than there are fields.
-    """
+    def configure(self, conf: Mapping[str, Any]) -> None:
+        self._source.configure(conf)
 
-    waits = False
-
-    def __init__(
-        self, partitions: Iterable[Sequence[Any]], fields: Sequence[str] = ("value",), name: str = "list"
-    ) -> None:
-        self._fields = tuple(fields)
-        self._name = name
-        width = len(self._fields)
-        self._partitions = [
-            plain_rows([row if isinstance(row, list | tuple) else [row] for row in partition])
-            for partition in partitions
-        ]
-        for number, partition in enumerate(self._partitions):
-            for offset, row in enumerate(partition):
-                if len(row) != width:
-                    raise SourceError(
-                        f"row {offset} of partition {number} has {len(row)} values for {width} fields {list(fields)!r}"
-                    )
+    def follow(self, group: str) -> None:
+        self._source.follow(group)
 
     @property
     def name(self) -> str:
-        return self._name
+        return self._source.name
+
+    @property
+    def former_name(self) -> str:
+        return self._source.former_name
+
+    @property
+    def identity(self) -> str | None:
+        return self._source.identity  # its rows are the same, there are only fewer
 
     @property
     def fields(self) -> tuple[str, ...]:
-        return self._fields
+        return self._source.fields
 
     @property
     def partitions(self) -> int:
-        return len(self._partitions)
-
-    def __deepcopy__(self, memo: object) -> ListSource:
-        return self  # nothing in it changes
+        return self._source.partitions
 
     def count(self, partition: int) -> int:
-        return len(self._partitions[partition])
+        return self._ends[partition]
 
     def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:
-        return self._partitions[partition][offset : offset + limit]
+        limit = min(limit, self._ends[partition] - offset)
+        return self._source.read(partition, offset, limit) if limit > 0 else ()
 
-
-def open_source(where: str) -> PartitionSource:
-    """Return the source of a URL.
-
-    Args:
-        where: ``served://HOST:PORT``, or the folder that ``publish`` wrote (``file:///...``, ``s3://...``).
-    """
-    if where.startswith("served://"):
-        from spark_bridge.sources.served import ServedSource
-
-        return ServedSource(where)
-    from spark_bridge.sources.published import PublishedSource
-
-    return PublishedSource(where)
+    def close(self) -> None:
+        self._source.close()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from spark_bridge.sources.source import Row
+    from spark_bridge.sources.plain import Row
 
 ROWS = 20_000
 STOPPED = 8_000

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from spark_bridge.sources.source import Row
+    from spark_bridge.sources.plain import Row
 
 
 class DictStore(WatermarkStore):
