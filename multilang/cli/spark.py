@@ -2,52 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from multilang.cli import exits
 from multilang.cli.arguments import conf_entries
 from multilang.cli.loading import load
-from multilang.cli.report import Outcome, write_json, write_tables
-from multilang.cli.view import PLAIN_EVERY, console
+from multilang.cli.spark_fault import SparkFault
+from multilang.cli.spark_files import FORMATS, check_output, check_source, source_of, streaming, write, writer
+from multilang.cli.spark_view import SparkLine, show_result
 from multilang.component.errors import ConfigError
-from multilang.protocol.codec import dumps
 from multilang.state.errors import StateError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pyspark.sql import SparkSession
-
-    from multilang.topology import Topology
-    from spark_bridge.job import JobProgress, JobResult
-
-FORMATS = ("json", "parquet", "csv")
-READERS = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
-_COMPRESSED = (".gz", ".bz2", ".deflate", ".lz4", ".snappy", ".zst")  # Spark unpacks such files
-_MAGIC = {b"PAR1": ".parquet", b"ORC": ".orc", b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
-_SNIFF = 8192  # bytes of a file that are checked
-_NAMED = 10  # failed tuples that are shown
-_KINDS = 5  # kinds of errors that are shown
-_LOOK = 120  # characters of the progress line
-
-
-class SparkFault(click.ClickException):
-    """A topology can't run on Spark; shown without a traceback."""
-
-    def __init__(self, message: str, status: int = exits.USAGE) -> None:
-        super().__init__(message)
-        self.status = status
-
-    @property
-    def exit_code(self) -> int:  # type: ignore[override]
-        """The command's exit status."""
-        return self.status
 
 
 def _pairs(what: str) -> Any:
@@ -155,11 +122,11 @@ def _run(
     bounds = {name: _number(name, text) for name, text in limits.items()}
     for name, file in sources.items():
         if not (stream and "*" in file):
-            _check_source(loaded, name, file, stream)
+            check_source(loaded, name, file, stream)
     if output is not None:
         # A query that goes on adds to its folder. A new query would overwrite the first batches of an earlier one.
         goes_on = checkpoint is not None and ("://" in checkpoint or Path(checkpoint).exists())
-        _check_output(output, overwrite or goes_on)
+        check_output(output, overwrite or goes_on)
     try:
         from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
         from spark_bridge.job.declared import as_declared
@@ -175,7 +142,7 @@ def _run(
     kept = [(name, stream) if slash else name for name, slash, stream in (each.partition("/") for each in keep)]
     try:
         if stream:
-            from multilang.cli.spark_stream import run_stream, streaming, writer
+            from multilang.cli.spark_stream import run_stream
             from spark_bridge.stream import stream_topology
 
             with session(master, loaded.name, spark_conf) as spark:
@@ -199,10 +166,10 @@ def _run(
                 )
         with (
             session(master, loaded.name, spark_conf) as spark,
-            _Shown(loaded.name, quiet) as shown,
+            SparkLine(loaded.name, quiet) as shown,
             run_topology(
                 loaded,
-                {name: _source(spark, file) for name, file in sources.items()},
+                {name: source_of(spark, file) for name, file in sources.items()},
                 spark,
                 conf=conf,
                 outputs=kept or None,
@@ -214,9 +181,9 @@ def _run(
         ):
             if output is not None:
                 shown.say(f"writing {output}")
-                _write(result, output, form)
+                write(result, output, form)
             shown.end()
-            return _tell(result, as_json)
+            return show_result(result, as_json)
     except SessionError as error:
         raise SparkFault(str(error), exits.UNAVAILABLE) from error
     except ComponentStartError as error:
@@ -231,193 +198,3 @@ def _number(name: str, text: str) -> int:
     if not text.isdecimal():
         raise SparkFault(f"--limit {name}={text}: {text!r} is no number of tuples")
     return int(text)
-
-
-# ---- files ----
-
-
-def _check_source(topology: Topology, name: str, file: str, stream: bool) -> None:
-    spec = topology.components.get(name)
-    if "://" not in file:
-        _check_file(f"--source {name}={file}", Path(file))
-    if stream and Path(file).is_file():
-        raise SparkFault(
-            f"--source {name}={file}: is a file; with --stream name the folder that files come into, or a pattern, {file}*"
-        )
-    if spec is not None and spec.kind == "spout" and reader_of(file) is None:
-        fields = next(iter(spec.streams.values())).fields if spec.streams else ()
-        if len(fields) != 1:
-            raise SparkFault(
-                f"--source {name}={file}: a line of text is one value, and the stream of {name!r} has the fields "
-                f"{', '.join(fields)}; give a file with columns, such as .csv, .json or .parquet"
-            )
-
-
-def reader_of(file: str) -> str | None:
-    """Return Spark's name for the format of a file's suffix; None: text."""
-    path = Path(file)
-    return READERS.get(path.with_suffix("").suffix if path.suffix in _COMPRESSED else path.suffix)
-
-
-def _check_file(what: str, path: Path) -> None:
-    """Refuse a file that does not exist, is a pipe, or has another format than its name says."""
-    if not path.exists():
-        raise SparkFault(f"{what}: there is no {path}")
-    if not path.is_file() and not path.is_dir():
-        kind = "a pipe" if path.is_fifo() else "no file"
-        raise SparkFault(
-            f"{what}: is {kind}, which can be read once, by one process; Spark reads a source in processes of its own, and again for "
-            "what failed: write it into a file first, and name that"
-        )
-    reader = reader_of(str(path))
-    first = path if path.is_file() else next((each for each in sorted(path.iterdir()) if _is_data(each)), None)
-    if first is None or reader in ("parquet", "orc") or first.suffix in _COMPRESSED:
-        return
-    try:
-        with first.open("rb") as file:
-            head = file.read(_SNIFF)
-    except OSError as error:
-        raise SparkFault(f"{what}: {first} can't be read: {error.strerror}") from error
-    problem = _why_no_text(head)
-    if problem:
-        meant = next((suffix for magic, suffix in _MAGIC.items() if head.startswith(magic)), None)
-        fix = (
-            f"it begins as a file whose name ends in {meant}: rename it"
-            if meant
-            else "give text in UTF-8, or a file with columns whose name says so, such as .parquet"
-        )
-        raise SparkFault(f"{what}: {first.name} is no text ({problem}); {fix}")
-
-
-def _is_data(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith(("_", "."))  # as Spark sees it
-
-
-def _why_no_text(head: bytes) -> str:
-    if b"\0" in head:
-        return f"byte 0 at offset {head.index(0)}"
-    try:
-        head.decode()
-    except UnicodeDecodeError as error:
-        if error.end < len(head) or error.reason != "unexpected end of data":
-            return f"byte {head[error.start]:#04x} at offset {error.start} is no UTF-8"
-    return ""
-
-
-def _source(spark: SparkSession, file: str) -> Any:
-    place = file if "://" in file else _pattern(Path(file))
-    reader = reader_of(file)
-    if reader is None:
-        return spark.sparkContext.textFile(place, spark.sparkContext.defaultParallelism)
-    options = {"header": True, "inferSchema": True} if reader == "csv" else {}
-    return spark.read.format(reader).options(**options).load(place)
-
-
-def _pattern(path: Path) -> str:
-    """Return a file of this machine in the form that Spark reads, where a name may be a pattern."""
-    return "".join(f"\\{letter}" if letter in "{}[]*?\\" else letter for letter in f"file://{path.resolve()}")
-
-
-def _check_output(output: Path, overwrite: bool) -> None:
-    if output.is_dir() and any(output.iterdir()) and not overwrite:
-        raise SparkFault(f"--output {output}: the folder is not empty; name another, or add --overwrite")
-    if output.exists() and not output.is_dir():
-        raise SparkFault(f"--output {output}: is a file; name a folder")
-
-
-def _write(result: JobResult, output: Path, form: str) -> None:
-    """Write each output stream to a folder of its own, named after its component, and its stream unless that is
-    default.
-    """
-    for component, stream in result.outputs:
-        folder = output / (component if stream == "default" else f"{component}-{stream}")
-        if folder.exists():
-            shutil.rmtree(folder)
-        place = f"file://{folder.resolve()}"
-        write_stream(result, component, stream, place, form)
-
-
-def write_stream(result: JobResult, component: str, stream: str, place: str, form: str) -> None:
-    """Write one output stream to a URL that does not exist yet."""
-    if form == "json":
-        fields = result.topology.components[component].streams[stream].fields
-        result.rdd(component, stream).map(_line(fields)).saveAsTextFile(place)
-    else:
-        writer = result.dataframe(component, stream).write
-        (writer.option("header", True) if form == "csv" else writer).format(form).save(place)
-
-
-def _line(fields: Sequence[str]) -> Callable[[list[Any]], str]:
-    """Return a function that makes a JSON object of a tuple."""
-    return lambda row: dumps(dict(zip(fields, row, strict=True)))
-
-
-# ---- the display ----
-
-
-class _Shown:
-    """A line with the progress: redrawn on a terminal, printed now and then elsewhere."""
-
-    def __init__(self, name: str, quiet: bool) -> None:
-        self._name = name
-        self._console = console(sys.stderr)
-        self._quiet = quiet
-        self._start = self._last = time.monotonic()
-        self._status: Any = None
-
-    def __enter__(self) -> _Shown:  # noqa: PYI034 - Self is not in Python 3.10
-        if not self._quiet and self._console.is_terminal:
-            self._status = self._console.status(f"{self._name} (spark): starting")
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-
-    def update(self, progress: JobProgress) -> None:
-        """Show the progress of the round."""
-        width = 24
-        done = progress.done * width // progress.tasks if progress.tasks else width
-        bar = f"{'█' * done}{'░' * (width - done)}"
-        if self._status is not None:
-            self.say(f"{bar} {progress.done}/{progress.tasks} tasks, round {progress.round}, {progress.acked:,} acked")
-        elif not self._quiet and time.monotonic() - self._last >= PLAIN_EVERY:
-            self._last = time.monotonic()
-            self.say(f"{progress.done}/{progress.tasks} tasks, round {progress.round}, {progress.acked:,} acked")
-
-    def say(self, text: str) -> None:
-        """Show a text."""
-        line = f"{self._name} (spark) {time.monotonic() - self._start:.0f} s: {text}"
-        if self._status is not None:
-            self._status.update(line[:_LOOK])
-        elif not self._quiet:
-            self._console.print(line)
-
-    def end(self) -> None:
-        """Remove the line."""
-        if self._status is not None:
-            self._status.stop()
-            self._status = None
-
-
-def _reported(result: JobResult) -> list[str]:
-    """Return the kinds of errors, each once, since nobody may look into the logs of executors."""
-    return [f"reported: {each}".rstrip() for each in result.errors[-_KINDS:]]
-
-
-def _tell(result: JobResult, as_json: bool) -> int:
-    status = exits.FAILED_TUPLES if result.lost else exits.OK
-    outcome = Outcome(
-        result.topology.name, "spark", None, False, "drained", status, result.seconds, result.counters, result.lost
-    )
-    if result.lost:
-        lines = [f"failed at every attempt: {each}" for each in result.failed[:_NAMED]]
-        more = result.lost - len(lines)
-        outcome.problem = "\n".join([*lines, *([f"and {more} more failed"] if more else []), *_reported(result)])
-    elif result.errors:
-        outcome.problem = "\n".join(_reported(result))
-    if as_json:
-        write_json(outcome)
-    else:
-        write_tables(outcome, console(sys.stdout))
-    return status

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from multilang.local.process.host import TaskHost
     from multilang.local.process.spout import ProcessSpoutTask
-    from multilang.local.process.topology import ProcessTopology
     from multilang.runtime.plan import TaskPlan
 
 _LOOKS = 2  # one each second, until a program that answers no heartbeat is given tuples all the same
@@ -62,7 +62,7 @@ class ProcessBoltTask(ProcessTask):
 
     kind = "bolt"
 
-    def __init__(self, host: ProcessTopology, plan: TaskPlan) -> None:
+    def __init__(self, host: TaskHost, plan: TaskPlan) -> None:
         super().__init__(host, plan)
         self.queue: deque[tuple[Origin, str, int | dict[int, int], int]] = deque()
         self.unfinished: dict[str, Delivery] = {}

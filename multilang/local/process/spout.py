@@ -14,7 +14,7 @@ from multilang.runtime.task import IDLE_ROUNDS
 if TYPE_CHECKING:
     from typing import Any
 
-    from multilang.local.process.topology import ProcessTopology
+    from multilang.local.process.host import TaskHost
     from multilang.runtime.plan import TaskPlan
 
 
@@ -31,7 +31,7 @@ class ProcessSpoutTask(ProcessTask):
 
     kind = "spout"
 
-    def __init__(self, host: ProcessTopology, plan: TaskPlan) -> None:
+    def __init__(self, host: TaskHost, plan: TaskPlan) -> None:
         super().__init__(host, plan)
         self.pending: RotatingMap[tuple[Any, float]] = RotatingMap(2)
         self.max_pending = plan.settings.max_spout_pending or float("inf")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from multilang.local.process.topology import ProcessTopology
+    from multilang.local.process.host import TaskHost
     from multilang.protocol.messages import Message
     from multilang.runtime.plan import Route, TaskPlan
 
@@ -46,7 +46,7 @@ class ProcessTask(ABC):
 
     kind: Any = ""
 
-    def __init__(self, host: ProcessTopology, plan: TaskPlan) -> None:
+    def __init__(self, host: TaskHost, plan: TaskPlan) -> None:
         self.host = host
         self.plan = plan
         self.stats = host.stats[plan.id]

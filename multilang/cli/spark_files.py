@@ -1,0 +1,177 @@
+"""The files that ``multilang spark`` reads as sources and writes as results."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from multilang.cli.spark_fault import SparkFault
+from multilang.protocol.codec import dumps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from multilang.topology import Topology
+    from spark_bridge.job import JobResult
+
+FORMATS = ("json", "parquet", "csv")
+READERS = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
+_COMPRESSED = (".gz", ".bz2", ".deflate", ".lz4", ".snappy", ".zst")  # Spark unpacks such files
+_MAGIC = {b"PAR1": ".parquet", b"ORC": ".orc", b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
+_SNIFF = 8192  # bytes of a file that are checked
+
+
+def check_source(topology: Topology, name: str, file: str, stream: bool) -> None:
+    """Raise SparkFault for a file that can't be the source of the spout ``name``."""
+    spec = topology.components.get(name)
+    if "://" not in file:
+        _check_file(f"--source {name}={file}", Path(file))
+    if stream and Path(file).is_file():
+        raise SparkFault(
+            f"--source {name}={file}: is a file; with --stream name the folder that files come into, or a pattern, {file}*"
+        )
+    if spec is not None and spec.kind == "spout" and reader_of(file) is None:
+        fields = next(iter(spec.streams.values())).fields if spec.streams else ()
+        if len(fields) != 1:
+            raise SparkFault(
+                f"--source {name}={file}: a line of text is one value, and the stream of {name!r} has the fields "
+                f"{', '.join(fields)}; give a file with columns, such as .csv, .json or .parquet"
+            )
+
+
+def reader_of(file: str) -> str | None:
+    """Return Spark's name for the format of a file's suffix; None: text."""
+    path = Path(file)
+    return READERS.get(path.with_suffix("").suffix if path.suffix in _COMPRESSED else path.suffix)
+
+
+def _check_file(what: str, path: Path) -> None:
+    """Refuse a file that does not exist, is a pipe, or has another format than its name says."""
+    if not path.exists():
+        raise SparkFault(f"{what}: there is no {path}")
+    if not path.is_file() and not path.is_dir():
+        kind = "a pipe" if path.is_fifo() else "no file"
+        raise SparkFault(
+            f"{what}: is {kind}, which can be read once, by one process; Spark reads a source in processes of its own, and again for "
+            "what failed: write it into a file first, and name that"
+        )
+    reader = reader_of(str(path))
+    first = path if path.is_file() else next((each for each in sorted(path.iterdir()) if _is_data(each)), None)
+    if first is None or reader in ("parquet", "orc") or first.suffix in _COMPRESSED:
+        return
+    try:
+        with first.open("rb") as file:
+            head = file.read(_SNIFF)
+    except OSError as error:
+        raise SparkFault(f"{what}: {first} can't be read: {error.strerror}") from error
+    problem = _why_no_text(head)
+    if problem:
+        meant = next((suffix for magic, suffix in _MAGIC.items() if head.startswith(magic)), None)
+        fix = (
+            f"it begins as a file whose name ends in {meant}: rename it"
+            if meant
+            else "give text in UTF-8, or a file with columns whose name says so, such as .parquet"
+        )
+        raise SparkFault(f"{what}: {first.name} is no text ({problem}); {fix}")
+
+
+def _is_data(path: Path) -> bool:
+    return path.is_file() and not path.name.startswith(("_", "."))  # as Spark sees it
+
+
+def _why_no_text(head: bytes) -> str:
+    if b"\0" in head:
+        return f"byte 0 at offset {head.index(0)}"
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        if error.end < len(head) or error.reason != "unexpected end of data":
+            return f"byte {head[error.start]:#04x} at offset {error.start} is no UTF-8"
+    return ""
+
+
+def source_of(spark: SparkSession, file: str) -> Any:
+    """Return the RDD of a text file's lines, or the DataFrame of a file with columns."""
+    place = file if "://" in file else _pattern(Path(file))
+    reader = reader_of(file)
+    if reader is None:
+        return spark.sparkContext.textFile(place, spark.sparkContext.defaultParallelism)
+    options = {"header": True, "inferSchema": True} if reader == "csv" else {}
+    return spark.read.format(reader).options(**options).load(place)
+
+
+def _pattern(path: Path) -> str:
+    """Return a file of this machine in the form that Spark reads, where a name may be a pattern."""
+    return "".join(f"\\{letter}" if letter in "{}[]*?\\" else letter for letter in f"file://{path.resolve()}")
+
+
+def check_output(output: Path, overwrite: bool) -> None:
+    """Raise SparkFault for a folder that results can't be written to."""
+    if output.is_dir() and any(output.iterdir()) and not overwrite:
+        raise SparkFault(f"--output {output}: the folder is not empty; name another, or add --overwrite")
+    if output.exists() and not output.is_dir():
+        raise SparkFault(f"--output {output}: is a file; name a folder")
+
+
+def write(result: JobResult, output: Path, form: str) -> None:
+    """Write each output stream to a folder of its own, named after its component, and its stream unless that is
+    default.
+    """
+    for component, stream in result.outputs:
+        folder = output / (component if stream == "default" else f"{component}-{stream}")
+        if folder.exists():
+            shutil.rmtree(folder)
+        place = f"file://{folder.resolve()}"
+        write_stream(result, component, stream, place, form)
+
+
+def write_stream(result: JobResult, component: str, stream: str, place: str, form: str) -> None:
+    """Write one output stream to a URL that does not exist yet."""
+    if form == "json":
+        fields = result.topology.components[component].streams[stream].fields
+        result.rdd(component, stream).map(_line(fields)).saveAsTextFile(place)
+    else:
+        writer = result.dataframe(component, stream).write
+        (writer.option("header", True) if form == "csv" else writer).format(form).save(place)
+
+
+def _line(fields: Sequence[str]) -> Callable[[list[Any]], str]:
+    """Return a function that makes a JSON object of a tuple."""
+    return lambda row: dumps(dict(zip(fields, row, strict=True)))
+
+
+def writer(output: Path, form: str) -> Callable[[JobResult, int], None]:
+    """Return a function that writes a batch's output streams to folders of the batch, which a repeated batch
+    replaces.
+    """
+
+    def write(result: JobResult, batch: int) -> None:
+        for component, stream in result.outputs:
+            folder = output / (component if stream == "default" else f"{component}-{stream}") / f"batch={batch:06}"
+            if folder.exists():
+                shutil.rmtree(folder)
+            write_stream(result, component, stream, f"file://{folder.resolve()}", form)
+
+    return write
+
+
+def streaming(spark: SparkSession, topology: Topology, name: str, place: str) -> DataFrame:
+    """Return a streaming DataFrame of a folder's text files, a tuple a line, or of a pattern such as ``orders/*.json``.
+
+    The columns are those of the files that exist at the start.
+    """
+    reader = reader_of(place)
+    if reader is None:
+        from spark_bridge.job.declared import as_declared
+        from spark_bridge.job.sources import fields_of_rows
+
+        spec = as_declared(topology).components.get(name)
+        field = fields_of_rows(spec, next(iter(spec.streams)))[0] if spec is not None and spec.streams else "value"
+        return spark.readStream.text(place).withColumnRenamed("value", field)
+    header = {"header": "true"} if reader == "csv" else {}
+    inferred = {**header, "inferSchema": "true"} if reader == "csv" else {}
+    schema = spark.read.format(reader).options(**inferred).load(place).schema
+    return spark.readStream.format(reader).options(**header).schema(schema).load(place)

@@ -1,0 +1,108 @@
+"""The interface through which a task's process uses the topology that it belongs to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from itertools import count
+    from typing import Any
+
+    from multilang.local.errors import LocalClusterError
+    from multilang.local.process.command import TaskCommands
+    from multilang.runtime.clock import Timers
+    from multilang.runtime.counters import TaskStats
+    from multilang.runtime.plan import Route, TaskPlan
+    from multilang.runtime.tuples import Origin
+
+
+class TupleQueue(Protocol):
+    """A bolt's task, as the target of tuples."""
+
+    def put(self, origin: Origin, text: str, root: int | dict[int, int], edge: int) -> None:
+        """Queue a tuple, whose values are JSON text."""
+
+
+class TaskHost(Protocol):
+    """The topology of a task. All of it is used in the topology's thread alone.
+
+    Attributes:
+        name: The topology's name.
+        now: The time of the current turn.
+        active: Whether spouts are to emit.
+        ending: Whether the topology ends, so that nothing is started any more.
+        commands: The commands that start processes.
+        env: The environment of the processes.
+        pid_dir: The folder of their pid files.
+        max_buffer: The largest message in bytes.
+        dirty: The tasks to which something is to be written.
+    """
+
+    name: str
+    now: float
+    active: bool
+    ending: bool
+    commands: TaskCommands
+    env: dict[str, str]
+    pid_dir: str
+    max_buffer: int
+    timers: Timers
+    dirty: set[Any]
+    new_id: count[int]
+    getrandbits: Callable[[int], int]
+
+    def dumps(self, value: object, /) -> str:
+        """Return the JSON text of a value."""
+
+    @property
+    def stats(self) -> Mapping[int, TaskStats]:
+        """The figures of each task."""
+
+    @property
+    def bolts(self) -> Mapping[int, TupleQueue]:
+        """The bolts' tasks by id."""
+
+    @property
+    def ackers(self) -> Sequence[object]:
+        """The ackers; there may be none."""
+
+    @property
+    def stale_before(self) -> float:
+        """The time before which a bolt's tuples count as forgotten."""
+
+    def init_root(self, root: int, value: int, task: int) -> None:
+        """Tell the root's acker of a new spout tuple."""
+
+    def ack_root(self, root: int, value: int) -> None:
+        """Tell the root's acker of an acked tuple."""
+
+    def fail_root(self, root: int) -> None:
+        """Tell the root's acker of a failed tuple."""
+
+    def capture(self, route: Route, values: list[Any]) -> None:
+        """Keep a copy of an emitted tuple."""
+
+    def log(self, plan: TaskPlan, message: str, level: int) -> None:
+        """Handle a child's log command."""
+
+    def report(self, plan: TaskPlan, message: str, fatal: bool = False) -> None:
+        """Handle a child's error command, or its death."""
+
+    def metric(self, plan: TaskPlan, name: str, params: Any) -> None:
+        """Handle a child's metrics command."""
+
+    def fail(self, error: LocalClusterError) -> None:
+        """End everything with this error."""
+
+    def watch(self, fd: int, call: Callable[[], object]) -> None:
+        """Call ``call`` when there is something to read."""
+
+    def unwatch(self, fd: int) -> None:
+        """Stop watching a descriptor."""
+
+    def watch_writing(self, fd: int, call: Callable[[], object]) -> None:
+        """Call ``call`` when the descriptor takes more data."""
+
+    def unwatch_writing(self, fd: int) -> None:
+        """Stop watching a descriptor for writing."""
