@@ -83,12 +83,13 @@ class BatchingBolt(AnchoredBolt):
 
     def _unanchor(self) -> None:
         # Nothing may be anchored to a tuple after its ack or fail.
-        if self._collector.anchors:
-            self._collector.anchors = [tup for tup in self._collector.anchors if tup.unfinished]
+        scope = self._collector.scope
+        if scope.anchors:
+            scope.anchors = [tup for tup in scope.anchors if tup.unfinished]
 
     def _hand_over(self, key: Hashable, group: list[Tuple]) -> None:
         collector = self._collector
-        collector.anchors = group
+        collector.scope.anchors = group
         try:
             self.process_batch(key, list(group))
         except Exception as error:  # noqa: BLE001 - user code: its failure is the group's
@@ -98,7 +99,7 @@ class BatchingBolt(AnchoredBolt):
                 if tup.unfinished:
                     collector.ack(tup)
         finally:
-            collector.anchors = ()
+            collector.scope.anchors = ()
 
     def _failed(self, group: list[Tuple], error: Exception) -> None:
         if not isinstance(error, FailedException) or isinstance(error, ReportedFailedException):

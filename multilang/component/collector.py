@@ -1,7 +1,8 @@
 """The interface between a component and its engine: emit, ack, fail, log and report.
 
-A runner gives each task a collector, for the wire, the embedded cluster or a Spark task. A component's ``emit`` is the
-collector's own bound method, so that the interface costs nothing per tuple.
+A runner gives each task a collector, for the wire, the embedded cluster or a Spark task. What is called for every tuple
+is an attribute that holds a function: a component's ``emit`` is that function itself, so that the interface costs
+nothing per tuple. A wrapper gives the component inside it a collector around its own (see filters.BoltFilter).
 """
 
 from __future__ import annotations
@@ -11,16 +12,76 @@ from abc import ABC, abstractmethod
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
+    from typing import Any, Protocol, TypeAlias
 
     from multilang.protocol.messages import Tuple, Values
 
+    Anchors: TypeAlias = Sequence[Tuple | str] | None
+    Settle: TypeAlias = Callable[[Tuple | str], None]
+    OnTaskIds: TypeAlias = Callable[[list[int]], None]
+
+    class Emit(Protocol):
+        """A bolt's emit; see Bolt.emit."""
+
+        def __call__(
+            self,
+            values: Values,
+            stream: str | None = None,
+            anchors: Anchors = None,
+            direct_task: int | None = None,
+            need_task_ids: bool = False,
+            on_task_ids: OnTaskIds | None = None,
+        ) -> list[int] | None: ...
+
+    class EmitMany(Protocol):
+        """A bolt's emit_many; see Bolt.emit_many."""
+
+        def __call__(self, rows: Iterable[Values], stream: str | None = None, anchors: Anchors = None) -> None: ...
+
+    class SpoutEmit(Protocol):
+        """A spout's emit; see Spout.emit."""
+
+        def __call__(
+            self,
+            values: Values,
+            tup_id: Any = None,
+            stream: str | None = None,
+            direct_task: int | None = None,
+            need_task_ids: bool = False,
+            on_task_ids: OnTaskIds | None = None,
+        ) -> list[int] | None: ...
+
+
+class Scope:
+    """A task's tuple and anchors of the moment, shared by its collector and all filters around it.
+
+    Attributes:
+        current: The tuple that user code works on; None between tuples.
+        anchors: The anchors of ``emit_anchored``: the tuple, or the batch, in process.
+    """
+
+    __slots__ = ("anchors", "current")
+
+    def __init__(self) -> None:
+        self.current: Tuple | None = None
+        self.anchors: Sequence[Tuple] = ()
+
+
+def _ignore(_: object) -> None:
+    """Do nothing."""
+
 
 class Collector(ABC):
-    """The calls that every task can make."""
+    """The calls that every task can make.
 
-    current: Tuple | None = None
-    """The tuple that user code works on at the moment; None between tuples."""
+    Attributes:
+        scope: The tuple and the anchors of the moment.
+        reported: Takes note of a component's exception that was reported instead of raised; a test raises it.
+    """
+
+    def __init__(self, scope: Scope | None = None, reported: Callable[[BaseException], None] | None = None) -> None:
+        self.scope = Scope() if scope is None else scope
+        self.reported: Callable[[BaseException], None] = _ignore if reported is None else reported
 
     @abstractmethod
     def log(self, message: str, level: int = 2) -> None:
@@ -34,85 +95,43 @@ class Collector(ABC):
     def report_metric(self, name: str, params: Any) -> None:
         """Send a value for a metric that the Java side registered under ``name``."""
 
-    def reported(self, error: BaseException) -> None:  # noqa: B027 - most have nothing to do here
-        """Take note of a component's exception that was reported instead of raised; a test raises it."""
-
 
 class BoltCollector(Collector):
-    """A bolt's collector (Storm's OutputCollector)."""
+    """A bolt's collector (Storm's OutputCollector); its maker sets the calls that are attributes.
 
-    anchors: Sequence[Tuple] = ()
-    """The anchors of ``emit_anchored``: the tuple, or the batch, in process."""
+    Attributes:
+        emit: Sends a tuple; see Bolt.emit.
+        emit_anchored: The same, anchored to ``scope.anchors`` unless ``anchors`` is given.
+        emit_many: Sends many tuples to one stream with the same anchors.
+        emit_many_anchored: The same, anchored to ``scope.anchors`` unless ``anchors`` is given.
+        ack: Acks an input.
+        fail: Fails an input.
+        fail_acked: Fails what an acked tuple belongs to, if that is still possible, after its ``process`` raised.
+        takes_threads: True if the component's own threads may call it at any time.
+        knows_tasks: True if an emit gets its task ids without waiting for them.
+    """
 
     takes_threads = False
-    """True if the component's own threads may call it at any time."""
-
     knows_tasks = False
-    """True if an emit gets its task ids without waiting for them."""
 
-    @abstractmethod
-    def emit(
-        self,
-        values: Values,
-        stream: str | None = None,
-        anchors: Sequence[Tuple | str] | None = None,
-        direct_task: int | None = None,
-        need_task_ids: bool = False,
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int] | None:
-        """Send a tuple; see Bolt.emit."""
+    emit: Emit
+    emit_anchored: Emit
+    emit_many: EmitMany
+    emit_many_anchored: EmitMany
+    ack: Settle
+    fail: Settle
+    fail_acked: Callable[[Tuple], None]
 
-    def emit_anchored(
-        self,
-        values: Values,
-        stream: str | None = None,
-        anchors: Sequence[Tuple | str] | None = None,
-        direct_task: int | None = None,
-        need_task_ids: bool = False,
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int] | None:
-        """Send a tuple that is anchored to ``self.anchors`` unless ``anchors`` is given."""
-        return self.emit(
-            values, stream, self.anchors if anchors is None else anchors, direct_task, need_task_ids, on_task_ids
-        )
-
-    def emit_many(
-        self,
-        rows: Iterable[Values],
-        stream: str | None = None,
-        anchors: Sequence[Tuple | str] | None = None,
-    ) -> None:
-        """Send many tuples to one stream with the same anchors."""
-        emit = self.emit
-        for values in rows:
-            emit(values, stream, anchors)
-
-    def emit_many_anchored(
-        self,
-        rows: Iterable[Values],
-        stream: str | None = None,
-        anchors: Sequence[Tuple | str] | None = None,
-    ) -> None:
-        """Send many tuples that are anchored to ``self.anchors`` unless ``anchors`` is given."""
-        self.emit_many(rows, stream, self.anchors if anchors is None else anchors)
+    def __init__(self, scope: Scope | None = None, reported: Callable[[BaseException], None] | None = None) -> None:
+        super().__init__(scope, reported)
+        self.fail_acked = _ignore
 
     @abstractmethod
     def received(self, tup: Tuple | str) -> Tuple:
         """Return the unfinished input that ``tup`` (or a copy, or its id) stands for, or raise the error of ``ack``."""
 
     @abstractmethod
-    def ack(self, tup: Tuple | str) -> None:
-        """Ack an input."""
-
-    @abstractmethod
-    def fail(self, tup: Tuple | str) -> None:
-        """Fail an input."""
-
-    def fail_acked(self, tup: Tuple) -> None:
-        """Fail what an acked tuple belongs to, if that is still possible, after its ``process`` raised."""
-
-    @abstractmethod
-    def deferred_ack(self, kept: list[Any]) -> Callable[[Tuple | str], None]:
+    def deferred_ack(self, kept: list[Any]) -> Settle:
         """Return an ``ack`` that only adds to ``kept`` what ``finish`` needs later; it acks a tick at once."""
 
     @abstractmethod
@@ -120,26 +139,41 @@ class BoltCollector(Collector):
         """Ack or fail the inputs that a deferred ack kept, and empty ``kept``."""
 
 
+def one_by_one(emit: Emit) -> EmitMany:
+    """Return an ``emit_many`` that calls ``emit`` for each tuple."""
+
+    def emit_many(rows: Iterable[Values], stream: str | None = None, anchors: Anchors = None) -> None:
+        for values in rows:
+            emit(values, stream, anchors)
+
+    return emit_many
+
+
+def many_anchored(emit_many: EmitMany, scope: Scope) -> EmitMany:
+    """Return ``emit_many`` with the scope's anchors unless ``anchors`` is given."""
+
+    def emit_many_anchored(rows: Iterable[Values], stream: str | None = None, anchors: Anchors = None) -> None:
+        emit_many(rows, stream, scope.anchors if anchors is None else anchors)
+
+    return emit_many_anchored
+
+
 class SpoutCollector(Collector):
-    """A spout's collector (Storm's SpoutOutputCollector)."""
+    """A spout's collector (Storm's SpoutOutputCollector).
+
+    Attributes:
+        emit: Sends a tuple; see Spout.emit.
+        settles_in_rounds: True if acks and fails come only after a whole round of emits, as in a Spark job.
+        keeps_position: True if the engine stores the spout's position and calls ``seek``, as in checkpoints of exact
+            alignment.
+        replays_by_position: True if the engine replays by ``seek``, so that no tuple need be kept for a replay.
+    """
 
     settles_in_rounds = False
-    """True if acks and fails come only after a whole round of emits, as in a Spark job."""
-
     keeps_position = False
-    """True if the engine stores the spout's position and calls ``seek``, as in checkpoints of exact alignment."""
+    replays_by_position = False
 
-    @abstractmethod
-    def emit(
-        self,
-        values: Values,
-        tup_id: Any = None,
-        stream: str | None = None,
-        direct_task: int | None = None,
-        need_task_ids: bool = False,
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int] | None:
-        """Send a tuple; see Spout.emit."""
+    emit: SpoutEmit
 
     def emit_many(
         self,

@@ -209,8 +209,8 @@ class Task:
         if component is None:
             component = Component()
             component.context = self._context
-        current = getattr(getattr(component, "_collector", None), "current", None)
-        return describe(error, component, current)
+        collector: Collector | None = getattr(component, "_collector", None)
+        return describe(error, component, None if collector is None else collector.scope.current)
 
     def _exit_status(self, error: SystemExit) -> int:
         self._report(self._describe(error))
@@ -267,12 +267,10 @@ class Task:
                 "this process was forked from the component's own, which alone may speak to Storm; return the result to it"
             )
 
-        def log(message: str, _: int = 2) -> None:
+        def log(message: str) -> None:
             os.write(2, message.encode("utf-8", "backslashreplace") + b"\n")  # the component's process logs it
 
-        self._connection.write = refuse
-        self._connection.log = log  # type: ignore[assignment,method-assign]
-        self._connection.error = log  # type: ignore[method-assign]
+        self._connection.cut_off(refuse, log)
         # If the fork kept the pipe open, Storm would not see the end of the component's process.
         null = os.open(os.devnull, os.O_RDWR)
         for fd in (self._stdio.input, self._stdio.output, self._watchdog.waker):

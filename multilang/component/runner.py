@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from multilang.component.bolt import BasicBolt
-from multilang.component.collector import BoltCollector
 from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.report import report_exception
 from multilang.component.settings import check
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from multilang.component.base import Component
     from multilang.component.bolt import Bolt
-    from multilang.component.collector import SpoutCollector
+    from multilang.component.collector import BoltCollector, SpoutCollector
     from multilang.component.context import Context
     from multilang.component.spout import Spout
     from multilang.protocol.messages import Tuple
@@ -43,10 +42,9 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
 
 def close(component: Component) -> None:
     """Close ``component``; no tuple is in process any more, so that its emits are anchored to nothing."""
-    collector = component._collector
-    collector.current = None
-    if isinstance(collector, BoltCollector):
-        collector.anchors = ()
+    scope = component._collector.scope
+    scope.current = None
+    scope.anchors = ()
     component._runner_ended()
 
 
@@ -58,8 +56,10 @@ def _attach(component: Any, collector: Any, conf: dict[str, Any], context: Conte
 
 
 def _plain(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
+    scope = collector.scope
+
     def execute(tup: Tuple) -> None:
-        collector.current = tup
+        scope.current = tup
         try:
             if tup.stream == TICK_STREAM and tup.component == SYSTEM_COMPONENT:
                 bolt.process_tick(tup)
@@ -69,18 +69,18 @@ def _plain(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None
                 process(tup)
         except FailedException as error:
             _fail(bolt, collector, tup, error)
-        collector.current = None
+        scope.current = None
 
     return execute
 
 
 def _basic(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
-    ack = collector.ack
+    ack, scope = collector.ack, collector.scope
     anchors: list[Any] = [None]  # one list for all tuples, each of which is put into it in turn
 
     def execute(tup: Tuple) -> None:
-        collector.current = anchors[0] = tup
-        collector.anchors = anchors
+        scope.current = anchors[0] = tup
+        scope.anchors = anchors
         try:
             if tup.stream == TICK_STREAM and tup.component == SYSTEM_COMPONENT:
                 bolt.process_tick(tup)
@@ -96,7 +96,7 @@ def _basic(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None
                 collector.fail(tup)
             else:
                 collector.fail_acked(tup)
-        collector.current = None
+        scope.current = None
 
     return execute
 
@@ -141,7 +141,7 @@ def start_spout(spout: Spout, collector: SpoutCollector, conf: dict[str, Any], c
     _attach(spout, collector, conf, context)
     spout.initialize(conf, context)
     spout._runner_started(conf, context)
-    next_tuple: Callable[[], None] = spout.next_tuple
+    next_tuple = spout._around_next(spout.next_tuple)
     if spout.middleware or conf.get("multilang.middleware"):
         from multilang.component.middleware import all_middleware
 

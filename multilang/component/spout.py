@@ -134,6 +134,14 @@ class Spout(Component):
     def _runner_started(self, conf: dict[str, Any], context: Context) -> None:
         """Start what needs an initialized component; the runner calls this after ``initialize``."""
 
+    def _around_next(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Return the function that the runner calls for the next tuple, inside of all middleware.
+
+        Args:
+            call: The spout's ``next_tuple``.
+        """
+        return call
+
     def _attach(self, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         super()._attach(collector, conf, context)
         self._shadow(Spout, {"emit": collector.emit, "emit_many": collector.emit_many})

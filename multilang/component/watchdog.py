@@ -194,7 +194,7 @@ class Watchdog:
         return any(stray.waiting > _MAX_WAITING for stray in self._stray.values())
 
     def _working_on(self) -> object | None:
-        current = None if self.collector is None else self.collector.current
+        current = None if self.collector is None else self.collector.scope.current
         return self.busy if current is None else current
 
     def _park_if_idle(self) -> None:

@@ -7,7 +7,7 @@ from _thread import get_ident
 from collections import deque
 from time import monotonic, sleep
 
-from multilang.component.collector import BoltCollector, SpoutCollector
+from multilang.component.collector import BoltCollector, Collector, SpoutCollector, many_anchored
 from multilang.protocol.codec import encode_id, loads
 from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError
 from multilang.protocol.fast import fast_ack, fast_emit
@@ -25,9 +25,10 @@ from multilang.protocol.messages import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from typing import Any
 
+    from multilang.component.collector import Anchors, Settle
     from multilang.component.output import Output
     from multilang.component.runner import SpoutRunner
     from multilang.component.watchdog import Watchdog
@@ -248,10 +249,11 @@ class Wire:
         return wait.tasks
 
 
-class _WireCollector:
+class _WireCollector(Collector):
     """The calls that both collectors share."""
 
     def __init__(self, wire: Wire) -> None:
+        super().__init__()
         self._wire = wire
         self._connection = wire.connection
 
@@ -303,21 +305,24 @@ class WireBoltCollector(_WireCollector, BoltCollector):
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire)
         connection = wire.connection
-        # The three methods that are called for every tuple are functions without a call in between.
-        self.ack = fast_ack(connection)  # type: ignore[assignment,method-assign]
-        self.emit_anchored = fast_emit(connection, self.emit, self)  # type: ignore[method-assign]
-        self.emit = fast_emit(connection, self.emit)  # type: ignore[method-assign]
+        # The three functions that are called for every tuple have no call in between.
+        self.ack = fast_ack(connection)
+        self.emit = fast_emit(connection, self._emit)
+        self.emit_anchored = fast_emit(connection, self._emit, self.scope)
+        self.emit_many = connection.emit_many
+        self.emit_many_anchored = many_anchored(self.emit_many, self.scope)
+        self.fail = connection.fail
 
-    def emit(
+    def _emit(
         self,
         values: Values,
         stream: str | None = None,
-        anchors: Sequence[Tuple | str] | None = None,
+        anchors: Anchors = None,
         direct_task: int | None = None,
         need_task_ids: bool = False,
         on_task_ids: Callable[[list[int]], None] | None = None,
     ) -> list[int] | None:
-        """See BoltCollector."""
+        """Send any emit; the fast ones come here with what they leave out."""
         emit = self._connection.emit
         if need_task_ids or on_task_ids is not None:
             return self._asked(
@@ -329,28 +334,11 @@ class WireBoltCollector(_WireCollector, BoltCollector):
         emit(values, stream, anchors, direct_task)
         return None
 
-    def emit_many(
-        self,
-        rows: Iterable[Values],
-        stream: str | None = None,
-        anchors: Sequence[Tuple | str] | None = None,
-    ) -> None:
-        """See BoltCollector."""
-        self._connection.emit_many(rows, stream, anchors)
-
     def received(self, tup: Tuple | str) -> Tuple:
         """See BoltCollector."""
         return self._connection.received(tup)
 
-    def ack(self, tup: Tuple | str) -> None:
-        """See BoltCollector."""
-        self._connection.ack(tup)
-
-    def fail(self, tup: Tuple | str) -> None:
-        """See BoltCollector."""
-        self._connection.fail(tup)
-
-    def deferred_ack(self, kept: list[Any]) -> Callable[[Tuple | str], None]:
+    def deferred_ack(self, kept: list[Any]) -> Settle:
         """Return an ``ack`` that adds the ids of tuples to ``kept``; see BoltCollector."""
         unfinished, received, now, append = self._connection.unfinished, self.received, self.ack, kept.append
 

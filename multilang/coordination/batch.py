@@ -175,14 +175,15 @@ class BatchBoltExecutor(Wrapper):
 
             for middleware in reversed(all_middleware(self.wrapped.middleware, conf)):
                 process = middleware.process(self.wrapped, process)
-        ack, fail, plain = collector.ack, collector.fail, process == self._process
+        ack, fail, scope = collector.ack, collector.fail, collector.scope
+        plain = process == self._process
         batches = self.batches
 
         def execute(tup: Tuple) -> None:
             if tup.stream == TICK_STREAM and tup.component == SYSTEM_COMPONENT:
                 ack(tup)
                 return
-            collector.current = tup
+            scope.current = tup
             try:
                 if plain and (batch := batches.get(tup.values[0])) is not None:
                     batch.process(tup)
@@ -193,7 +194,7 @@ class BatchBoltExecutor(Wrapper):
                 fail(tup)
             else:
                 ack(tup)
-            collector.current = None
+            scope.current = None
 
         return execute
 

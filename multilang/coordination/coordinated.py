@@ -24,6 +24,7 @@ from _thread import RLock, get_ident
 
 from multilang.component.bolt import BasicBolt, Bolt
 from multilang.component.errors import ConfigError, FailedException, ReportedFailedException, UnrecoverableError
+from multilang.component.filters import BoltFilter
 from multilang.component.report import report_exception
 from multilang.component.runner import start_bolt
 from multilang.component.wrapper import Wrapper, innermost
@@ -107,19 +108,18 @@ class CoordinatedBolt(Wrapper):
             self._fair.worked = self._settle_late
         self._thread = get_ident()
         self._age = Age(conf)
-        self._watch_emits(collector, context)
-        collector.ack = self._acker()  # type: ignore[assignment,method-assign]
-        collector.fail = self._failed  # type: ignore[method-assign]
-        collector.fail_acked = self._fail_acked  # type: ignore[method-assign]
-        self._inner = start_bolt(self.wrapped, collector, conf, context)
+        inner = BoltFilter(
+            self._counting(collector, context), ack=self._acker(), fail=self._failed, fail_acked=self._fail_acked
+        )
+        self._inner = start_bolt(self.wrapped, inner, conf, context)
         self._finished_id: Callable[[Hashable], object] | None = getattr(self.wrapped, "finished_id", None)
         self._timeout_id: Callable[[Hashable], object] | None = getattr(self.wrapped, "timeout_id", None)
         process_tick = getattr(type(innermost(self.wrapped)), "process_tick", Bolt.process_tick)
         return self._executor(wants_ticks=process_tick is not Bolt.process_tick)
 
-    def _watch_emits(self, collector: BoltCollector, context: Context) -> None:
-        """Replace the collector's functions by counting ones, before the bolt gets them."""
-        Counting(collector, self.tracked, self._lock, context, self.untracked).install()
+    def _counting(self, collector: BoltCollector, context: Context) -> BoltCollector:
+        """Return a collector around ``collector`` that counts what is emitted."""
+        return Counting(self.tracked, self._lock, context, self.untracked).around(collector)
 
     def _executor(self, wants_ticks: bool) -> Execute:
         get, inner, fail, new = self.tracked.get, self._inner, self._fail, self._new
@@ -248,7 +248,7 @@ class CoordinatedBolt(Wrapper):
 
     def _is_working(self) -> bool:
         """Return whether the calling thread is inside the bolt's ``process``."""
-        if self._collector.current is None:
+        if self._collector.scope.current is None:
             return False
         return not self._collector.takes_threads or get_ident() == (self._fair or self)._thread
 
@@ -324,7 +324,7 @@ class CoordinatedBolt(Wrapper):
     def _finish(self, info: Tracking) -> None:
         info.finishing = True
         if self._finished_id is not None:
-            self._collector.anchors = ()
+            self._collector.scope.anchors = ()
             try:
                 self._finished_id(info.id)
             except FailedException as error:

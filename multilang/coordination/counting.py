@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from multilang.component.collector import one_by_one
+from multilang.component.filters import BoltFilter
 from multilang.coordination.names import COORD_STREAM
 from multilang.protocol.messages import DEFAULT_STREAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Any, TypeAlias
+    from typing import Any
 
-    from multilang.component.collector import BoltCollector
+    from multilang.component.collector import Anchors, BoltCollector, Emit, EmitMany
     from multilang.component.context import Context
     from multilang.coordination.tracking import Tracked
-    from multilang.protocol.messages import Tuple
-
-    Emit: TypeAlias = Callable[..., list[int] | None]
+    from multilang.protocol.messages import Values
 
 _ASK: tuple[int, ...] = (-1,)  # the tasks that a tuple goes to, when only the parent knows them
 
 
 class Counting:
-    """Replaces a collector's functions by counting ones.
+    """Makes a counting collector of a collector.
 
     If task ids have to be awaited, an emit asks for them only when they are not known beforehand: they are for a single
     task, or for all tasks. A stream that leads to no coordinated bolt is not counted at all.
@@ -29,13 +29,11 @@ class Counting:
 
     def __init__(
         self,
-        collector: BoltCollector,
         tracked: Tracked,
         lock: Any,
         context: Context,
         untracked: Callable[[Sequence[Any]], object] | None = None,
     ) -> None:
-        self._collector = collector
         self._untracked = untracked  # called for an emit with an id that is unknown here, which would be lost
         self._tracked = tracked
         self._lock = lock
@@ -44,24 +42,25 @@ class Counting:
         )
         self._ways = _ways(context)
 
-    def install(self) -> None:
-        """Replace the collector's functions."""
-        collector: Any = self._collector
-        emit, emit_anchored, emit_many = collector.emit, collector.emit_anchored, collector.emit_many
+    def around(self, collector: BoltCollector) -> BoltCollector:
+        """Return a collector that counts what is emitted, and emits it by ``collector``."""
         counting = self._at_once if collector.knows_tasks else self._emit
-        collector.emit = counting(emit)
-        collector.emit_anchored = counting(emit_anchored)
-        collector.emit_many = self._emit_many(collector.emit, emit_many)
-        # emit_many_anchored calls emit_many with the anchors, and needs no replacement
+        emit = counting(collector.emit)
+        return BoltFilter(
+            collector,
+            emit=emit,
+            emit_anchored=counting(collector.emit_anchored),
+            emit_many=self._emit_many(emit, collector.emit_many),
+        )
 
     def _emit(self, emit: Emit) -> Emit:
         get, ways, lock, targets = self._tracked.get, self._ways, self._lock, self._targets
         untracked = self._untracked
 
         def counted(
-            values: Sequence[Any],
+            values: Values,
             stream: str | None = None,
-            anchors: Sequence[Tuple | str] | None = None,
+            anchors: Anchors = None,
             direct_task: int | None = None,
             need_task_ids: bool = False,
             on_task_ids: Callable[[list[int]], None] | None = None,
@@ -102,9 +101,9 @@ class Counting:
         get, ways, untracked = self._tracked.get, self._ways, self._untracked
 
         def counted(
-            values: Sequence[Any],
+            values: Values,
             stream: str | None = None,
-            anchors: Sequence[Tuple | str] | None = None,
+            anchors: Anchors = None,
             direct_task: int | None = None,
             need_task_ids: bool = False,
             on_task_ids: Callable[[list[int]], None] | None = None,
@@ -129,17 +128,11 @@ class Counting:
 
         return counted
 
-    def _emit_many(self, counted: Emit, emit_many: Callable[..., None]) -> Callable[..., None]:
-        ways = self._ways
+    def _emit_many(self, counted: Emit, emit_many: EmitMany) -> EmitMany:
+        ways, count_each = self._ways, one_by_one(counted)
 
-        def many(
-            rows: Iterable[Sequence[Any]], stream: str | None = None, anchors: Sequence[Tuple | str] | None = None
-        ) -> None:
-            if ways.get(stream) is None:
-                emit_many(rows, stream, anchors)
-            else:
-                for values in rows:
-                    counted(values, stream, anchors)
+        def many(rows: Iterable[Values], stream: str | None = None, anchors: Anchors = None) -> None:
+            (emit_many if ways.get(stream) is None else count_each)(rows, stream, anchors)
 
         return many
 

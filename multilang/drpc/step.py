@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from multilang.component.collector import one_by_one
 from multilang.component.errors import FailedException
+from multilang.component.filters import BoltFilter
 from multilang.coordination import CoordinatedBolt
 from multilang.drpc.places import ReturnPlaces
 from multilang.drpc.prepare import server_of
@@ -12,11 +14,11 @@ from multilang.protocol.messages import DEFAULT_STREAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from multilang.component.bolt import Bolt
-    from multilang.component.collector import BoltCollector
+    from multilang.component.collector import Anchors, BoltCollector, Emit
     from multilang.component.context import Context
     from multilang.component.wrapper import Execute
     from multilang.coordination.tracking import Tracking
@@ -120,28 +122,23 @@ class DRPCStep(CoordinatedBolt):
             )
         return False
 
-    def _watch_emits(self, collector: BoltCollector, context: Context) -> None:
-        super()._watch_emits(collector, context)
+    def _counting(self, collector: BoltCollector, context: Context) -> BoltCollector:
+        counting = super()._counting(collector, context)
         if self.result_stream is None:
-            return
-        each: Any = collector
-        emit, emit_many = collector.emit, collector.emit_many
-        each.emit, each.emit_anchored = self._once(emit), self._once(collector.emit_anchored)
-        counted = each.emit
+            return counting
+        results, emit, emit_many = self.result_stream, self._once(counting.emit), counting.emit_many
+        emit_each = one_by_one(emit)
 
-        def many(rows: Iterable[Values], stream: str | None = None, anchors: Any = None) -> None:
-            if (DEFAULT_STREAM if stream is None else stream) == self.result_stream:
-                for values in rows:
-                    counted(values, stream, anchors)
-            else:
-                emit_many(rows, stream, anchors)
+        def many(rows: Iterable[Values], stream: str | None = None, anchors: Anchors = None) -> None:
+            is_result = (DEFAULT_STREAM if stream is None else stream) == results
+            (emit_each if is_result else emit_many)(rows, stream, anchors)
 
-        each.emit_many = many
+        return BoltFilter(counting, emit=emit, emit_anchored=self._once(counting.emit_anchored), emit_many=many)
 
-    def _once(self, emit: Callable[..., Any]) -> Callable[..., Any]:
+    def _once(self, emit: Emit) -> Emit:
         results, get, lock = self.result_stream, self.tracked.get, self._lock
 
-        def emitted(values: Sequence[Any], stream: str | None = None, *more: Any, **named: Any) -> Any:
+        def emitted(values: Values, stream: str | None = None, *more: Any, **named: Any) -> Any:
             if (DEFAULT_STREAM if stream is None else stream) != results:
                 return emit(values, stream, *more, **named)
             try:

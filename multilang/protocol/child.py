@@ -86,6 +86,7 @@ class ChildConnection:
         self._out: list[str] = []
         self.write: Callable[[str], None] = self._out.append
         """The function that writes messages: to the buffer of ``data_to_send``, unless the owner replaces it."""
+        self._aside: Callable[[str], None] | None = None  # takes log lines and errors that may not be sent
         self._answered_emits = False  # an emit that asked for task ids has got them
         self._awaited: deque[Any] = deque()  # tokens of the emits that wait for task ids, in order
         self._in_order = RLock()  # several threads may emit: tokens stand in the order in which their emits are written
@@ -464,12 +465,18 @@ class ChildConnection:
 
     def log(self, message: str, level: int = 2) -> None:
         """Send a line for the worker's log; level 0 is trace, 1 debug, 2 info, 3 warn, 4 error."""
+        if self._aside is not None:
+            self._aside(message)
+            return
         if not self._ready:
             raise self._too_early("a log")
         self.write(f'{{"command":"log","msg":{_text(message)},"level":{level}}}\nend\n')
 
     def error(self, message: str) -> None:
         """Send an error for the worker's log and Storm's UI."""
+        if self._aside is not None:
+            self._aside(message)
+            return
         if not self._ready:
             raise self._too_early("an error")
         self.write(f'{{"command":"error","msg":{_text(message)}}}\nend\n')
@@ -482,6 +489,16 @@ class ChildConnection:
         if reason is not None:
             raise UnserializableValue(f"the metric {name!r}: {reason}")
         self.write(f'{{"command":"metrics","name":{_text(name)},"params":{dumps(params)}}}\nend\n')
+
+    def cut_off(self, refuse: Callable[[str], None], aside: Callable[[str], None]) -> None:
+        """Send nothing any more, since this process was forked from the one whose conversation it is.
+
+        Args:
+            refuse: Takes each message instead of the parent, and raises the error that says so.
+            aside: Takes the text of each log line and error.
+        """
+        self.write = refuse
+        self._aside = aside
 
     # ---- checks ----
 

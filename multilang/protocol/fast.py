@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from multilang.protocol.child import ChildConnection
+    from multilang.protocol.messages import Values
 
     class HasAnchors(Protocol):
         """Something that has the anchors to use when none are given."""
@@ -62,7 +63,7 @@ def fast_emit(
     encode, not_plain, lowest, highest = encode_values, _NOT_PLAIN, MIN_INT, MAX_INT
 
     def emit(
-        values: Sequence[Any],
+        values: Values,
         stream: str | None = None,
         anchors: Sequence[Tuple | str] | None = None,
         direct_task: int | None = None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.component.collector import BoltCollector, SpoutCollector
+from multilang.component.collector import BoltCollector, Collector, SpoutCollector, many_anchored, one_by_one
 from multilang.protocol import ChildConnection, Tuple, UnserializableValue
 from multilang.protocol.codec import MAX_INT, MIN_INT, TEXTS, dumps, encode_id, loads, normalize
 from multilang.protocol.messages import DEFAULT_STREAM
@@ -18,46 +18,61 @@ from multilang.runtime.edges import edges
 from multilang.runtime.tuples import LocalTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, TypeAlias
 
+    from multilang.component.collector import Anchors, Emit, OnTaskIds, Scope, Settle, SpoutEmit
+    from multilang.protocol.messages import Values
     from multilang.runtime.counters import TaskStats
-    from multilang.runtime.links import Links, OnTaskIds
+    from multilang.runtime.links import Links
     from multilang.runtime.plan import Route, TaskPlan
     from multilang.runtime.rotating import RotatingMap
 
-    Anchors: TypeAlias = Sequence[Tuple | str] | None
     Pending: TypeAlias = RotatingMap[tuple[Any, float]]
 
 
-def _closure(*_: Any, **__: Any) -> Any:
-    raise TypeError("each collector has this as a closure of its own")
+class LinkedCollector(Collector):
+    """The calls that every collector of a task in this process gives to the task's links."""
 
-
-class LocalBoltCollector(BoltCollector):
-    """The collector of a bolt in this process."""
-
-    emit = emit_anchored = ack = fail = _closure
-
-    def __init__(self, plan: TaskPlan, links: Links, stats: TaskStats) -> None:
+    def __init__(self, plan: TaskPlan, links: Links, reported: Callable[[BaseException], None] | None = None) -> None:
+        super().__init__(reported=reported)
         self._plan = plan
         self._links = links
-        self.knows_tasks = links.at_once
-        self._emitter = emitter = TupleEmitter(plan, links, stats)
-        self.emit = _bolt_emit(self, emitter, automatic=False)  # type: ignore[method-assign]
-        self.emit_anchored = _bolt_emit(self, emitter, automatic=True)  # type: ignore[method-assign]
-        self.ack = _bolt_ack(emitter)  # type: ignore[method-assign]
-        self.fail = _bolt_fail(emitter)  # type: ignore[method-assign]
 
-    def emit_many(self, rows: Iterable[Sequence[Any]], stream: str | None = None, anchors: Anchors = None) -> None:
-        emit = self.emit
-        for values in rows:
-            emit(values, stream, anchors)
+    def log(self, message: str, level: int = 2) -> None:
+        self._links.log(self._plan, message, level)
+
+    def report_error(self, message: str) -> None:
+        self._links.report(self._plan, message)
+
+    def report_metric(self, name: str, params: Any) -> None:
+        self._links.metric(self._plan, name, params)
+
+
+class LocalBoltCollector(LinkedCollector, BoltCollector):
+    """The collector of a bolt in this process."""
+
+    def __init__(
+        self,
+        plan: TaskPlan,
+        links: Links,
+        stats: TaskStats,
+        reported: Callable[[BaseException], None] | None = None,
+    ) -> None:
+        super().__init__(plan, links, reported)
+        self._emitter = emitter = TupleEmitter(plan, links, stats)
+        self.knows_tasks = links.at_once
+        self.emit = _bolt_emit(self.scope, emitter, automatic=False)
+        self.emit_anchored = _bolt_emit(self.scope, emitter, automatic=True)
+        self.emit_many = one_by_one(self.emit)
+        self.emit_many_anchored = many_anchored(self.emit_many, self.scope)
+        self.ack = _bolt_ack(emitter)
+        self.fail = _bolt_fail(emitter)
 
     def received(self, tup: Tuple | str) -> Tuple:
         return self._emitter.received(tup, "ack")
 
-    def deferred_ack(self, kept: list[Any]) -> Callable[[Tuple | str], None]:
+    def deferred_ack(self, kept: list[Any]) -> Settle:
         """Return an ack for later, which keeps the root and the edge of each tuple in ``kept``.
 
         Plain numbers, unlike tuples, are no work for the garbage collector.
@@ -98,20 +113,9 @@ class LocalBoltCollector(BoltCollector):
                 ack(root, edge)
         kept.clear()
 
-    def log(self, message: str, level: int = 2) -> None:
-        self._links.log(self._plan, message, level)
 
-    def report_error(self, message: str) -> None:
-        self._links.report(self._plan, message)
-
-    def report_metric(self, name: str, params: Any) -> None:
-        self._links.metric(self._plan, name, params)
-
-
-class LocalSpoutCollector(SpoutCollector):
+class LocalSpoutCollector(LinkedCollector, SpoutCollector):
     """The collector of a spout in this process; without ackers, ``acked`` is called with the message id."""
-
-    emit = _closure
 
     def __init__(
         self,
@@ -120,19 +124,10 @@ class LocalSpoutCollector(SpoutCollector):
         stats: TaskStats,
         pending: Pending,
         acked: Callable[[Any], None],
+        reported: Callable[[BaseException], None] | None = None,
     ) -> None:
-        self._plan = plan
-        self._links = links
-        self.emit = _spout_emit(TupleEmitter(plan, links, stats), pending, acked)  # type: ignore[method-assign]
-
-    def log(self, message: str, level: int = 2) -> None:
-        self._links.log(self._plan, message, level)
-
-    def report_error(self, message: str) -> None:
-        self._links.report(self._plan, message)
-
-    def report_metric(self, name: str, params: Any) -> None:
-        self._links.metric(self._plan, name, params)
+        super().__init__(plan, links, reported)
+        self.emit = _spout_emit(TupleEmitter(plan, links, stats), pending, acked)
 
 
 class TupleEmitter:
@@ -218,9 +213,9 @@ class TupleEmitter:
 
 
 def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a share of the rate
-    collector: BoltCollector, emitter: TupleEmitter, automatic: bool
-) -> Callable[..., list[int] | None]:
-    """Make a bolt's emit; with ``automatic``, it is anchored to ``collector.anchors`` unless anchors are given."""
+    scope: Scope, emitter: TupleEmitter, automatic: bool
+) -> Emit:
+    """Make a bolt's emit; with ``automatic``, it is anchored to the scope's anchors unless anchors are given."""
     links = emitter.links
     stats = emitter.stats
     routes = emitter.routes
@@ -230,7 +225,7 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
     receivers = links.receivers
 
     def emit(  # noqa: C901
-        values: Sequence[Any],
+        values: Values,
         stream: str | None = None,
         anchors: Anchors = None,
         direct_task: int | None = None,
@@ -259,7 +254,7 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
             else:
                 values = [*values]
         if automatic and anchors is None:
-            anchors = collector.anchors
+            anchors = scope.anchors
         targets: Sequence[int]
         if direct_task is not None:
             targets = route.targets(values, direct_task)
@@ -296,7 +291,7 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
     return emit
 
 
-def _bolt_ack(emitter: TupleEmitter) -> Callable[[Tuple | str], None]:
+def _bolt_ack(emitter: TupleEmitter) -> Settle:
     """Make a bolt's ack."""
     stats = emitter.stats
     named = emitter.links.named
@@ -328,7 +323,7 @@ def _bolt_ack(emitter: TupleEmitter) -> Callable[[Tuple | str], None]:
     return ack
 
 
-def _bolt_fail(emitter: TupleEmitter) -> Callable[[Tuple | str], None]:
+def _bolt_fail(emitter: TupleEmitter) -> Settle:
     """Make a bolt's fail."""
     stats = emitter.stats
     named = emitter.links.named
@@ -353,9 +348,7 @@ def _bolt_fail(emitter: TupleEmitter) -> Callable[[Tuple | str], None]:
     return fail
 
 
-def _spout_emit(
-    emitter: TupleEmitter, pending: Pending, acked: Callable[[Any], None]
-) -> Callable[..., list[int] | None]:
+def _spout_emit(emitter: TupleEmitter, pending: Pending, acked: Callable[[Any], None]) -> SpoutEmit:
     """Make a spout's emit. ``pending``: root id -> (message id, time of the emit if it is sampled, otherwise 0)."""
     links = emitter.links
     stats = emitter.stats
@@ -369,7 +362,7 @@ def _spout_emit(
     until_sample = 1
 
     def emit(
-        values: Sequence[Any],
+        values: Values,
         tup_id: Any = None,
         stream: str | None = None,
         direct_task: int | None = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.errors import UnrecoverableError
+from multilang.component.filters import BoltFilter
 from multilang.component.report import report_exception
 from multilang.component.runner import start_bolt
 from multilang.component.wrapper import Wrapper
@@ -14,10 +15,10 @@ from multilang.state.steps import Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from typing import Any
 
-    from multilang.component.collector import BoltCollector
+    from multilang.component.collector import Anchors, BoltCollector
     from multilang.component.context import Context
     from multilang.component.wrapper import Execute
     from multilang.protocol.messages import Tuple, Values
@@ -43,9 +44,8 @@ class Checkpointed(Wrapper):
         self.namespace = namespace(context.component, context.task_index)
         self.steps = Steps(conf, self.namespace)
         self._emit, self._ack, self._fail = collector.emit, collector.ack, collector.fail
-        anchored_only(collector, context)
         self._run: Execute
-        self.prepare(collector, conf, context)
+        self.prepare(anchored_only(collector, context), conf, context)
 
         def execute(tup: Tuple) -> None:
             if tup.stream == STREAM:
@@ -121,8 +121,8 @@ class CheckpointTupleForwarder(Checkpointed):
     """The wrapper around a bolt without state, which only passes checkpoints on (Storm's CheckpointTupleForwarder)."""
 
 
-def anchored_only(collector: BoltCollector, context: Context) -> None:
-    """Make the collector refuse emits without anchors. An emit may say ``anchors=[]``; basic bolts always anchor.
+def anchored_only(collector: BoltCollector, context: Context) -> BoltCollector:
+    """Return a collector that refuses emits without anchors. An emit may say ``anchors=[]``; basic bolts always anchor.
 
     "All bolts in a stateful topology are expected to anchor the tuples while emitting."
     """
@@ -131,7 +131,7 @@ def anchored_only(collector: BoltCollector, context: Context) -> None:
     def anchored(
         values: Values,
         stream: str | None = None,
-        anchors: Sequence[Tuple | str] | None = None,
+        anchors: Anchors = None,
         direct_task: int | None = None,
         need_task_ids: bool = False,
         on_task_ids: Callable[[list[int]], None] | None = None,
@@ -140,15 +140,12 @@ def anchored_only(collector: BoltCollector, context: Context) -> None:
             raise _unanchored(context)
         return emit(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
 
-    def many_anchored(
-        rows: Iterable[Values], stream: str | None = None, anchors: Sequence[Tuple | str] | None = None
-    ) -> None:
+    def many_anchored(rows: Iterable[Values], stream: str | None = None, anchors: Anchors = None) -> None:
         if anchors is None:
             raise _unanchored(context)
         emit_many(rows, stream, anchors)
 
-    collector.emit = anchored  # type: ignore[method-assign]
-    collector.emit_many = many_anchored  # type: ignore[method-assign]
+    return BoltFilter(collector, emit=anchored, emit_anchored=collector.emit_anchored, emit_many=many_anchored)
 
 
 def _unanchored(context: Context) -> UnanchoredEmitError:

@@ -6,6 +6,7 @@ It is Storm's StatefulBoltExecutor.
 from __future__ import annotations
 
 from multilang.component.closing import close_all
+from multilang.component.filters import BoltFilter
 from multilang.component.runner import start_bolt
 from multilang.state.checked import state_of
 from multilang.state.checkpointed import Checkpointed
@@ -44,9 +45,9 @@ class StatefulBoltExecutor(Checkpointed):
         self._start_inner(collector, conf, context)
 
     def _start_inner(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
-        collector.ack = collector.deferred_ack(self._acked)  # type: ignore[assignment,method-assign]
         self.wrapped._has_state = True
-        self._inner: Execute = start_bolt(self.wrapped, collector, conf, context)
+        inner = BoltFilter(collector, ack=collector.deferred_ack(self._acked))
+        self._inner: Execute = start_bolt(self.wrapped, inner, conf, context)
 
     def claim(self, epoch: int) -> None:
         self.state.claim(epoch)

@@ -173,16 +173,19 @@ class PositionSpout(ReplayableSpout):
         self._mark = self._saved = found
         self._positions = positions
         self._save_at = self.clock() + self.save_secs
-        inner = self.next_tuple
 
-        def next_tuple() -> None:
-            inner()
+    def _around_next(self, call: Callable[[], None]) -> Callable[[], None]:
+        if self._positions is None:
+            return call
+
+        def turn_taken() -> None:
+            call()
             turn = self._turn
             if turn in self._left:
                 self._ends.append((turn, self._here()))
                 self._turn = turn + 1
 
-        self.next_tuple = next_tuple  # type: ignore[method-assign]
+        return turn_taken
 
     def _runner_ended(self) -> None:
         positions, self._positions = self._positions, None

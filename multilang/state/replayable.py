@@ -38,5 +38,5 @@ class ReplayableSpout(ReliableSpout):
 
     def _attach(self, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         super()._attach(collector, conf, context)
-        if getattr(collector, "replays_by_position", False):  # then no tuple need be kept for a replay
+        if collector.replays_by_position:  # then no tuple need be kept for a replay
             self._shadow(ReliableSpout, {"emit": collector.emit, "emit_many": collector.emit_many})

@@ -16,12 +16,12 @@ from multilang.state.providers import provider_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any
 
-    from multilang.component.collector import BoltCollector
+    from multilang.component.collector import BoltCollector, Emit
     from multilang.component.context import Context
-    from multilang.protocol.messages import Tuple
+    from multilang.protocol.messages import Tuple, Values
 
 POSITION = "position"
 
@@ -105,7 +105,8 @@ class SourceCollector(SpoutCollector):
 
     replays_by_position = keeps_position = True
 
-    def __init__(self, collector: BoltCollector, emit: Callable[..., Any]) -> None:
+    def __init__(self, collector: BoltCollector, emit: Emit) -> None:
+        super().__init__(reported=collector.reported)
         self._collector = collector
         self._emit = emit
         self.turn: list[Tuple] = []
@@ -113,7 +114,7 @@ class SourceCollector(SpoutCollector):
 
     def emit(
         self,
-        values: Sequence[Any],
+        values: Values,
         tup_id: Any = None,
         stream: str | None = None,
         direct_task: int | None = None,
@@ -125,7 +126,7 @@ class SourceCollector(SpoutCollector):
                 "a replayable spout emits in next_tuple alone, where its position goes on with what it emits"
             )
         self.emitted += 1
-        return self._emit(values, stream, self.turn, direct_task, need_task_ids, on_task_ids)  # type: ignore[no-any-return]
+        return self._emit(values, stream, self.turn, direct_task, need_task_ids, on_task_ids)
 
     def log(self, message: str, level: int = 2) -> None:
         self._collector.log(message, level)

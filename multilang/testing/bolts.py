@@ -134,8 +134,7 @@ class BoltRun:
         self._coordinated = coordinated_part(runs)
         self._runs = runs
         self._raised = Raised(expect)
-        collector = LocalBoltCollector(harness.plan, links, TaskStats())
-        collector.reported = self._raised.add  # type: ignore[method-assign]
+        collector = LocalBoltCollector(harness.plan, links, TaskStats(), self._raised.add)
         if isinstance(self.bolt, Stateful):
             self.bolt._has_state = True
         self._execute = start_bolt(runs, collector, harness.plan.conf, harness.plan.context)

@@ -61,8 +61,7 @@ class SpoutRun:
             self.spout.clock = now
         self._raised = Raised(expect)
         links = harness.links(lambda *_: None, lambda *_: None, lambda *_: None, now)
-        collector = LocalSpoutCollector(harness.plan, links, TaskStats(), self._roots, self.ack)
-        collector.reported = self._raised.add  # type: ignore[method-assign]
+        collector = LocalSpoutCollector(harness.plan, links, TaskStats(), self._roots, self.ack, self._raised.add)
         self._runner = start_spout(self.spout, collector, harness.plan.conf, harness.plan.context)
         self._runner.activate()
         self._collect()

@@ -159,11 +159,11 @@ class TransactionalSpoutBatchExecutor(Wrapper):
         self._state = open_state(conf)
         steps = self._steps = self._state.trace = steps_of(conf, f"emitter-{context.task_index}")
         self._emitter: Any = emitter_of(self.wrapped, self._state, conf, context)
-        batch_collector = BatchCollector(collector)
+        batch_collector, scope = BatchCollector(collector), collector.scope
 
         def execute(tup: Tuple) -> None:
             attempt, metadata, committed = tup.values
-            collector.current = tup
+            scope.current = tup
             try:
                 if attempt.epoch != self._epoch:
                     self._enter(attempt)
@@ -181,7 +181,7 @@ class TransactionalSpoutBatchExecutor(Wrapper):
             else:
                 self._active[attempt.txid] = attempt
                 collector.ack(tup)
-            collector.current = None
+            scope.current = None
             if committed is not None and committed > self._cleaned:
                 self._clean(committed)
 

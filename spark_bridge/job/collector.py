@@ -8,44 +8,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from multilang.component.collector import many_anchored
 from multilang.protocol.codec import MAX_INT, MIN_INT
 from multilang.protocol.messages import DEFAULT_STREAM
 from multilang.runtime.collectors import LocalBoltCollector, TupleEmitter
 from spark_bridge.job.tuples import SparkTuple, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from multilang.component.collector import BoltCollector
-    from multilang.protocol import Tuple
+    from multilang.component.collector import Anchors, Emit, EmitMany, OnTaskIds, Scope, Settle
+    from multilang.protocol.messages import Values
     from multilang.runtime.counters import TaskStats
-    from multilang.runtime.links import Links, OnTaskIds
+    from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
     from spark_bridge.job.routes import SparkRoute
-
-    Anchors = Sequence[Tuple | str] | None
 
 
 class SparkBoltCollector(LocalBoltCollector):
     """The collector of a bolt in a Spark task. ``failed`` gets the roots of the tuples that the bolt fails."""
 
     def __init__(self, plan: TaskPlan, links: Links, stats: TaskStats, failed: set[int]) -> None:
-        self._plan = plan
-        self._links = links
-        self._emitter = emitter = TupleEmitter(plan, links, stats)
-        self.emit = _emit(self, emitter, automatic=False)  # type: ignore[method-assign]
-        self.emit_anchored = _emit(self, emitter, automatic=True)  # type: ignore[method-assign]
-        self.emit_many = _emit_many(self, emitter, self.emit, automatic=False)  # type: ignore[method-assign]
-        self.emit_many_anchored = _emit_many(self, emitter, self.emit_anchored, automatic=True)  # type: ignore[method-assign]
-        self.ack = _ack(emitter)  # type: ignore[method-assign]
-        self.fail = _fail(emitter, failed)  # type: ignore[method-assign]
+        super().__init__(plan, links, stats)
+        self.emit = _emit(self.scope, self._emitter, automatic=False)
+        self.emit_anchored = _emit(self.scope, self._emitter, automatic=True)
+        self.emit_many = _emit_many(self._emitter, self.emit)
+        self.emit_many_anchored = many_anchored(self.emit_many, self.scope)
+        self.ack = _ack(self._emitter)
+        self.fail = _fail(self._emitter, failed)
 
 
 def _emit(  # noqa: C901  # one function, as each further call would cost a share of the rate
-    collector: BoltCollector, emitter: TupleEmitter, automatic: bool
-) -> Callable[..., list[int] | None]:
-    """Return a bolt's emit. ``automatic``: anchor to ``collector.anchors`` unless anchors are given."""
+    scope: Scope, emitter: TupleEmitter, automatic: bool
+) -> Emit:
+    """Return a bolt's emit. ``automatic``: anchor to the scope's anchors unless anchors are given."""
     stats = emitter.stats
     routes: dict[str, SparkRoute] = emitter.routes  # type: ignore[assignment]
     default = routes.get(DEFAULT_STREAM)
@@ -55,7 +52,7 @@ def _emit(  # noqa: C901  # one function, as each further call would cost a shar
     keep = None if default is None or default.output is None else default.output.keep
 
     def emit(  # noqa: C901
-        values: Sequence[Any],
+        values: Values,
         stream: str | None = None,
         anchors: Anchors = None,
         direct_task: int | None = None,
@@ -63,7 +60,7 @@ def _emit(  # noqa: C901  # one function, as each further call would cost a shar
         on_task_ids: OnTaskIds | None = None,
     ) -> list[int] | None:
         if automatic and anchors is None:
-            anchors = collector.anchors
+            anchors = scope.anchors
         root: Any = 0
         if anchors:
             anchor: Any = anchors[0]
@@ -144,23 +141,19 @@ def _emit(  # noqa: C901  # one function, as each further call would cost a shar
     return emit
 
 
-def _emit_many(
-    collector: BoltCollector, emitter: TupleEmitter, emit: Callable[..., Any], automatic: bool
-) -> Callable[..., None]:
+def _emit_many(emitter: TupleEmitter, emit: Emit) -> EmitMany:
     """Return a bolt's emit_many: its emit for each row, without the call for the most frequent kind."""
     default: SparkRoute | None = emitter.routes.get(DEFAULT_STREAM)  # type: ignore[assignment]
     places = None if default is None else default.places
 
-    def emit_many(rows: Iterable[Sequence[Any]], stream: str | None = None, anchors: Anchors = None) -> None:
-        if automatic and anchors is None:
-            anchors = collector.anchors
+    def emit_many(rows: Iterable[Values], stream: str | None = None, anchors: Anchors = None) -> None:
         root: Any = 0
         if anchors:
             anchor: Any = anchors[0]
             root = anchor.root if len(anchors) == 1 and type(anchor) is SparkTuple and anchor.unfinished else None
         if places is None or stream is not None or root is None:
             for values in rows:
-                emit(values, stream, anchors or [])
+                emit(values, stream, anchors)
             return
         find = places.get
         for values in rows:
@@ -172,12 +165,12 @@ def _emit_many(
                     add_row(word)
                     add_root(root)
                     continue
-            emit(values, None, anchors or [])
+            emit(values, None, anchors)
 
     return emit_many
 
 
-def _ack(emitter: TupleEmitter) -> Callable[[Tuple | str], None]:
+def _ack(emitter: TupleEmitter) -> Settle:
     """Return a bolt's ack. Acks are counted at the end, as all tuples that neither failed nor are left."""
     named = emitter.links.named
 
@@ -191,7 +184,7 @@ def _ack(emitter: TupleEmitter) -> Callable[[Tuple | str], None]:
     return ack
 
 
-def _fail(emitter: TupleEmitter, failed: set[int]) -> Callable[[Tuple | str], None]:
+def _fail(emitter: TupleEmitter, failed: set[int]) -> Settle:
     """Return a bolt's fail."""
     stats = emitter.stats
     named = emitter.links.named

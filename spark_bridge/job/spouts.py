@@ -12,7 +12,7 @@ from multilang.component.report import describe
 from multilang.component.runner import close, start_spout
 from multilang.component.spout import Spout
 from multilang.protocol.codec import encode_id, loads, normalize
-from multilang.runtime.collectors import TupleEmitter
+from multilang.runtime.collectors import LinkedCollector, TupleEmitter
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.links import Links
 from multilang.runtime.plan import Route, TaskPlan
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
+    from multilang.protocol.messages import Values
     from multilang.topology.model import ComponentSpec, Topology
 
     Emitted = tuple[Any, list[Any], str | None, int | None]  # message id, values, stream, direct task
@@ -43,20 +44,19 @@ def check_bound(spec: ComponentSpec, limit: int | None) -> None:
         )
 
 
-class RoundCollector(SpoutCollector):
+class RoundCollector(LinkedCollector, SpoutCollector):
     """The collector of a spout in the driver, which keeps the emitted tuples for the round."""
 
     settles_in_rounds = True
 
     def __init__(self, plan: TaskPlan, links: Links) -> None:
-        self._plan = plan
-        self._links = links
+        super().__init__(plan, links)
         self._emitter = TupleEmitter(plan, links, TaskStats())
         self.emitted: list[Emitted] = []
 
     def emit(
         self,
-        values: Sequence[Any],
+        values: Values,
         tup_id: Any = None,
         stream: str | None = None,
         direct_task: int | None = None,
@@ -68,12 +68,7 @@ class RoundCollector(SpoutCollector):
                 f"{self._plan} asks for task ids, which are not known on Spark before the round has run; emit without"
             )
         route = self._plan.routes.get("default" if stream is None else stream)
-        if (
-            route is None
-            or direct_task is not None
-            or not isinstance(values, list | tuple)
-            or len(values) != route.width
-        ):
+        if route is None or direct_task is not None or type(values) not in (list, tuple) or len(values) != route.width:
             values, _ = self._emitter.refuse(values, stream, direct_task)
         else:
             values = normalize(values)
@@ -81,15 +76,6 @@ class RoundCollector(SpoutCollector):
             tup_id = loads(encode_id(tup_id))
         self.emitted.append((tup_id, values, stream, direct_task))
         return None
-
-    def log(self, message: str, level: int = 2) -> None:
-        self._links.log(self._plan, message, level)
-
-    def report_error(self, message: str) -> None:
-        self._links.report(self._plan, message)
-
-    def report_metric(self, name: str, params: Any) -> None:
-        self._links.metric(self._plan, name, params)
 
 
 class _Task:

@@ -169,8 +169,9 @@ class StatefulTask(StageBolt):
     def finish(self) -> None:
         """Call the bolt's ``pre_prepare``, when all tuples of the round are processed."""
         component = self._component
-        component._collector.current = None
-        component._collector.anchors = ()
+        scope = component._collector.scope
+        scope.current = None
+        scope.anchors = ()
         try:
             component.pre_prepare(self._saving.txid)
         except (Exception, SystemExit) as error:

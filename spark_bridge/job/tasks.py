@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from multilang.component.collector import BoltCollector
     from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
     from multilang.state import State
@@ -55,9 +56,9 @@ class StageBolt:
         """Give the task a component of its own, initialized, with what it knew at the end of the last round."""
         for attempt in range(1, START_ATTEMPTS + 1):
             self._component = component = self.plan.spec.new()
-            collector = SparkBoltCollector(self.plan, self._links, self.stats, self._failed)
+            collector: BoltCollector = SparkBoltCollector(self.plan, self._links, self.stats, self._failed)
             if self._anchored:
-                anchored_only(collector, self.plan.context)
+                collector = anchored_only(collector, self.plan.context)
             try:
                 self.execute = self.started(component, collector)
                 break
@@ -85,8 +86,9 @@ class StageBolt:
     def died(self, error: BaseException, tup: Any) -> None:
         """Report an exception of the component, and fail the tuple."""
         component = self._component
-        component._collector.current = None
-        component._collector.anchors = ()
+        scope = component._collector.scope
+        scope.current = None
+        scope.anchors = ()
         self._links.report(self.plan, describe(error, component, tup))
         if tup.unfinished:
             component._collector.fail(tup)

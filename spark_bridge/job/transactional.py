@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 
 from multilang.component.errors import FailedException, ReportedFailedException
+from multilang.component.filters import BoltFilter
 from multilang.component.report import describe, report_exception
 from multilang.component.wrapper import Wrapper
 from multilang.transactional.bolts import refuse_foreign
@@ -20,15 +21,16 @@ from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.tasks import StageBolt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from pyspark import SparkContext
 
+    from multilang.component.collector import Anchors, BoltCollector, Emit, OnTaskIds
+    from multilang.protocol.messages import Values
     from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
     from multilang.transactional.attempt import TransactionAttempt
-    from spark_bridge.job.collector import SparkBoltCollector
     from spark_bridge.job.tuples import FailedRoots
 
 
@@ -76,8 +78,8 @@ class TransactionalTask(StageBolt):
 
     def started(self, component: Any, collector: Any) -> Callable[[Any], object]:
         batch, attempt = self._batch, self._batch.attempt
-        _install(collector, batch, {name for name, route in self.plan.routes.items() if route.boxes})  # type: ignore[attr-defined]
-        inner = self._inner = super().started(component, collector)
+        ways = {name for name, route in self.plan.routes.items() if route.boxes}  # type: ignore[attr-defined]
+        inner = self._inner = super().started(component, _of_batch(collector, batch, ways))
 
         def execute(tup: Any) -> None:
             if batch.failed:
@@ -103,7 +105,7 @@ class TransactionalTask(StageBolt):
         finished = getattr(component, "finished_id", None)
         if finished is None or batch.failed:
             return
-        component._collector.anchors = ()
+        component._collector.scope.anchors = ()
         try:
             finished(batch.attempt)
         except FailedException as error:
@@ -119,19 +121,19 @@ class TransactionalTask(StageBolt):
         return None if isinstance(self._component, Wrapper) else super().state()
 
 
-def _install(collector: SparkBoltCollector, batch: Batch, ways: set[str]) -> None:
-    """Replace a collector's functions: on ``ways``, the streams that are read, a tuple must begin with the attempt."""
+def _of_batch(collector: BoltCollector, batch: Batch, ways: set[str]) -> BoltCollector:
+    """Return a collector for which, on ``ways``, the streams that are read, a tuple must begin with the attempt."""
     text = str(batch.attempt)
 
-    def checked(emit: Callable[..., Any]) -> Callable[..., Any]:
+    def checked(emit: Emit) -> Emit:
         def emitted(
-            values: Sequence[Any],
+            values: Values,
             stream: str | None = None,
-            anchors: Any = None,
+            anchors: Anchors = None,
             direct_task: int | None = None,
             need_task_ids: bool = False,
-            on_task_ids: Any = None,
-        ) -> Any:
+            on_task_ids: OnTaskIds | None = None,
+        ) -> list[int] | None:
             kind = type(values)
             if (kind is list or kind is tuple) and values:
                 if values[0] == text:
@@ -142,22 +144,12 @@ def _install(collector: SparkBoltCollector, batch: Batch, ways: set[str]) -> Non
 
         return emitted
 
-    def many(emit: Callable[..., Any]) -> Callable[..., None]:
-        def emit_many(rows: Iterable[Sequence[Any]], stream: str | None = None, anchors: Any = None) -> None:
-            for values in rows:
-                emit(values, stream, anchors)
-
-        return emit_many
-
     fail = collector.fail
 
     def failed(tup: Any) -> None:
         batch.failed = True
         fail(tup)
 
-    found: Any = collector
-    found.emit = checked(collector.emit)
-    found.emit_anchored = checked(collector.emit_anchored)
-    found.emit_many = many(found.emit)
-    found.emit_many_anchored = many(found.emit_anchored)
-    found.fail = failed
+    return BoltFilter(
+        collector, emit=checked(collector.emit), emit_anchored=checked(collector.emit_anchored), fail=failed
+    )

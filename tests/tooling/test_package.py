@@ -33,6 +33,12 @@ def test_the_extra_all_brings_every_other_one_that_is_for_users() -> None:
 
 
 @pytest.mark.parametrize("package", ["multilang", "spark_bridge"])
+def test_no_method_is_replaced_on_an_instance(package: str) -> None:
+    replacing = [str(file) for file in (ROOT / package).rglob("*.py") if "method-assign" in file.read_text()]
+    assert replacing == []
+
+
+@pytest.mark.parametrize("package", ["multilang", "spark_bridge"])
 def test_the_packages_tell_type_checkers_that_they_have_types(package: str) -> None:
     assert resources.files(package).joinpath("py.typed").is_file()
 
