@@ -6,21 +6,23 @@ key (a hash each)                  content
 ``<topology>:<namespace>``         the committed keys and values
 ``<topology>:<namespace>$prepare`` the prepared ones; an empty value stands for a deleted key
 ``<topology>:<namespace>$txid``    ``commit`` and ``prepare``: the transactions; ``epoch`` and ``claim``: the owner's;
-                                   ``step``: the last step that was done; ``size`` and ``waiting``: the number of keys
-                                   in the other two
+                                   ``by``: the call that made the claim; ``step``: the last step that was done; ``size``
+                                   and ``waiting``: the number of keys in the other two
 ``<topology>:$owner``              ``epoch`` and ``owner`` of the topology's states; ``<topology>:$beats`` counts its beats
 ================================== ==========================================================
 
 Each step is one script, which compares the claim and the transactions and moves the rows inside Redis. It is done whole
 or not at all, and never for a task that is not the newest. A client that got no answer sends its script again; the
-script then finds that its step was done. A client ends if it finds fewer steps than it did, or another number of keys:
-then Redis was put back to an older copy, or has lost keys.
+script then finds that its step, or its claim, was done. A client ends if it finds fewer steps than it did, or another
+number of keys: then Redis was put back to an older copy, or has lost keys.
 
 In a Redis cluster ``<topology>:<namespace>`` stands in braces, so that the three keys are on one server. Needs the
 extra ``redis``.
 """
 
 from __future__ import annotations
+
+import os
 
 from multilang.component.errors import ConfigError
 from multilang.state.errors import FencedError, StateError, StoreGoneError
@@ -48,9 +50,11 @@ _CLUSTER = ("nodes", "timeout", "maxRedirections", "password")
 _COORDINATOR = "$checkpointspout-0"
 
 # KEYS of all scripts of a namespace: data, prepare, txid. Each returns a list that begins with its outcome.
+# ARGV: the epoch, the claim of this client (empty: none yet), the claim that it found there, and this call's name. A copy
+# that comes late finds another claim than the client had found, and so takes nothing from whoever has claimed since.
 _CLAIM = """\
-local epoch, claim, step, size, waiting = unpack(
-  redis.call('HMGET', KEYS[3], 'epoch', 'claim', 'step', 'size', 'waiting'))
+local epoch, claim, step, size, waiting, by = unpack(
+  redis.call('HMGET', KEYS[3], 'epoch', 'claim', 'step', 'size', 'waiting', 'by'))
 if (epoch and tonumber(epoch) > tonumber(ARGV[1])) or (ARGV[2] ~= '' and claim ~= ARGV[2]) then
   return {'fenced', claim or 0, epoch or 0}
 end
@@ -58,9 +62,15 @@ local keys, more = redis.call('HLEN', KEYS[1]), redis.call('HLEN', KEYS[2])
 if (size and keys ~= tonumber(size)) or (waiting and more ~= tonumber(waiting)) then
   return {'lost', keys, size or '', more, waiting or ''}
 end
-local mine = ARGV[2] ~= '' and claim or (claim or 0) + 1
-redis.call('HSET', KEYS[3], 'epoch', ARGV[1], 'claim', mine)
-return {'claimed', tonumber(mine), tonumber(step or 0)}
+claim = tonumber(claim or 0)
+local seen = tonumber(ARGV[3])
+if ARGV[2] == '' and not (by == ARGV[4] and claim == seen + 1) then
+  if claim ~= seen then return {'moved'} end
+  claim = claim + 1
+  redis.call('HSET', KEYS[3], 'claim', claim, 'by', ARGV[4])
+end
+redis.call('HSET', KEYS[3], 'epoch', ARGV[1])
+return {'claimed', claim, tonumber(step or 0)}
 """
 # ARGV: the claim, the last step that is known to be done, the number of this step.
 _IF_MINE = """\
@@ -382,10 +392,13 @@ class RedisStore(Store):
 
     def claim(self, epoch: int) -> None:
         mine = self._claim
-        with translated_errors(self._where):
-            said, *found = self._client.eval(
-                _CLAIM, 3, self._data, self._prepare, self._txid, epoch, "" if mine is None else mine
-            )
+        keys = (self._data, self._prepare, self._txid)
+        call = os.urandom(8).hex()
+        said = b"moved"
+        while said == b"moved":  # somebody else claimed between the look and the claim
+            with translated_errors(self._where):
+                seen = (self._client.hget(self._txid, "claim") or 0) if mine is None else mine
+                said, *found = self._client.eval(_CLAIM, 3, *keys, epoch, "" if mine is None else mine, seen, call)
         if said == b"lost":
             raise self._lost(found)
         if said != b"claimed":

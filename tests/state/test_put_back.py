@@ -10,7 +10,7 @@ import redis as redis_package
 
 from multilang.local import LocalCluster, LocalClusterError
 from multilang.protocol.codec import loads
-from multilang.state import StateError, StoreGoneError
+from multilang.state import FencedError, StateError, StoreGoneError
 from multilang.state.checked import check_whole, noted_whole
 from multilang.state.providers import provider_of
 from tests.state.conftest import conf_of, opened
@@ -192,6 +192,49 @@ def test_a_step_that_arrives_again_later_changes_nothing(seed, redis):
         echoing.again(rng)
         assert copies.content() == before
     task.state.close()
+    found.close()
+
+
+class Losing(Echoing):
+    """A client that does not get some answers, and so sends these scripts again at once."""
+
+    def __init__(self, client, rng):
+        super().__init__(client)
+        self._rng = rng
+
+    def eval(self, *arguments):
+        if self._rng.random() < 0.3:
+            super().eval(*arguments)
+        return super().eval(*arguments)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_claim_that_arrives_again_later_takes_nothing_from_the_newest_owner(seed, redis):
+    rng = random.Random(seed)
+    conf = {**redis.conf, "topology.name": "stateful"}
+    found = provider_of(conf)
+    epoch = found.claim()
+    copies = RedisCopies(conf)
+    client = Losing(found.client, rng)
+    former = []
+    for number in range(8):
+        store = found.new_state("count-0").store
+        store._client = client
+        for _ in range(rng.randint(1, 2)):  # the second time for a checkpoint spout that was started again
+            epoch += rng.randint(0, 1)
+            store.claim(epoch)
+        if rng.random() < 0.5:
+            store.write([(b"1", b"0")])
+        before = copies.content()
+        for arguments in client.sent:
+            found.client.eval(*arguments)
+        assert copies.content() == before
+        for each in former:
+            with pytest.raises(FencedError):
+                each.write([(b"1", b"-1")])
+        store.write([(b"1", b"%d" % number)])
+        assert store.load(b"1") == b"%d" % number
+        former.append(store)
     found.close()
 
 
