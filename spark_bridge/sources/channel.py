@@ -44,7 +44,7 @@ def secret(variable: str = SECRET, file: str | None = None) -> bytes:
     if file is None:
         place, text = f"the environment variable {variable}", os.environ.get(variable, "")
     else:
-        place = f"the file {file!r}, which {SECRET_FILE} or secret_file= names,"
+        place = f"{_named_file(file)},"
         try:
             with open(file, encoding="utf-8") as opened:
                 text = opened.read().strip()
@@ -60,6 +60,10 @@ def secret(variable: str = SECRET, file: str | None = None) -> bytes:
             "print(secrets.token_hex(32))')"
         )
     return text.encode()
+
+
+def _named_file(file: str) -> str:
+    return f"the file {file!r}, which {SECRET_FILE} or secret_file= names"
 
 
 class Channel:
@@ -84,10 +88,11 @@ class Channel:
         for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
             self._socket.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", seconds, micros))
 
-    def prove(self, key: bytes, first: bool) -> None:
+    def prove(self, key: bytes, first: bool, secret_file: str | None = None) -> None:
         """Authenticate both ends.
 
-        ``first``: this end, the server's, asks first. Raises SourceError if the secrets differ.
+        ``first``: this end, the server's, asks first. ``secret_file``: the file that has this end's secret, for the
+        message. Raises SourceError if the secrets differ.
         """
         try:
             if first:
@@ -97,9 +102,10 @@ class Channel:
                 answer_challenge(self._connection, key)
                 deliver_challenge(self._connection, key)
         except AuthenticationError:
-            raise SourceError(
-                "the two ends do not have the same secret; give both the same in their environment"
-            ) from None
+            fix = "give both the same in their environment"
+            if secret_file is not None:
+                fix = f"put the serving driver's into {_named_file(secret_file)}"
+            raise SourceError(f"the two ends do not have the same secret; {fix}") from None
         except (EOFError, OSError) as error:
             raise SourceUnavailable(f"the connection ended while it was authenticated: {error!r}") from None
         except (AssertionError, ValueError):
@@ -151,10 +157,13 @@ class Channel:
         self._connection.close()
 
 
-def connect(host: str, port: int, key: bytes, stalled_secs: float = STALLED_SECS) -> Channel:
+def connect(
+    host: str, port: int, key: bytes, stalled_secs: float = STALLED_SECS, secret_file: str | None = None
+) -> Channel:
     """Connect to a driver that serves.
 
-    Raises SourceUnavailable when it does not answer, SourceError for another secret.
+    ``secret_file``: the file that has the secret, for the message about another one. Raises SourceUnavailable when the
+    driver does not answer, SourceError for another secret.
     """
     try:
         sock = socket.create_connection((host, port), timeout=stalled_secs)
@@ -162,7 +171,7 @@ def connect(host: str, port: int, key: bytes, stalled_secs: float = STALLED_SECS
         raise SourceUnavailable(f"nothing answers at {host}:{port}: {error}") from None
     channel = Channel(sock, stalled_secs)
     try:
-        channel.prove(key, first=False)
+        channel.prove(key, first=False, secret_file=secret_file)
     except BaseException:
         channel.release()
         raise

@@ -48,6 +48,7 @@ class ServedSource(BlockSource):
         self._secret_file = secret_file
         self._file_of_conf: str | None = None
         self._group = ""
+        self._reads = False  # whether the driver was told for which group this source reads
         self._channel: Channel | None = None
         self._about: dict[str, Any] | None = None
         self._chains: Chains | None = None
@@ -105,12 +106,14 @@ class ServedSource(BlockSource):
     def report(self, progress: Sequence[Progress]) -> None:
         news = {each.partition: each for each in progress}
         self._reported.update(news)
+        self._reads = True
         self._ask(_report(news.values(), self._group))
 
     def keep_in_touch(self) -> None:
         self._ask({"op": "describe"})
 
     def progress(self) -> dict[int, int]:
+        self._reads = True
         answer, _ = self._ask({"op": "progress", "group": self._group})
         return {int(partition): int(watermark) for partition, watermark in answer["progress"]}
 
@@ -163,9 +166,8 @@ class ServedSource(BlockSource):
         from spark_bridge.sources.channel import connect, secret
 
         self._closing = False
-        channel = connect(
-            self._host, self._port, secret(self._secret_variable, self._secret_file or self._file_of_conf)
-        )
+        file = self._secret_file or self._file_of_conf
+        channel = connect(self._host, self._port, secret(self._secret_variable, file), secret_file=file)
         try:
             about, _ = self._exchange(channel, {"op": "describe"})
             identity = about.pop("identity", None)
@@ -173,7 +175,7 @@ class ServedSource(BlockSource):
             if self._driver not in (None, identity):
                 self._compare(channel)
             self._driver = identity
-            if self._reported:
+            if self._reads:  # also without any progress, so that the driver goes on waiting for the group
                 self._exchange(channel, _report(self._reported.values(), self._group))
         except SourceUnavailable as error:
             channel.release()

@@ -133,7 +133,10 @@ def test_the_secret_may_be_in_a_file_that_the_conf_or_the_source_names(
             "can't be read from the file .*secret', which multilang.source.secret.file or secret_file= names: .*No such file",
         ),
         ("short\n", "the file .*secret', .* has 5 characters only; set it to the serving driver's"),
-        ("another secret of the same length, nearly", "do not have the same secret"),
+        (
+            "another secret of the same length, nearly",
+            "do not have the same secret; put the serving driver's into the file .*secret', which .*secret_file= names$",
+        ),
     ],
 )
 def test_a_file_without_the_secret_is_refused_by_its_name(
@@ -378,6 +381,27 @@ def test_what_one_group_has_acked_is_not_taken_from_another(served: Served, monk
     monkeypatch.setattr(serve_module, "GONE_SECS", 0.0)
     until(lambda: served.done, "nobody reads any more who has not acked all")
     first.close()
+
+
+def test_a_reader_that_reconnects_before_it_has_anything_to_report_is_waited_for(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve_module, "GONE_SECS", 0.0)
+    fast, slow = served.source, served.source
+    fast.follow("run/fast")
+    slow.follow("run/slow")
+    assert (fast.progress(), slow.progress()) == ({}, {})
+    fast.report([Progress(each, 100, True) for each in range(3)])
+    slow._channel.close()
+    until(lambda: served.done, "the connection of the slow reader is lost")
+    with pytest.raises(SourceUnavailable):
+        slow.keep_in_touch()
+    slow.keep_in_touch()
+    assert not served.done
+    slow.report([Progress(each, 100, True) for each in range(3)])
+    assert served.done
+    fast.close()
+    slow.close()
 
 
 def test_two_transactional_topologies_each_get_every_row(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
