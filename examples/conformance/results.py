@@ -158,10 +158,10 @@ def page(found: list[tuple[Implementation, list[Result]]], missing: dict[str, st
     musts = sum(case.level == "MUST" for case in cases)
     yield "# Conformance of multi-lang libraries"
     yield ""
-    yield f"""What `multilang conformance` ({musts} MUST and {len(cases) - musts} SHOULD cases, of which a bolt or a spout is asked its own) finds in
+    yield f"""What `multilang conformance` ({musts} MUST and {len(cases) - musts} SHOULD cases; some are for bolts only, some for spouts only) finds in
 this library, in Storm's own libraries, in the two older ones for Python, and in the conformance component written
 without any library. Each ran the same component, written with what the library offers
-([the contract](conformance-contract.md)); a library that has no way to say a thing was not asked for it.
+([the contract](conformance-contract.md)); if a library can't express something, these cases are left out.
 
 This page is made by `python examples/conformance/results.py` from what its run shows, here with Python
 {platform.python_version()} on {platform.system()}. [What the cases mean](conformance.md)."""

@@ -71,7 +71,9 @@ def app() -> None:
 @click.option(
     "--until-drained", is_flag=True, help="Stop when the spouts have no more and every tuple is acked. [default]"
 )
-@click.option("--for", "seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after so many seconds.")
+@click.option(
+    "--for", "seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this number of seconds."
+)
 @click.option(
     "-c",
     "--conf",
@@ -81,14 +83,18 @@ def app() -> None:
     help="A conf entry; VALUE is JSON or text.",
 )
 @click.option("--seed", type=int, help="Seed of all randomness: the same seed gives the same simulated run.")
-@click.option("--faults", is_flag=True, help="Simulated: let tasks die and messages be late, as the seed has it.")
+@click.option(
+    "--faults", is_flag=True, help="With --mode simulated: tasks die and messages are late; the seed decides which."
+)
 @click.option(
     "--top",
     metavar="COMPONENT:FIELD[:FIELD]",
     callback=top_spec,
     help="At the end, show the values of a field that come with the greatest values of another, or most often.",
 )
-@click.option("--rows", type=click.IntRange(min=1), default=10, show_default=True, help="How many --top shows.")
+@click.option(
+    "--rows", type=click.IntRange(min=1), default=10, show_default=True, help="The number of values that --top shows."
+)
 @click.option(
     "--json", "as_json", is_flag=True, help="Write the figures as one JSON document, and nothing else, to stdout."
 )
@@ -97,8 +103,8 @@ def app() -> None:
 def run(files: tuple[Path, ...], inputs: tuple[Path, ...], **options: Any) -> int:
     """Run a topology on this machine, and show the result.
 
-    Without --for it runs until everything is processed. With --for it runs exactly so long, or, if --until-drained is
-    given too, at most so long. Ctrl-C ends it at any time.
+    Without --for it runs until everything is processed. With --for it runs for exactly this time; with --for and
+    --until-drained it runs for at most this time. Ctrl-C ends it at any time.
 
     \b
     Exit status: 0  every tuple was acked

@@ -27,17 +27,21 @@ def cluster() -> None:
 
 @cluster.command()
 @_HOME
-@click.option("--supervisors", type=click.IntRange(1, 8), default=1, show_default=True, help="How many.")
-@click.option("--slots", type=click.IntRange(1, 32), default=4, show_default=True, help="Workers of each, at most.")
+@click.option(
+    "--supervisors", type=click.IntRange(1, 8), default=1, show_default=True, help="The number of supervisors."
+)
+@click.option(
+    "--slots", type=click.IntRange(1, 32), default=4, show_default=True, help="The most workers of each supervisor."
+)
 @click.option(
     "-c",
     "--conf",
     multiple=True,
     metavar="KEY=VALUE",
     callback=conf_entries,
-    help="An entry of storm.yaml over ours; VALUE is JSON or text.",
+    help="An entry for storm.yaml; VALUE is JSON or text.",
 )
-@click.option("--drpc/--no-drpc", default=None, help="Storm's DRPC server too. Unless said: if there is a JDK.")
+@click.option("--drpc/--no-drpc", default=None, help="Run Storm's DRPC server, too; without either, if there is a JDK.")
 def up(home: Path | None, supervisors: int, slots: int, conf: dict[str, Any], drpc: bool | None) -> int:
     """Start the daemons that are not running, and wait until they are ready.
 

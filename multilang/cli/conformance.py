@@ -30,8 +30,8 @@ def conformance() -> None:
     """Test a program, in any language, against Storm's multi-lang protocol.
 
     \b
-      multilang conformance -- node mybolt.js            is it a bolt or a spout? then all cases
-      multilang conformance spout -- ruby myspout.rb     say it
+      multilang conformance -- node mybolt.js            finds out whether it is a bolt or a spout; all cases
+      multilang conformance spout -- ruby myspout.rb     it is a spout; all cases
       multilang conformance bolt --case bolt/heartbeat -- python3 mybolt.py
       multilang conformance record -o talk.jsonl -- python3 mybolt.py
       multilang conformance replay talk.jsonl -- node mybolt.js
@@ -171,7 +171,7 @@ def _run(target: Any, cases: Any, *, jobs: int, strict: bool, verbose: bool, **o
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     callback=output_file,
     metavar="FILE",
-    help="Where the page goes.",
+    help="The page to write.",
 )
 def matrix(results: tuple[Path, ...], html: Path) -> int:
     """Put several results (written by --json) side by side on one page."""
@@ -194,7 +194,7 @@ def matrix(results: tuple[Path, ...], html: Path) -> int:
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     callback=output_file,
     metavar="FILE",
-    help="Where the conversation goes; the pid is put into the name when there is such a file.",
+    help="The file for the conversation; if it exists, the pid is added to the name.",
 )
 def record(command: tuple[str, ...], output: Path) -> int:
     """Stand between a component and its parent (Storm), and record their messages.

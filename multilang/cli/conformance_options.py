@@ -32,7 +32,9 @@ def _tuples(_context: click.Context, _parameter: click.Parameter, texts: tuple[s
         except ValueError:
             values = None
         if not isinstance(values, list):
-            raise click.BadParameter(f"""{text!r} is no JSON array of values; write for example '["a sentence", 1]'""")
+            raise click.BadParameter(
+                f"""{text!r} is not a JSON array of values; write for example '["a sentence", 1]'"""
+            )
         tuples.append(values)
     return tuples
 

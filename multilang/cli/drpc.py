@@ -37,11 +37,15 @@ def drpc() -> None:
 @drpc.command()
 @click.argument("topologies", nargs=-1, metavar="[TOPOLOGY]...")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=_PORT, default=CLIENT_PORT, show_default=True, help="For clients; 0 takes a free one.")
+@click.option("--port", type=_PORT, default=CLIENT_PORT, show_default=True, help="The port for clients; 0: a free one.")
 @click.option(
-    "--invocations-port", type=_PORT, default=INVOCATIONS_PORT, show_default=True, help="For topologies; 0: a free one."
+    "--invocations-port",
+    type=_PORT,
+    default=INVOCATIONS_PORT,
+    show_default=True,
+    help="The port for topologies; 0: a free one.",
 )
-@click.option("--http-port", type=_PORT, default=HTTP_PORT, show_default=True, help="For HTTP; 0: a free one.")
+@click.option("--http-port", type=_PORT, default=HTTP_PORT, show_default=True, help="The port for HTTP; 0: a free one.")
 @click.option("--no-http", is_flag=True, help="No HTTP.")
 @click.option(
     "--timeout",
@@ -116,10 +120,14 @@ def _until_signal(stack: ExitStack, stop: Callable[[], object]) -> None:
 @drpc.command()
 @click.argument("function")
 @click.argument("arguments", default="")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Of the DRPC server, this project's or Storm's.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="The host of the DRPC server, this project's or Storm's."
+)
 @click.option("--port", type=_PORT, default=CLIENT_PORT, show_default=True, help="Its port for clients.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds to wait; as long as the server does if not."
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds to wait; without it, as long as the server waits.",
 )
 def call(function: str, arguments: str, host: str, port: int, timeout: float | None) -> int:
     """Call FUNCTION and print the result.

@@ -40,8 +40,8 @@ def load(where: str) -> Topology:
         raise TopologyFault(f"importing {where} failed:\n{trace.rstrip()}") from error
     except SystemExit as error:
         raise TopologyFault(
-            f"importing {where} ended the program (exit status {error.code!r}): put what is to run only as a script "
-            'below if __name__ == "__main__":'
+            f"importing {where} ended the program (exit status {error.code!r}): put code that should run only as a "
+            'script below if __name__ == "__main__":'
         ) from error
 
 

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 @click.argument("name")
 @NIMBUS
 @click.option("--component", metavar="ID", help="Only workers that run this component.")
-@click.option("-n", "--lines", type=click.IntRange(min=1), default=50, show_default=True, help="Of each log, the last.")
+@click.option(
+    "-n", "--lines", type=click.IntRange(min=1), default=50, show_default=True, help="The number of lines of each log."
+)
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -44,7 +46,7 @@ def logs(name: str, where: str | None, component: str | None, lines: int, folder
     if folder is not None:
         if component is not None:
             raise click.UsageError(
-                "what runs where, only the cluster knows: --component and --folder exclude each other"
+                "--component and --folder can't be given together: only the cluster knows which workers run a component"
             )
         with faults():
             for worker, path in local_workers(newest_folder(folder, name)):

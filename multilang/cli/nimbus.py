@@ -20,14 +20,14 @@ NIMBUS = click.option(
     "--nimbus",
     "where",
     metavar="HOST:PORT",
-    help="The cluster. Else that of ~/.storm/storm.yaml, of the storm.yaml in STORM_CONF_DIR, of multilang cluster up, "
-    f"or localhost:{DEFAULT_PORT}.",
+    help="The cluster's Nimbus. Without it, the one in ~/.storm/storm.yaml, in the storm.yaml in STORM_CONF_DIR, of "
+    f"multilang cluster up, or localhost:{DEFAULT_PORT}.",
 )
 WAIT = click.option(
     "--wait",
     type=click.IntRange(min=0),
     metavar="SECS",
-    help="From its deactivation; its message timeout if not given.",
+    help="Seconds to wait after its deactivation; its message timeout unless given.",
 )
 
 

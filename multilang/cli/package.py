@@ -41,7 +41,7 @@ def packing(command: Callable[..., Any]) -> Callable[..., Any]:
             "--requirements",
             type=_PATH,
             metavar="FILE",
-            help="Packages to add, as pip's requirements.txt has them.",
+            help="A file of packages to add, in the format of pip's requirements.txt.",
         ),
         click.option("--python", metavar="3.N", help="The workers' Python version; this one's unless given."),
         click.option(
@@ -94,7 +94,7 @@ def packed(
 @click.argument("topology")
 @click.option("-o", "--output", type=_PATH, metavar="FILE", help="The .jar to write, or a .tgz for the blob store.")
 @click.option(
-    "--add-jar", multiple=True, type=_PATH, metavar="JAR", help="A jar whose classes go along, Flux's for one."
+    "--add-jar", multiple=True, type=_PATH, metavar="JAR", help="A jar whose classes are added, such as Flux's."
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing; show the files, the commands and the conf.")
 @click.option("-v", "--verbose", is_flag=True, help="List every file.")
@@ -115,7 +115,7 @@ def package(
         if blob and add_jar:
             raise ShippingError("--add-jar puts Java classes into a jar; a .tgz is for Python's side alone")
         if not blob and output.suffix != ".jar":
-            raise ShippingError(f"{output.name!r} is neither a .jar nor a .tgz; name the output so")
+            raise ShippingError(f"{output.name!r} is neither a .jar nor a .tgz; give it one of these endings")
         if not dry_run and blob:
             archive_shipment(shipment, output)
         elif not dry_run:
@@ -155,10 +155,10 @@ def archive(folder: Path, output: Path | None) -> int:
 
 @click.command()
 @click.argument("topology")
-@click.option("-o", "--output", type=_PATH, metavar="FILE", help="Where to write it; standard output unless given.")
+@click.option("-o", "--output", type=_PATH, metavar="FILE", help="The file to write; standard output unless given.")
 @click.option("--env", metavar="KEY", help="The blob of an environment whose Python runs the components: env.tgz.")
 @click.option("--app", metavar="KEY", help="The blob of the topology's files, if not in the jar: app.tgz.")
-@click.option("--java", is_flag=True, help="A Java class instead, which can do all that Storm can.")
+@click.option("--java", is_flag=True, help="Show a Java class instead, which can do everything that Storm can.")
 @packing
 def flux(topology: str, output: Path | None, env: str | None, app: str | None, java: bool, **options: Any) -> int:
     """Show a topology as YAML for Storm's Flux.

@@ -199,7 +199,7 @@ def _with_last_report(error: TaskStartError, run: LocalTopology | None) -> str:
 
 def _check_mode(topology: Topology, mode: str, faults: bool) -> None:
     if faults and mode != "simulated":
-        raise click.UsageError("--faults needs --mode simulated: what goes wrong elsewhere is not drawn from a seed")
+        raise click.UsageError("--faults needs --mode simulated: only there a seed decides what goes wrong")
     for spec in topology.components.values():
         if spec.command is not None and mode != "process":
             raise click.UsageError(

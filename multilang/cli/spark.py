@@ -41,11 +41,18 @@ def _pairs(what: str) -> Any:
     multiple=True,
     metavar="SPOUT=FILE",
     callback=_pairs("SPOUT=FILE"),
-    help="What stands in for a spout; a spout without one runs as it is, until it is exhausted.",
+    help="A file that replaces a spout; a spout without one runs as it is, until it is exhausted.",
 )
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master URL.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Write the output streams there.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="json", show_default=True, help="How.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="json",
+    show_default=True,
+    help="The format of the output streams.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace what an earlier run wrote in DIR.")
 @click.option(
     "--keep",
@@ -54,17 +61,28 @@ def _pairs(what: str) -> Any:
     help="A stream to keep; those that nobody subscribes to if none is given.",
 )
 @click.option(
-    "--limit", "limits", multiple=True, metavar="SPOUT=N", callback=_pairs("SPOUT=N"), help="Bounds an endless spout."
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="SPOUT=N",
+    callback=_pairs("SPOUT=N"),
+    help="The most tuples of a spout without an end.",
 )
 @click.option(
-    "--max-replays", type=click.IntRange(min=0), default=3, show_default=True, help="Further rounds for what failed."
+    "--max-replays",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    help="The number of further rounds for failed tuples.",
 )
-@click.option("--stream", is_flag=True, help="As a streaming query: a source is a folder that files come into.")
-@click.option("--checkpoint", metavar="DIR", help="With --stream: what is read is written down there.")
+@click.option("--stream", is_flag=True, help="Run as a streaming query: a source is a folder to which files are added.")
+@click.option("--checkpoint", metavar="DIR", help="With --stream: the folder where Spark records what has been read.")
 @click.option(
-    "--state", metavar="PLACE", help="With --stream: where states are, an SQLite file or redis://HOST:PORT/DATABASE."
+    "--state",
+    metavar="PLACE",
+    help="With --stream: where states are stored, an SQLite file or redis://HOST:PORT/DATABASE.",
 )
-@click.option("--once", is_flag=True, help="With --stream: end when what is there is read.")
+@click.option("--once", is_flag=True, help="With --stream: read what is there, and end.")
 @click.option("-c", "--conf", multiple=True, metavar="KEY=VALUE", callback=conf_entries, help="A conf entry.")
 @click.option(
     "--spark-conf", multiple=True, metavar="KEY=VALUE", callback=_pairs("KEY=VALUE"), help="A property of Spark's."
@@ -113,7 +131,7 @@ def _run(
     loaded = load(topology)
     if stream and checkpoint is None:
         raise SparkFault(
-            "--stream: what is read is written down in a folder, so that nothing counts twice; add --checkpoint DIR"
+            "--stream needs a folder in which Spark records what has been read, so that nothing counts twice; add --checkpoint DIR"
         )
     if stream and limits:
         raise SparkFault("--limit: a streaming query has no end, and needs no bound")
@@ -196,5 +214,5 @@ def _run(
 
 def _number(name: str, text: str) -> int:
     if not text.isdecimal():
-        raise SparkFault(f"--limit {name}={text}: {text!r} is no number of tuples")
+        raise SparkFault(f"--limit {name}={text}: {text!r} is not a number of tuples")
     return int(text)

@@ -75,7 +75,7 @@ def _check_file(what: str, path: Path) -> None:
             if meant
             else "give text in UTF-8, or a file with columns whose name says so, such as .parquet"
         )
-        raise SparkFault(f"{what}: {first.name} is no text ({problem}); {fix}")
+        raise SparkFault(f"{what}: {first.name} is not text ({problem}); {fix}")
 
 
 def _is_data(path: Path) -> bool:
@@ -89,7 +89,7 @@ def _why_no_text(head: bytes) -> str:
         head.decode()
     except UnicodeDecodeError as error:
         if error.end < len(head) or error.reason != "unexpected end of data":
-            return f"byte {head[error.start]:#04x} at offset {error.start} is no UTF-8"
+            return f"byte {head[error.start]:#04x} at offset {error.start} is not UTF-8"
     return ""
 
 

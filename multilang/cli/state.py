@@ -95,7 +95,7 @@ def get(topology: str, component: str, key: str, conf: dict[str, Any]) -> int:
 
 @state.command()
 @click.argument("topology")
-@click.option("-o", "--output", metavar="FILE", help="Where to; the standard output unless given.")
+@click.option("-o", "--output", metavar="FILE", help="The file to write; standard output unless given.")
 @CONF
 def export(topology: str, output: str | None, conf: dict[str, Any]) -> int:
     """Write all committed states as lines of JSON."""
@@ -117,7 +117,7 @@ def export(topology: str, output: str | None, conf: dict[str, Any]) -> int:
 @state.command("import")
 @click.argument("topology")
 @click.argument("file", type=click.File(encoding="utf-8"))
-@click.option("--replace", is_flag=True, help="In the place of what is stored, all of it.")
+@click.option("--replace", is_flag=True, help="Replace everything that is stored.")
 @CONF
 def import_states(topology: str, file: IO[str], replace: bool, conf: dict[str, Any]) -> int:
     """Store what export wrote (-: the standard input): all of it or, after an error, nothing."""
@@ -125,7 +125,7 @@ def import_states(topology: str, file: IO[str], replace: bool, conf: dict[str, A
         try:
             count = stored.load(_lines(file), replace)
         except UnicodeDecodeError as problem:
-            raise StateError(f"{file.name} is no text in UTF-8 ({problem}), which state export writes") from None
+            raise StateError(f"{file.name} is not text in UTF-8 ({problem}), which state export writes") from None
         click.echo(f"{count:,} keys in {stored.provider.describe()}")
     return exits.OK
 
@@ -135,7 +135,10 @@ def import_states(topology: str, file: IO[str], replace: bool, conf: dict[str, A
 @click.argument("component")
 @click.argument("tasks", type=click.IntRange(min=1))
 @click.option(
-    "--key", "function", metavar="MODULE:FUNCTION", help="Gives of key and value what the grouping groups by."
+    "--key",
+    "function",
+    metavar="MODULE:FUNCTION",
+    help="A function of a key and its value that returns the values of the grouping's fields.",
 )
 @CONF
 def reshard(topology: str, component: str, tasks: int, function: str | None, conf: dict[str, Any]) -> int:
@@ -190,9 +193,9 @@ def _lines(file: IO[str]) -> Iterator[dict[str, Any]]:
         try:
             line = json.loads(text)
         except ValueError as problem:
-            raise StateError(f"line {number} is no JSON: {problem}") from None
+            raise StateError(f"line {number} is not JSON: {problem}") from None
         if not isinstance(line, dict):
-            raise StateError(f"line {number} is no object")
+            raise StateError(f"line {number} is not an object")
         yield line
 
 

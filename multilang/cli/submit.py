@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("topology")
 @NIMBUS
-@click.option("--name", help="What it is called on the cluster; its own name unless given.")
+@click.option("--name", help="Its name on the cluster; the topology's own name unless given.")
 @click.option(
     "-c",
     "--conf",
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     default=120.0,
     show_default=True,
     metavar="SECS",
-    help="How long it may take until it runs; 0: don't wait.",
+    help="The longest wait until it runs, in seconds; 0: don't wait.",
 )
-@click.option("--dry-run", is_flag=True, help="Ask no cluster; show the files, the commands and the conf.")
+@click.option("--dry-run", is_flag=True, help="Contact no cluster; show the files, the commands and the conf.")
 @packing
 def submit(
     topology: str,

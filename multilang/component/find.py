@@ -119,7 +119,7 @@ def _from_module(name: str) -> ModuleType:
             raise  # a module that this one imports is missing
         if os.path.isfile(name):
             raise ConfigError(
-                f"{name} is a file that is no Python module; write the path of a file that ends in .py"
+                f"{name} is a file but not a Python module; write the path of a file that ends in .py"
             ) from None
         raise ConfigError(
             f"there is no module {problem.name!r} in this folder or on Python's path; for a file write its path, such as "

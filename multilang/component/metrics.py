@@ -42,7 +42,7 @@ class Counter:
             ValueError: It is negative.
         """
         if n < 0:
-            raise ValueError(f"a counter goes up; inc({n!r}) is for a gauge")
+            raise ValueError(f"a counter only goes up; use a gauge for inc({n!r})")
         with self._lock:
             self._since += n
             self.total += n

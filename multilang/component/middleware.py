@@ -133,7 +133,7 @@ def check_named(conf: Mapping[str, Any]) -> None:
         found = _found(name)
         kind = found if isinstance(found, type) else type(found)
         if not issubclass(kind, Middleware):
-            raise ConfigError(f"multilang.middleware names {name!r}, which is no Middleware but {kind.__name__}")
+            raise ConfigError(f"multilang.middleware names {name!r}, which is not a Middleware but {kind.__name__}")
 
 
 def _found(name: str) -> Any:
@@ -150,5 +150,5 @@ def _load(name: str) -> Middleware:
     found = _found(name)
     made = found() if isinstance(found, type) else found
     if not isinstance(made, Middleware):
-        raise ConfigError(f"multilang.middleware names {name!r}, which is no Middleware but {type(made).__name__}")
+        raise ConfigError(f"multilang.middleware names {name!r}, which is not a Middleware but {type(made).__name__}")
     return made

@@ -68,7 +68,7 @@ def prometheus(conf: Mapping[str, Any]) -> tuple[int, str] | None:
     port = conf.get("multilang.metrics.prometheus.port")
     host = conf.get("multilang.metrics.prometheus.host", "127.0.0.1")
     if not isinstance(host, str) or not host:
-        raise ConfigError(f"multilang.metrics.prometheus.host is {host!r}; use an address, as 127.0.0.1")
+        raise ConfigError(f"multilang.metrics.prometheus.host is {host!r}; use an address, such as 127.0.0.1")
     if port is None:
         return None
     if type(port) is not int or not 0 <= port < 65536:

@@ -385,7 +385,7 @@ class WireSpoutCollector(_WireCollector, SpoutCollector):
         if not self._connection.commands_owed:
             raise LocalProtocolError(
                 f"component {self._connection.component!r} emits while Storm does not listen to its spout; emit in "
-                "next_tuple, ack, fail, activate or deactivate (what other threads find is put into a queue for those)"
+                "next_tuple, ack, fail, activate or deactivate (other threads put what they find into a queue for these methods)"
             )
         self.emitted += 1
         if need_task_ids or on_task_ids is not None:

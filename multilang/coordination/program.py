@@ -58,8 +58,8 @@ class ProgramBolt(Bolt):
     def __init__(self, shell: ShellBolt) -> None:
         if not shell.change_child_cwd:
             raise TopologyError(
-                f"{shell!r} has change_child_cwd=False, and a program that a task in Python runs is started where its files are, in "
-                "resources/ on a worker: leave it out, and write ../NAME for what is in the worker's directory"
+                f"{shell!r} has change_child_cwd=False, but a Python task starts its program in the folder of the program's files, "
+                "resources/ on a worker: leave it out, and write ../NAME for a file in the worker's directory"
             )
         self.shell = shell
         self.component_conf = shell.component_conf  # type: ignore[misc]

@@ -39,7 +39,7 @@ async def answer_http(
         status = HTTPStatus.GATEWAY_TIMEOUT if timed_out else HTTPStatus.INTERNAL_SERVER_ERROR
         text = f"{problem.kind}: {problem.message}"
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.TimeoutError, UnicodeDecodeError):
-        status, text = HTTPStatus.BAD_REQUEST, "this is no HTTP request that can be read"
+        status, text = HTTPStatus.BAD_REQUEST, "this is not an HTTP request that can be read"
     body = text.encode("utf-8", "backslashreplace")
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: text/plain; charset=utf-8\r\n"
@@ -62,7 +62,7 @@ async def _read(reader: asyncio.StreamReader) -> tuple[str, str]:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     words = head[0].split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/"):
-        raise _Refused(HTTPStatus.BAD_REQUEST, "this is no HTTP request that can be read")
+        raise _Refused(HTTPStatus.BAD_REQUEST, "this is not an HTTP request that can be read")
     method, path = words[0], words[1].partition("?")[0]
     root, _, rest = path.lstrip("/").partition("/")
     function, _, arguments = rest.partition("/")

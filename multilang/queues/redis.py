@@ -227,7 +227,7 @@ class RedisStreamSpout(ReliableSpout):
             return [None if value is None else value.decode() for value in found]
         except UnicodeDecodeError as problem:
             self.report_error(
-                f"entry {id} of {self._where} is no UTF-8 ({problem.reason}) and is left unacked: what crosses the wire is text, so "
+                f"entry {id} of {self._where} is not UTF-8 ({problem.reason}) and is left unacked: what crosses the wire is text, so "
                 "write numbers and base64, not bytes"
             )
             return None

@@ -53,7 +53,7 @@ def archive_folder(folder: Path, out: Path) -> Archived:
     """
     check_suffix(out)
     if not folder.is_dir():
-        raise ShippingError(f"{folder} is no folder; name an environment (python3 -m venv env) or any other folder")
+        raise ShippingError(f"{folder} is not a folder; name an environment (python3 -m venv env) or any other folder")
     environment = is_environment(folder)
     if environment:
         tree = environment_tree(folder)

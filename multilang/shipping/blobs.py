@@ -30,7 +30,7 @@ def put_blob(nimbus: Nimbus, key: str, path: Path, replication: int = 1) -> bool
     several nodes.
     """
     if not _KEY.fullmatch(key):
-        raise NimbusError(f"{key!r} is no key of a blob: use letters, digits, spaces, dots, hyphens and underscores")
+        raise NimbusError(f"{key!r} is not a key of a blob: use letters, digits, spaces, dots, hyphens and underscores")
     try:
         with path.open("rb") as file:
             created, session = _begin(nimbus, key, replication)

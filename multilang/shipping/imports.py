@@ -124,7 +124,7 @@ class _Follower:
     def name(self, named: Named) -> None:
         """Add something that a conf names."""
         if not all(part.isidentifier() for part in (*named.module.split("."), named.attribute)):
-            raise ShippingError(f"{named.dotted!r}, {named.why}, is no name of code; write 'package.module.Name'")
+            raise ShippingError(f"{named.dotted!r}, {named.why}, is not a name of code; write 'package.module.Name'")
         if named.reader is not None:
             self.found.multilang.add(named.reader)  # the module that reads it is needed on a worker, too
         if named.module.partition(".")[0] in OURS:
@@ -169,7 +169,7 @@ class _Follower:
             if not optional:
                 raise ShippingError(
                     f"there is no module {top!r}, {why}; install it or add its folder to PYTHONPATH, or, if the workers "
-                    f"never import it, say --leave-out {top}"
+                    f"never import it, give --leave-out {top}"
                 )
             return False
         where = spec.origin or next(iter(spec.submodule_search_locations or ()), "")

@@ -215,7 +215,7 @@ def pack(
         if not contents.has_module(name):
             raise ShippingError(
                 f"{name!r}, {why}, is an installed package and not in the jar; name what brings it in a file for "
-                f"--requirements, or, if the workers have it or never import it, say --leave-out {name}"
+                f"--requirements, or, if the workers have it or never import it, give --leave-out {name}"
             )
     _add_ourselves(contents, found.multilang)
     for resources in home.resources:
@@ -345,4 +345,4 @@ def _merge(files: dict[str, bytes], other: Path) -> None:
                 if files.setdefault(name, data) != data and not name.startswith("META-INF/"):
                     raise ShippingError(f"two jars have the file {name!r}, {other} and one before it; leave one out")
     except (OSError, zipfile.BadZipFile) as error:
-        raise ShippingError(f"{other} is no jar that can be read: {error}") from None
+        raise ShippingError(f"{other} is not a jar that can be read: {error}") from None

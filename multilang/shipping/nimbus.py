@@ -192,7 +192,7 @@ def check_rebalance(found: Any, executors: Mapping[str, int]) -> None:
         )
         raise RefusedError(
             "AlreadyAliveException",
-            f"topology {name!r} is being {doing}, and Storm does one thing after the other: wait until {then} "
+            f"topology {name!r} is being {doing}, and Storm does one thing at a time: wait until {then} "
             f"(multilang status {name})",
         )
     tasks: dict[str, int] = {}

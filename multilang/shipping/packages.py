@@ -115,7 +115,7 @@ def _downloaded(contents: Contents, package: Package, target: WheelTarget, requi
         except ShippingError as problem:
             raise ShippingError(
                 f"workers need the package {package.distribution} for {package.why}, and it can't be added by itself; put the "
-                f"line {package.line} into a file for --requirements, or, if the workers have it, say --leave-out "
+                f"line {package.line} into a file for --requirements, or, if the workers have it, give --leave-out "
                 f"{package.top}: {problem}"
             ) from None
         for wheel in wheels:

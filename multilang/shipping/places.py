@@ -42,7 +42,7 @@ class ShippedBlobs:
     def __post_init__(self) -> None:
         for key in filter(None, (self.env, self.app)):
             if not key.endswith(SUFFIXES) or not local_name(key) or "/" in key:
-                raise ShippingError(f"{key!r} is no blob key of an archive; Storm unpacks those that end in .tgz")
+                raise ShippingError(f"{key!r} is not a blob key of an archive; Storm unpacks those that end in .tgz")
         if self.env is not None and self.app is not None and local_name(self.env) == local_name(self.app):
             raise ShippingError(f"{self.env!r} and {self.app!r} would have the same name in the worker's directory")
 

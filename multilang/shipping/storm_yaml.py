@@ -41,7 +41,7 @@ def parse_address(text: str) -> Address:
         host, port = text, str(DEFAULT_PORT)
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise NimbusError(f"{text!r} is no address of a Nimbus; write host:port, as localhost:{DEFAULT_PORT}")
+        raise NimbusError(f"{text!r} is not the address of a Nimbus; write host:port, as localhost:{DEFAULT_PORT}")
     return Address(host, int(port))
 
 

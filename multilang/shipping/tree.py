@@ -52,7 +52,7 @@ class Tree:
         """
         root = Path(os.path.realpath(folder))
         if not root.is_dir():
-            raise ShippingError(f"{folder} is no folder")
+            raise ShippingError(f"{folder} is not a folder")
         self._walk(root, root, prefix, "", skip, (root,))
 
     def write(self, out: IO[bytes]) -> None:

@@ -56,11 +56,11 @@ class WheelTarget:
         """
         match = re.fullmatch(r"(\d)\.(\d+)", python or this_python())
         if match is None:
-            raise ShippingError(f"--python {python!r} is no version; write it as {this_python()}")
+            raise ShippingError(f"--python {python!r} is not a version; write it as {this_python()}")
         if (int(match[1]), int(match[2])) < LEAST:
             raise ShippingError(f"--python {python}: the components' code needs Python 3.10 or newer")
         if platform is not None and not re.fullmatch(r"[a-z][A-Za-z0-9_]*_[A-Za-z0-9_]+", platform):
-            raise ShippingError(f"--platform {platform!r} is no platform; write it as manylinux2014_x86_64")
+            raise ShippingError(f"--platform {platform!r} is not a platform; write it as manylinux2014_x86_64")
         return cls(match[0], platform)
 
     @property

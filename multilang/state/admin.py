@@ -175,13 +175,13 @@ class StoredStates:
             or not all(type(count) is int and count > 0 for count in tasks.values())
             or not (txid is None or type(txid) is int)
         ):
-            raise StateError("this is no file of multilang state export: its first line is not that of one")
+            raise StateError("this is not a file of multilang state export: its first line is not that of one")
         self.claim()
         there = self.namespaces()
         if there and not replace:
             raise StateError(
-                f"{self.provider.describe()} holds state already ({', '.join(there[:5])}); say --replace to put the file's "
-                "in its place"
+                f"{self.provider.describe()} holds state already ({', '.join(there[:5])}); give --replace to replace it "
+                "by the file's"
             )
         contents: Contents = {name: {} for name in there}
         count = 0
@@ -220,8 +220,8 @@ class StoredStates:
         spec = self.topology[component]
         if isinstance(spec.component, SourceExecutor):
             raise StateError(
-                f"{component!r} is a source: what its tasks have stored are their positions, which nobody else can divide; "
-                "state export, give each task its position in that file and its first line their number, and state import "
+                f"{component!r} is a source: its tasks have stored their positions, which only you can divide. Run state export, "
+                "give each task its position in that file, and the first line the number of tasks; then run state import "
                 "--replace"
             )
         widths = {len(input_.grouping.fields) for input_ in spec.inputs if input_.grouping.is_hashed}
@@ -252,7 +252,7 @@ class StoredStates:
                     raise StateError(
                         f"key {key!r} of {component!r} is with task {index}, and its fields grouping sends {values!r} to task "
                         f"{task_index(values, before)} of {before}: keys of this state are not what the tuples are grouped by; "
-                        "say --key module:function, a function of key and value that returns the grouping's values"
+                        "give --key module:function, a function of key and value that returns the grouping's values"
                     )
                 target = task_index(values, tasks)
                 contents[namespace(component, target)][key] = value

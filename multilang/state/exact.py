@@ -117,9 +117,9 @@ class Aligned(Fresh):
         self._open[:] = [tup for tup in self._open if tup.unfinished]
         if self._open:
             raise StateError(
-                f"bolt {self.context.component!r} holds {len(self._open)} tuples over a checkpoint, so that what comes of them "
-                "would be no part of it: with exact alignment a bolt acks or fails each tuple in process, or is a "
-                "BatchingBolt, which is asked for its batches"
+                f"bolt {self.context.component!r} still holds {len(self._open)} tuples at a checkpoint, so that their results "
+                "would not be part of it: with exact alignment, ack or fail each tuple in process, or write a "
+                "BatchingBolt"
             )
 
 

@@ -50,7 +50,7 @@ class ExactCheckpointSpout(CheckpointSpout):
     def begin(self) -> None:
         if not self._provider.durable:
             raise ConfigError(
-                f"exact alignment needs state that a task finds again when it is started again, which {self._provider.describe()}: "
+                f"exact alignment needs states that outlive their tasks, and they are in {self._provider.describe()}: "
                 "set topology.state.provider to sqlite or redis"
             )
         super().begin()

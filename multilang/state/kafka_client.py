@@ -95,7 +95,7 @@ class Topic:
             return value.decode()
         except UnicodeDecodeError as problem:
             raise self._error(
-                f"the {field} of message {message.offset()}, partition {message.partition()} of {self.where}, is no UTF-8: "
+                f"the {field} of message {message.offset()}, partition {message.partition()} of {self.where}, is not UTF-8: "
                 f"{problem.reason}; what crosses the wire is text, so write JSON or base64, not bytes"
             ) from problem
 

@@ -53,7 +53,7 @@ def provider_class(conf: Mapping[str, Any]) -> type[StateProvider]:
         raise ConfigError(f"{PROVIDER} is {name!r}; use a class by its dotted name, or one of {', '.join(_OURS)}")
     found = _load(_OURS.get(name, name))
     if not isinstance(found, type) or not issubclass(found, StateProvider):
-        raise ConfigError(f"{PROVIDER} {name!r} is no subclass of multilang.state.StateProvider")
+        raise ConfigError(f"{PROVIDER} {name!r} is not a subclass of multilang.state.StateProvider")
     return found
 
 
@@ -115,7 +115,7 @@ def _config(conf: Mapping[str, Any]) -> dict[str, Any]:
         try:
             value = loads(value)
         except ValueError as problem:
-            raise ConfigError(f"{CONFIG} is no JSON: {problem}") from None
+            raise ConfigError(f"{CONFIG} is not JSON: {problem}") from None
     if not isinstance(value, dict):
         raise ConfigError(f'{CONFIG} is a JSON object, such as {{"path": "state.sqlite"}}, not {value!r}')
     return value

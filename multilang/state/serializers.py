@@ -90,7 +90,7 @@ def serializer(config: Mapping[str, Any], member: str, default: type[Serializer]
     except (ImportError, AttributeError, TypeError, ValueError) as problem:
         raise ConfigError(f"{member} {name!r} can't be imported: {problem}; write 'package.module.Class'") from problem
     if not isinstance(found, type) or not issubclass(found, Serializer):
-        raise ConfigError(f"{member} {name!r} is no subclass of multilang.state.Serializer")
+        raise ConfigError(f"{member} {name!r} is not a subclass of multilang.state.Serializer")
     return found()
 
 

@@ -36,13 +36,13 @@ def check(conf: Mapping[str, Any]) -> None:
     if conf.get("topology.acker.executors") == 0:
         raise ConfigError(
             "topology.acker.executors is 0: without ackers the checkpoint spout would take everything for done at once, "
-            "and no state could be relied upon; leave it out, or give a number from 1"
+            "so that states could be wrong; leave the key out, or give a number from 1"
         )
     alignment(conf)
     cached_keys(conf)
     for key in conf:
         if key.startswith("multilang.state.") and key not in _OWN:
-            raise ConfigError(f"{key} is no setting; those of state are {', '.join(_OWN)}")
+            raise ConfigError(f"{key} is not a setting; those of state are {', '.join(_OWN)}")
 
 
 def interval_secs(conf: Mapping[str, Any]) -> float:

@@ -238,7 +238,7 @@ class CheckpointSpout(Spout):
             if before != tasks:
                 raise ConfigError(
                     f"the state of {component!r} is that of {before} tasks, and it has {tasks} now, so that keys would be "
-                    f"looked for where they are not: multilang state reshard TOPOLOGY {component} {tasks} moves them "
+                    f"looked for in the wrong tasks: multilang state reshard TOPOLOGY {component} {tasks} moves them "
                     f"({self._provider.describe()})"
                 )
         return {**stored, **now}
@@ -249,6 +249,6 @@ def check_alignment(built: str, conf: dict[str, Any]) -> None:
     wanted = settings.alignment(conf)
     if wanted != built:
         raise ConfigError(
-            f"{settings.ALIGNMENT} is {wanted!r}, and the topology was built for {built!r}: it is settled when the topology is "
-            f"built, so give it there, build(conf={{{settings.ALIGNMENT!r}: {wanted!r}}})"
+            f"{settings.ALIGNMENT} is {wanted!r}, and the topology was built for {built!r}: it can't change after build, so "
+            f"give it there: build(conf={{{settings.ALIGNMENT!r}: {wanted!r}}})"
         )

@@ -199,14 +199,14 @@ class SqliteFile:
         names = os.stat(path).st_nlink if os.path.isfile(path) else 1
         if names > 1:
             raise StateError(
-                f"the {self.what} {path} has {names} names (hard links), and who uses it by one doesn't see who uses it by "
+                f"the {self.what} {path} has {names} names (hard links), and its users under one name don't see those under "
                 "another: keep one name and make the others copies (cp), or symbolic links (ln -s)"
             )
         if os.path.realpath(path) in _mount_points():
             raise StateError(
-                f"the {self.what} {path} is mounted by itself (mount --bind, or a container's volume of one file), and who uses it "
-                "there doesn't see who uses it where it comes from; what SQLite keeps beside it (-wal) would also be left behind: "
-                "mount the folder that it is in"
+                f"the {self.what} {path} is mounted by itself (mount --bind, or a container's volume of one file), and its "
+                "users there don't see the users of the original, nor the files that SQLite keeps beside it (-wal): "
+                "mount its folder instead"
             )
 
     def _check(self, connection: sqlite3.Connection, path: str) -> None:

@@ -225,7 +225,7 @@ def rows_of(store: Store) -> Iterator[tuple[bytes, bytes]]:
 def _check(store: object) -> None:
     if not isinstance(store, Store):
         raise WrongProviderError(
-            f"{shown(store)} is no store: write `class {type(store).__name__}(Store)`, of multilang.state, which says what is missing"
+            f"{shown(store)} is not a store: write `class {type(store).__name__}(Store)`, of multilang.state, which says what is missing"
         )
     if type(store.largest) is not int or store.largest < 1:
         raise WrongProviderError(
@@ -303,7 +303,7 @@ class StoredState(KeyValueState["Any", "Any"]):
             self._changed[key] = value
         elif value is None:
             raise ValueError(
-                f"None is no value of a state: delete({key!r}) removes the key, and get(key, default) knows it is gone"
+                f"None is not a value of a state: delete({key!r}) removes the key, and get(key, default) knows it is gone"
             )
         else:
             self._changed[key] = self._encode(key, value)

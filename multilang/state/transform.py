@@ -148,8 +148,8 @@ def _check_cycles(specs: Mapping[str, ComponentSpec]) -> None:
             source = left.pop()
             if source == id:
                 raise TopologyError(
-                    f"bolt {id!r} gets tuples that came of its own, and a checkpoint would wait for itself there: a "
-                    "topology with stateful bolts can have no cycle"
+                    f"bolt {id!r} gets tuples that came of its own, so that a checkpoint would wait for itself there: a "
+                    "topology with stateful bolts can't have a cycle"
                 )
             if source not in seen:
                 seen.add(source)

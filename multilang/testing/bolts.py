@@ -189,7 +189,7 @@ class BoltRun:
         bolt = self._coordinated
         if bolt is None:
             raise TypeError(
-                f"{type(self.bolt).__name__} is told of no id's end: finish() is for batch bolts and coordinated ones"
+                f"{type(self.bolt).__name__} does not learn when an id ends: finish() is for batch bolts and coordinated ones"
             )
         for id in ids:
             for source in bolt.sources:
@@ -246,7 +246,9 @@ def as_it_runs(bolt: AnyBolt, sources: Sequence[str], inputs: Sequence[Tuple], c
     whole = bolt.wrapped if isinstance(bolt, KeyedFairBolt) else bolt
     if not (issubclass(kind, BatchBolt) or isinstance(whole, BatchBolt)):
         if commits:
-            raise TypeError(f"run_bolt(commits=True): what commits is a BatchBolt, in its finish_batch, not {bolt!r}")
+            raise TypeError(
+                f"run_bolt(commits=True): a committer is a BatchBolt, which commits in finish_batch, not {bolt!r}"
+            )
         return bolt
     from multilang.transactional.attempt import TransactionAttempt
     from multilang.transactional.marker import Committer

@@ -78,8 +78,8 @@ class Raised:
             self._missing = False
             names = " or ".join(kind.__name__ for kind in self._wanted)
             raise AssertionError(
-                f"expect={names}: no such exception came of {type(component).__name__}; leave expect= out where none is to come, "
-                "or give it the tuples of which one comes"
+                f"expect={names}: no such exception came from {type(component).__name__}; leave expect= out, "
+                "or give tuples that cause one"
             )
 
     def check(self) -> None:

@@ -87,7 +87,7 @@ def check_reachable(shared: Shared | Away, collector: Collector, what: str) -> N
     """Raise ConfigError in a task's process that has imported its topology, and so has another object than the test."""
     if isinstance(shared, Shared) and type(collector).__module__ == "multilang.component.wire":
         raise ConfigError(
-            f"{what} is told by the test, which this task's process has no way to: it imported its topology from a module. Build "
+            f"{what} is controlled by the test, which this task's process can't reach: it imported its topology from a module. Build "
             'the topology inside the test, where it has no name in a module, or run it with LocalCluster("inprocess") or '
             '"simulated"'
         )

@@ -46,8 +46,8 @@ def refuse_foreign(values: Sequence[Any]) -> None:
     if isinstance(values, list | tuple) and values:
         attempt = _attempt(values[0])
         raise ValueError(
-            f"a tuple of {attempt!r} is emitted, of which nothing came to this task: it would be lost. Emit with the attempt "
-            "that is worked on: self.id in a BatchBolt, tup[0] in a BasicBolt"
+            f"a tuple of {attempt!r} is emitted, but no tuple of that attempt came to this task: it would be lost. Emit with the "
+            "current attempt: self.id in a BatchBolt, tup[0] in a BasicBolt"
         )
 
 

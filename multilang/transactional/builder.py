@@ -104,7 +104,7 @@ class TransactionalTopologyBuilder:
                 "BatchBolt that updates a TransactionalMap"
             )
         if issubclass(kind, Committer) and not issubclass(kind, BatchBolt):
-            raise TopologyError(f"bolt {id!r}: what commits is a BatchBolt, in its finish_batch, not {bolt!r}")
+            raise TopologyError(f"bolt {id!r}: a committer is a BatchBolt, which commits in finish_batch, not {bolt!r}")
         return self._add(id, bolt, issubclass(kind, Committer), parallelism, tasks, conf)
 
     def set_committer_bolt(
@@ -128,7 +128,7 @@ class TransactionalTopologyBuilder:
             The declarer, on which you say where the bolt's tuples come from.
         """
         if not issubclass(bolt if isinstance(bolt, type) else type(bolt), BatchBolt):
-            raise TopologyError(f"bolt {id!r}: what commits is a BatchBolt, in its finish_batch, not {bolt!r}")
+            raise TopologyError(f"bolt {id!r}: a committer is a BatchBolt, which commits in finish_batch, not {bolt!r}")
         return self._add(id, bolt, True, parallelism, tasks, conf)
 
     def build(self, name: str | None = None, conf: dict[str, Any] | None = None) -> Topology:
@@ -209,7 +209,7 @@ def _upstream(id: str, specs: dict[str, ComponentSpec]) -> set[str]:
             if input_.component == id:
                 raise TopologyError(
                     f"bolt {id!r} gets tuples that came of its own, and would wait for itself at the end of each transaction: "
-                    "a transactional topology can have no cycle"
+                    "a transactional topology can't have a cycle"
                 )
             if input_.component not in found:
                 found.add(input_.component)

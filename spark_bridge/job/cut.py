@@ -69,12 +69,12 @@ class Cut:
             raise NotOnSparkError(f"positions: {spout!r} is no spout; {did_you_mean(spout, self._declared.spouts)}")
         if not self._is_exact or not isinstance(spec.component, ReplayableSpout):
             raise NotOnSparkError(
-                f"positions: spout {spout!r} would not go on there: that takes exact alignment, which is settled when the "
-                "topology is built, and a ReplayableSpout"
+                f"positions: spout {spout!r} can't continue there: it must be a ReplayableSpout, and the topology must be "
+                "built with exact alignment"
             )
         if isinstance(positions, str) or len(positions) != spec.tasks or None in positions:
             raise NotOnSparkError(
-                f"positions: spout {spout!r} has {spec.tasks} tasks, so that {positions!r} is not a position for each of them"
+                f"positions: spout {spout!r} has {spec.tasks} tasks, and {positions!r} is not a list of one position for each of them"
             )
 
     def _rows(

@@ -319,7 +319,7 @@ class States(_Begun):
             if before != tasks:
                 raise NotOnSparkError(
                     f"the state of {component!r} is that of {before} tasks, and it has {tasks} now, so that keys would be "
-                    f"looked for where they are not: multilang state reshard TOPOLOGY {component} {tasks} moves them "
+                    f"looked for in the wrong tasks: multilang state reshard TOPOLOGY {component} {tasks} moves them "
                     f"({self.describe()})"
                 )
         self._coordinator.put(TASKS_KEY, {**stored, **self._tasks()})

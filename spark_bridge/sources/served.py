@@ -40,7 +40,7 @@ class ServedSource(BlockSource):
         super().__init__()
         host, colon, port = url.removeprefix("served://").rstrip("/").rpartition(":")
         if not url.startswith("served://") or not colon or not port.isdecimal():
-            raise SourceError(f"{url!r} is no served source; write served://HOST:PORT, as served.url has it")
+            raise SourceError(f"{url!r} is not a served source; write served://HOST:PORT, as served.url has it")
         self.url = url
         self._host = host.strip("[]")
         self._port = int(port)

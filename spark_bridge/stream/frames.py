@@ -44,7 +44,7 @@ class Frames:
             fields = fields_of_rows(topology.components[component], stream)
             if not getattr(source, "isStreaming", False):
                 raise NotOnSparkError(
-                    f"the source of {component!r} is no streaming DataFrame: make it with spark.readStream, or run what is "
+                    f"the source of {component!r} is not a streaming DataFrame: make it with spark.readStream, or run what is "
                     "bounded with run_topology"
                 )
             frames.append(columns_of(component, fields, source)[0])

@@ -125,7 +125,7 @@ def _conf(given: Mapping[str, str]) -> dict[str, Any]:
     try:
         found = loads(text)
     except ValueError as problem:
-        raise NotOnSparkError(f"storm_spout: conf is no JSON: {problem}") from None
+        raise NotOnSparkError(f"storm_spout: conf is not JSON: {problem}") from None
     if not isinstance(found, dict):
         raise NotOnSparkError(f'storm_spout: conf is a JSON object, such as {{"orders.folder": "/srv"}}, not {text}')
     return found

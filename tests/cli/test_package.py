@@ -65,7 +65,7 @@ def test_what_can_not_be_shipped_is_one_error_and_status_2(tmp_path: Path) -> No
         (["package", "examples/word_count.py", "--python", "2.7"], "3.10 or newer"),
         (["package", "examples/word_count.py", "--interpreter", "python3 -u"], "not one word"),
         (["package", "examples/word_count.py", "--include", tmp_path], "outside of the topology's folder"),
-        (["archive", tmp_path / "nothing", "-o", tmp_path / "x.tgz"], "is no folder"),
+        (["archive", tmp_path / "nothing", "-o", tmp_path / "x.tgz"], "is not a folder"),
     ):
         shown = multilang(*arguments)
         assert shown.returncode == 2

@@ -111,7 +111,7 @@ def test_misuse_is_said_clearly(start: Starter) -> None:
     child.give("x")
     child.until(lambda: child.acked)
     assert child.all(Log)[:2] == [
-        Log("a counter goes up; inc(-1) is for a gauge"),
+        Log("a counter only goes up; use a gauge for inc(-1)"),
         Log("the metric 'a' is a counter, not a gauge"),
     ]
 

@@ -85,7 +85,7 @@ def test_the_confs_middleware_is_a_class_or_an_instance_and_works_around_spouts(
         (["tracing.Missing"], "multilang.middleware names 'tracing.Missing', which can't be imported"),
         (["nowhere.Trace"], "multilang.middleware names 'nowhere.Trace', which can't be imported"),
         (["Trace"], "multilang.middleware names 'Trace', which can't be imported"),
-        (["tracing.not_one"], "is no Middleware but int"),
+        (["tracing.not_one"], "is not a Middleware but int"),
     ],
 )
 def test_a_middleware_that_cannot_be_had_is_one_clear_error(start: Starter, value: object, error: str) -> None:

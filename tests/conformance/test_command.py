@@ -117,7 +117,7 @@ def test_what_it_knows_is_listed() -> None:
         (["--strict", "bolt", "--", "true"], 2, "the kind comes before its options"),
         (["bolt", "--", "no-such-program"], 3, "can't be started: no-such-program"),
         (["--timeout", "3", "--", "true"], 2, "it can't be told whether the program is a bolt or a spout"),
-        (["bolt", "--tuple", "word", "--", "true"], 2, "is no JSON array of values"),
+        (["bolt", "--tuple", "word", "--", "true"], 2, "is not a JSON array of values"),
         (["bolt", "--output", "default", "--", "true"], 2, "is not STREAM=FIELD,FIELD"),
         (["bolt", "--html", "/no/such/folder/x.html", "--", "true"], 2, "there is no folder /no/such/folder"),
         (["matrix", "x.json", "--html", "x.html"], 2, "'x.json' does not exist"),

@@ -509,7 +509,7 @@ def test_a_message_that_is_no_text_is_told_and_holds_up_no_other(kafka):
     read(1, run)
     assert run.values == [[None]]
     assert "the value of message 0, partition 0 of topic" in run.errors[0]
-    assert "is no UTF-8" in run.errors[0]
+    assert "is not UTF-8" in run.errors[0]
     run.ack(run.pending[0])
     until(queue.all_done, run)
     run.close()

@@ -144,7 +144,7 @@ def test_an_entry_that_is_no_text_is_told_and_holds_up_no_other(redis, queue):
     queue.xadd("orders", {"other": "x"})
     run = run_spout(spout_of(redis), 2)
     assert run.values == [[None]]
-    assert [text for text in run.errors if "is no UTF-8" in text]
+    assert [text for text in run.errors if "is not UTF-8" in text]
     run.close()
     assert unacked(queue) == 2
 

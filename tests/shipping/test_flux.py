@@ -97,7 +97,7 @@ def test_with_an_environment_alone_the_files_are_those_of_the_jar() -> None:
 
 @pytest.mark.parametrize("key", ["env", "env.zip.gz", ".tgz", "a/b.tgz"])
 def test_a_key_that_is_no_archives_is_refused(key: str) -> None:
-    with pytest.raises(ShippingError, match="no blob key of an archive"):
+    with pytest.raises(ShippingError, match="not a blob key of an archive"):
         ShippedBlobs(env=key)
 
 

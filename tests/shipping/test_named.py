@@ -89,10 +89,10 @@ def test_what_a_conf_names_and_is_not_there_is_refused(project: Project, setting
         packed(f"{package}.cod.Named")
     with pytest.raises(ShippingError, match=rf"(?s)files alone.*{setting}.*has no attribute 'Nemad'"):
         packed(f"{package}.code.Nemad")
-    with pytest.raises(ShippingError, match=r"is no name of code; write 'package\.module\.Name'"):
+    with pytest.raises(ShippingError, match=r"is not a name of code; write 'package\.module\.Name'"):
         packed("Named")
     if not setting.endswith("trace"):
-        with pytest.raises(ShippingError, match=rf"(?s)files alone.*{setting}.*is no (subclass|Middleware)"):
+        with pytest.raises(ShippingError, match=rf"(?s)files alone.*{setting}.*is not a (subclass|Middleware)"):
             packed("collections.OrderedDict")
 
 

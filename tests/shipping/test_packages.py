@@ -192,7 +192,7 @@ def test_a_source_brings_what_its_url_needs(project: Project, url: str, needed: 
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("served://x", "the source of spout 'rows' can't be used: 'served://x' is no served source"),
+        ("served://x", "the source of spout 'rows' can't be used: 'served://x' is not a served source"),
         ("", "spout 'rows': multilang.source is ''; use the URL of a source"),
         (7, "spout 'rows': multilang.source is 7; use the URL of a source"),
     ],
@@ -309,7 +309,7 @@ def test_a_package_for_another_machine_is_pip_s(project: Project, wheels: Callab
     with pytest.raises(
         ShippingError,
         match=r"(?s)workers need the package kazoo for the transactions of topology 'counted', and it can't be added by "
-        r"itself; put the line kazoo>=2.10 into a file for --requirements, or, if the workers have it, say --leave-out kazoo"
+        r"itself; put the line kazoo>=2.10 into a file for --requirements, or, if the workers have it, give --leave-out kazoo"
         r": pip found no wheels of kazoo>=2.10 for Python 3.12",
     ):
         pack(topology, target=target)
@@ -321,7 +321,7 @@ def test_a_package_that_is_neither_here_nor_with_pip_is_refused_with_the_line(
     project: Project, wheels: Callable[..., None]
 ) -> None:
     topology = transactional(project, attribute='requires = {"nosuch": "nosuch-package>=3"}', conf=SQLITE)
-    with pytest.raises(ShippingError, match=r"put the line nosuch-package>=3 into a file .* say --leave-out nosuch"):
+    with pytest.raises(ShippingError, match=r"put the line nosuch-package>=3 into a file .* give --leave-out nosuch"):
         pack(topology)
     project.name += "_wrong"
     with pytest.raises(ShippingError, match=r"requires of Count .* write the module that is imported and pip's line"):

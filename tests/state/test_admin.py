@@ -104,18 +104,18 @@ def test_a_file_in_another_encoding_is_named(tmp_path):
     file.write_bytes(EXPORTED.encode() + b"\xff\n")
     shown = multilang("state", "import", WHERE, file, *options(conf_of("sqlite", None, tmp_path)))
     assert shown.returncode == 2
-    assert f"{file} is no text in UTF-8" in " ".join(shown.stderr.split())
+    assert f"{file} is not text in UTF-8" in " ".join(shown.stderr.split())
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "no file of multilang state export"),
-        ('{"multilang-state": 9}\n', "no file of multilang state export"),
+        ("", "not a file of multilang state export"),
+        ('{"multilang-state": 9}\n', "not a file of multilang state export"),
         ('{"multilang-state": 1, "tasks": {}, "txid": 3}\n{"namespace": "count-0"}\n', "line 2"),
-        ('{"multilang-state": 1, "tasks": {}, "txid": 3}\nnonsense\n', "line 2 is no JSON"),
-        ('{"multilang-state": 1, "tasks": {"count": "2"}, "txid": 3}\n', "no file of multilang state export"),
-        ('{"multilang-state": 1, "tasks": {}, "txid": "3"}\n', "no file of multilang state export"),
+        ('{"multilang-state": 1, "tasks": {}, "txid": 3}\nnonsense\n', "line 2 is not JSON"),
+        ('{"multilang-state": 1, "tasks": {"count": "2"}, "txid": 3}\n', "not a file of multilang state export"),
+        ('{"multilang-state": 1, "tasks": {}, "txid": "3"}\n', "not a file of multilang state export"),
         (EXPORTED + '{"namespace": "count-0", "key": {"a": 1}, "value": 1}\n', "line 2 is not a key with its value"),
         (EXPORTED + '{"namespace": 7, "key": "a", "value": 1}\n', "line 2 is not a key with its value"),
         (EXPORTED + '{"namespace": "count-0", "key": "a", "value": null}\n', "line 2 has no value"),

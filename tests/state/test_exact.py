@@ -145,7 +145,7 @@ def test_a_bolt_that_holds_tuples_is_told_that_it_can_not(durable):
     with LocalCluster(mode="inprocess", conf=durable) as cluster:
         run = cluster.submit(counted(Holds, durable))
         run.wait(lambda run: run.errors, timeout=60)
-        assert re.search(r"bolt 'between' holds \d+ tuples over a checkpoint", run.errors[0].message)
+        assert re.search(r"bolt 'between' still holds \d+ tuples at a checkpoint", run.errors[0].message)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_alignment_is_settled_when_the_topology_is_built(durable):
     for built, conf in ((topology, EXACT), (exact, {"multilang.state.alignment": "at-least-once"})):
         with (
             LocalCluster(mode="inprocess", conf=durable) as cluster,
-            pytest.raises(LocalClusterError, match=r"give it there, build\(conf="),
+            pytest.raises(LocalClusterError, match=r"give it there: build\(conf="),
         ):
             cluster.submit(built, conf=conf)
 

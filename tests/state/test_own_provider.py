@@ -333,7 +333,7 @@ def test_a_state_in_front_of_a_store_has_the_serializers_and_the_cache_that_the_
 
 
 def test_a_provider_that_is_no_provider_is_refused_by_name():
-    with pytest.raises(ConfigError, match=r"JsonState' is no subclass"):
+    with pytest.raises(ConfigError, match=r"JsonState' is not a subclass"):
         provider_of(conf_of(JsonState, "none"))
 
 

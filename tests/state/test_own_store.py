@@ -109,7 +109,7 @@ CASES = {
     **{f"store: {name}": (faulty_stores(members), says) for name, (members, says) in STORES.items()},
     **{f"provider: {name}": (faulty_provider(members), says) for name, (members, says) in PROVIDERS.items()},
     **{f"place: {name}": (faulty_places(members), says) for name, (members, says) in PLACES.items()},
-    "no store": (ReturnsNoStore, r"NoStore object.* is no store: write `class NoStore\(Store\)`"),
+    "no store": (ReturnsNoStore, r"NoStore object.* is not a store: write `class NoStore\(Store\)`"),
 }
 
 

@@ -64,7 +64,7 @@ def test_ticks_that_come_before_the_state_hold_no_checkpoint_up(conf, seed):
     with LocalCluster(mode="simulated", conf=own, seed=seed, faults=Faults(crash=0.002, limit=10)) as cluster:
         run = cluster.submit(exact)
         run.wait(timeout=24 * 3600)
-        assert [str(error) for error in run.errors if "over a checkpoint" in str(error)] == []
+        assert [str(error) for error in run.errors if "at a checkpoint" in str(error)] == []
     assert stored(provider_of(conf), "count", 2) == words_of(SENTENCES)
 
 

@@ -76,7 +76,8 @@ def test_what_checkpoints_can_not_go_through_is_refused(fault):
     else:
         builder.set_bolt("taken", Taken).shuffle_grouping("count")
     with pytest.raises(
-        TopologyError, match={"cycle": "no cycle", "spout": "checkpoint spout", "stream": "checkpoints"}[fault]
+        TopologyError,
+        match={"cycle": "can't have a cycle", "spout": "checkpoint spout", "stream": "checkpoints"}[fault],
     ):
         builder.build("wrong")
 
@@ -91,7 +92,7 @@ def test_what_checkpoints_can_not_go_through_is_refused(fault):
         ({"multilang.state.alignment": "maybe"}, "'exact'"),
         ({"multilang.state.cache.keys": -1}, "number of keys"),
         ({"multilang.state.alignement": "exact"}, "did you mean 'multilang.state.alignment'"),
-        ({"multilang.state.colour": "red"}, "multilang.state.colour is no setting"),
+        ({"multilang.state.colour": "red"}, "multilang.state.colour is not a setting"),
     ],
 )
 def test_a_conf_that_can_not_work_is_refused_when_built_and_when_run(conf, says):

@@ -66,17 +66,17 @@ class Late(Bolt):
 
 
 def test_an_exception_that_it_asked_for_and_that_never_comes_is_told():
-    due = "expect=ZeroDivisionError: no such exception came of {}; leave expect= out"
+    due = "expect=ZeroDivisionError: no such exception came from {}; leave expect= out"
     with pytest.raises(AssertionError, match=due.format("Divides")):
         run_bolt(Divides, [[1], [13]], expect=ZeroDivisionError)
     with pytest.raises(
-        AssertionError, match="expect=ValueError or KeyError: no such exception came of DividesWithState"
+        AssertionError, match="expect=ValueError or KeyError: no such exception came from DividesWithState"
     ):
         run_bolt(DividesWithState, [[1]], expect=(ValueError, KeyError))
     run_bolt(Divides, [[0], [1]], expect=(ValueError, ZeroDivisionError))
     run_bolt(Divides, [[13]], expect=FailedException)  # which is not reported
     run_bolt(Divides, [[14]], expect=ReportedFailedException)
-    with pytest.raises(AssertionError, match="no such exception came of Divides"):
+    with pytest.raises(AssertionError, match="no such exception came from Divides"):
         run_bolt(Divides, [[13]], expect=ReportedFailedException)
 
 
@@ -189,14 +189,14 @@ def test_what_is_no_attempt_is_refused_in_a_transactional_bolt():
         def process(self, tup):
             self.emit([TransactionAttempt(9, 9), 1])
 
-    with pytest.raises(ValueError, match="of which nothing came to this task"):
+    with pytest.raises(ValueError, match="but no tuple of that attempt came to this task"):
         run_bolt(Mixes, [[TransactionAttempt(1, 1), 1]])
 
 
 def test_finish_is_for_who_is_told_of_ends():
-    with pytest.raises(TypeError, match=r"Divides is told of no id's end: finish\(\) is for batch bolts"):
+    with pytest.raises(TypeError, match=r"Divides does not learn when an id ends: finish\(\) is for batch bolts"):
         run_bolt(Divides, [[1]]).finish("a")
-    with pytest.raises(TypeError, match="what commits is a BatchBolt"):
+    with pytest.raises(TypeError, match="a committer is a BatchBolt"):
         run_bolt(Divides, [[1]], commits=True)
 
 
@@ -256,12 +256,12 @@ def test_one_that_may_come_yet_is_asked_for_at_the_end(bolt):
         run.finish("a")
     elif bolt is DividesAll:
         run.tick()
-    with pytest.raises(AssertionError, match=f"no such exception came of {bolt.__name__}"):
+    with pytest.raises(AssertionError, match=f"no such exception came from {bolt.__name__}"):
         run.close()
     late = run_bolt(Divides, expect=ZeroDivisionError)
     late.process([0])
     late.close()
-    with pytest.raises(AssertionError, match="no such exception came of Retries"):
+    with pytest.raises(AssertionError, match="no such exception came from Retries"):
         run_spout(Retries, 1, expect=OSError).close()
 
 

@@ -126,7 +126,7 @@ class TestRefusing:
 
     def test_a_file_that_is_no_python(self, folder):
         (folder / "book.txt").write_text("the cow\n")
-        with refuses("book.txt is a file that is no Python module"):
+        with refuses("book.txt is a file but not a Python module"):
             load_topology("book.txt")
 
     def test_a_missing_name_shows_the_topologies_that_are_there(self, file):

@@ -90,7 +90,7 @@ def test_a_spout_that_commits_hears_of_commits_and_ticks_may_be_the_topologys():
         (lambda b: b.set_bolt("x", ShellBolt(["node"])), "BasicBolt or a BatchBolt"),
         (lambda b: b.set_bolt("x", 5), "BasicBolt or a BatchBolt"),
         (lambda b: b.set_bolt("x", StatefulBasicBolt), "updates a TransactionalMap"),
-        (lambda b: b.set_committer_bolt("x", Pass), "what commits is a BatchBolt"),
+        (lambda b: b.set_committer_bolt("x", Pass), "a committer is a BatchBolt"),
         (lambda b: b.set_bolt("a", Pass), "already a bolt 'a'"),
         (lambda b: (b.set_bolt("x", Pass), b.build()), "'x' subscribes to nothing"),
         (lambda b: (b.set_bolt("x", Pass).shuffle_grouping("nobody"), b.build()), "nobody"),
@@ -104,7 +104,7 @@ def test_a_spout_that_commits_hears_of_commits_and_ticks_may_be_the_topologys():
                 b.set_bolt("y", Pass).shuffle_grouping("x").shuffle_grouping("spout"),
                 b.build(),
             ),
-            "no cycle",
+            "can't have a cycle",
         ),
     ],
 )

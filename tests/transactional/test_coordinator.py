@@ -188,7 +188,7 @@ def test_one_that_fails_again_and_again_is_begun_again_after_a_pause(conf, monke
         ({"topology.max.spout.pending": "many"}, "is 'many'"),
         ({"topology.transactional.id": "a/b"}, "without '/'"),
         ({"multilang.transactional.store": "redis"}, "can't be imported"),
-        ({"multilang.transactional.store": "collections.Counter"}, "no subclass of TransactionalState"),
+        ({"multilang.transactional.store": "collections.Counter"}, "not a subclass of TransactionalState"),
         ({"multilang.transactional.store": 5}, "is 5"),
     ],
 )

@@ -61,8 +61,14 @@ def builder_of(bolt, parallelism=1):
     ("bolt", "message"),
     [
         (WithoutAttempt, "first value of a tuple in a transactional topology is its TransactionAttempt, not 'moon'"),
-        (OfAnotherAttempt, "a tuple of TransactionAttempt(1, 5) is emitted, of which nothing came to this task"),
-        (ManyOfAnotherAttempt, "a tuple of TransactionAttempt(1, 5) is emitted, of which nothing came to this task"),
+        (
+            OfAnotherAttempt,
+            "a tuple of TransactionAttempt(1, 5) is emitted, but no tuple of that attempt came to this task",
+        ),
+        (
+            ManyOfAnotherAttempt,
+            "a tuple of TransactionAttempt(1, 5) is emitted, but no tuple of that attempt came to this task",
+        ),
     ],
 )
 def test_a_tuple_that_would_be_lost_fails_its_batch_where_it_is_emitted(bolt, message, mode, tmp_path):
@@ -78,7 +84,7 @@ def test_a_tuple_that_would_be_lost_fails_its_batch_where_it_is_emitted(bolt, me
 
 
 def test_a_basic_bolt_commits_nothing():
-    with pytest.raises(TopologyError, match="bolt 'wrong': what commits is a BatchBolt"):
+    with pytest.raises(TopologyError, match="bolt 'wrong': a committer is a BatchBolt"):
         builder_of(WithoutAttempt).set_bolt("wrong", type("Wrong", (BasicBolt, Committer), {}))
 
 

@@ -78,7 +78,7 @@ def _(t: Talk) -> None:
 
 
 @section.should(
-    "an exception is told of",
+    "an exception is reported",
     "What ended or failed is said in an error, a log or on standard error, with the exception's text.",
     steps="throw",
     source="storm.py reports the traceback",

@@ -21,7 +21,7 @@ section.watch(
     "MUST",
     "framing.stray",
     "no text before a message",
-    "A stray print is read as the beginning of the next message, which then is no JSON: the worker halts.",
+    "A stray print is read as the beginning of the next message, which then is not JSON: the worker halts.",
     f"{DIES} (print, pre_print)",
 )
 section.watch(

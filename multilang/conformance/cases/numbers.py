@@ -89,7 +89,7 @@ def _(t: Talk) -> None:
 
 @section.should(
     "NaN in a tuple does not end it",
-    "Storm writes a Java NaN bare, which is no JSON: a component that dies of it takes its worker along.",
+    "Storm writes a Java NaN bare, which is not JSON: a component that dies of it takes its worker along.",
     steps="emit",
     source=MEASURED,
 )

@@ -191,7 +191,7 @@ class Cluster:
         if self.home.exists() and not sign.exists() and any(self.home.iterdir()):
             raise ClusterError(f"{self.home} holds other things; name an empty folder for the cluster, or a new one")
         if any(letter in str(self.home) for letter in ' :*"%'):
-            raise ClusterError(f"{self.home} can't be a cluster's folder: Java's class path takes no such name")
+            raise ClusterError(f"{self.home} can't be a cluster's folder: Java's class path can't contain such a name")
         try:
             self.home.mkdir(parents=True, exist_ok=True)
             sign.touch()

@@ -56,8 +56,8 @@ class OpaqueMap(UpdateMap):
             raise self._too_late("the map", last, txid)
         if last is not None and txid > last + 1:
             raise StateError(
-                f"{self.backing.describe()}: transaction {txid} follows transaction {last}, and what lies between was not told "
-                "to the map: call update in every finish_batch, with {} where there is nothing to change"
+                f"{self.backing.describe()}: transaction {txid} follows transaction {last}, and the map was not updated for "
+                "those between them: call update in every finish_batch, with {} if there is nothing to change"
             )
         if attempt in record.replaced or (last == txid and record.rising and attempt < (record.attempt or 0)):
             raise StateError(

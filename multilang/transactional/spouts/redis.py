@@ -143,7 +143,7 @@ class RedisSource(Source):
                 rows.append([None if value is None else value.decode() for value in found])
             except UnicodeDecodeError as problem:
                 raise ReadError(
-                    f"entry {id.decode()} of stream {self._streams[partition]!r} in {self._where} is no UTF-8: {problem.reason}; "
+                    f"entry {id.decode()} of stream {self._streams[partition]!r} in {self._where} is not UTF-8: {problem.reason}; "
                     "what crosses the wire is text, so write numbers and base64, not bytes"
                 ) from problem
         return rows

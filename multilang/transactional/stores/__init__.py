@@ -66,7 +66,7 @@ def store_class(conf: Mapping[str, Any]) -> type[TransactionalState]:
     except (ImportError, AttributeError, ValueError) as problem:
         raise ConfigError(f"{STORE} {name!r} can't be imported: {problem}; {what}") from problem
     if not isinstance(found, type) or not issubclass(found, TransactionalState):
-        raise ConfigError(f"{STORE} {name!r} is no subclass of TransactionalState; {what}")
+        raise ConfigError(f"{STORE} {name!r} is not a subclass of TransactionalState; {what}")
     return found
 
 

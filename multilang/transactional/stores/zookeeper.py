@@ -375,7 +375,7 @@ class ZooKeeperTransactionalState(TransactionalState):
             return loads(data)
         except ValueError:
             raise StateError(
-                f"{self._at(path)} in ZooKeeper {self.servers} is no JSON: a Java topology uses the same transactional id; "
+                f"{self._at(path)} in ZooKeeper {self.servers} is not JSON: a Java topology uses the same transactional id; "
                 f"give this one another, or another {ROOT}"
             ) from None
 

@@ -86,7 +86,7 @@ def test_what_failed_is_named_and_the_status_says_so(tmp_path: Path) -> None:
         (["--source", "sentences=no-such-file"], "there is no no-such-file"),
         (["--source", "sentences"], "'sentences' is not SPOUT=FILE"),
         (["--source", "sentence={text}"], "'sentence' is no component of topology 'word-count'"),
-        (["--source", "sentences={text}", "--limit", "sentences=many"], "'many' is no number of tuples"),
+        (["--source", "sentences={text}", "--limit", "sentences=many"], "'many' is not a number of tuples"),
         (["--source", "sentences={text}", "--master", "local[x]"], "'local[x]' is no master of Spark's: use local[2]"),
         (["--source", "sentences={text}", "--master", "locl[2]"], "'locl[2]' is no master of Spark's: use local[2]"),
         (["--source", "sentences={text}", "--keep", "cuont"], "there is no stream 'cuont'; did you mean 'count'?"),
@@ -112,7 +112,7 @@ def write(path: Path, content: bytes) -> None:
         (
             "words",
             lambda path: write(path, b"\x7fELF\0\0"),
-            "words is no text (byte 0 at offset 4); give text in UTF-8",
+            "words is not text (byte 0 at offset 4); give text in UTF-8",
         ),
         ("words.txt", lambda path: write(path, "Käse".encode("latin-1")), "byte 0xe4 at offset 1 is no UTF-8"),
         ("rows", lambda path: write(path, b"PAR1\x15\0"), "it begins as a file whose name ends in .parquet: rename it"),

@@ -121,7 +121,7 @@ def test_cuts_that_would_not_be_exact_are_refused(spark: SparkSession, tmp_path:
     refused(r"'sentences' has 2 tasks, so that \[7\] is not", positions={"sentences": [7]})
     refused(r"'split' is no spout; .*sentences", positions={"split": [1]})
     loose = over(SOURCE, alignment="at-least-once")
-    refused(r"'sentences' would not go on there: that takes exact", loose, positions={"sentences": [1, 2]})
+    refused(r"'sentences' can't continue there: it must be a ReplayableSpout", loose, positions={"sentences": [1, 2]})
     refused(r"has the fields line, and its stream sentence", source=ListSource(PARTS, ["line"]))
     with pytest.raises(SourceError, match=r"of its 3 partitions, from 0 on: partition 1 has none"):
         SOURCE.until({0: 1, 2: 3})

@@ -97,7 +97,7 @@ def test_what_does_not_belong_together_is_refused_by_name(spark: SparkSession, l
             run_in_another_process(place)
     with pytest.raises(NotOnSparkError, match=r"that of another topology: tasks of bolt 'count' was 2, and is 3"):
         stream_topology(wider(), {"sentences": source}, checkpoint=checkpoint, state=place)
-    with pytest.raises(NotOnSparkError, match=r"the source of 'sentences' is no streaming DataFrame"):
+    with pytest.raises(NotOnSparkError, match=r"the source of 'sentences' is not a streaming DataFrame"):
         stream_topology(topology, {"sentences": spark.createDataFrame([("a",)], ["sentence"])}, checkpoint=checkpoint)
     with pytest.raises(NotOnSparkError, match=r"the source of 'sentences' is a streaming DataFrame, which has no end"):
         run_topology(topology, {"sentences": source}, spark)

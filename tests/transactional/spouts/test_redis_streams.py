@@ -97,6 +97,6 @@ def test_a_stream_that_was_deleted_and_made_anew_is_told(source):
 def test_what_is_no_text_is_told_with_its_place(source):
     source.client.xadd(source.names[0], {"word": b"\xff"}, id="5-5")
     reader = Reader(source.spout(take=5))
-    with pytest.raises(ReportedFailedException, match=r"entry 5-5 of stream 'words-0' .* is no UTF-8"):
+    with pytest.raises(ReportedFailedException, match=r"entry 5-5 of stream 'words-0' .* is not UTF-8"):
         reader.new(0)
     reader.emitter.close()

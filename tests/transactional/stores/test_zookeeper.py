@@ -222,7 +222,7 @@ def test_metadata_that_is_too_large_for_a_node_is_told(opened):
 
 def test_a_java_topologys_state_is_told(opened, client):
     client.create("/transactional/of-java/coordinator/currtx", b"\x02\x07", makepath=True)
-    with pytest.raises(StateError, match="is no JSON: a Java topology uses the same transactional id"):
+    with pytest.raises(StateError, match="is not JSON: a Java topology uses the same transactional id"):
         opened("of-java").get_data("coordinator/currtx")
 
 
