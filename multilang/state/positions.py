@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.state.owner import OwnedPlace, Ownership
+    from multilang.state.sqlite_file import SqliteConnection
 
 POSITIONS = "multilang.positions"
 _SCHEMA = "CREATE TABLE positions (name TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID;\n"
@@ -108,7 +109,7 @@ class SqlitePositions(PositionStore):
     def __init__(self, conf: Mapping[str, Any], name: str, path: str) -> None:
         super().__init__(conf, f"{owner_of(conf)[1]}:{name}")
         self._path = os.path.abspath(os.path.expanduser(path))
-        self._connection: Any = None
+        self._connection: SqliteConnection | None = None
 
     def close(self) -> None:
         super().close()
@@ -121,23 +122,13 @@ class SqlitePositions(PositionStore):
 
     def _load(self) -> str | None:
         self._connection = FILE.open(self._path)
-        with _explained(self._path):
-            row = self._connection.execute("SELECT position FROM positions WHERE name = ?", (self.name,)).fetchone()
+        row = self._connection.row("SELECT position FROM positions WHERE name = ?", self.name)
         return None if row is None else str(row[0])
 
     def _save(self, text: str, epoch: int) -> None:
-        connection = self._connection
-        with _explained(self._path):
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                FILE.check_owner(connection, self._path, epoch, self.name)
-                connection.execute("INSERT OR REPLACE INTO positions VALUES (?, ?)", (self.name, text))
-                FILE.check_place(connection, self._path)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+        assert self._connection is not None  # opened with the claim
+        with self._connection.writing(epoch, self.name):
+            self._connection.execute("INSERT OR REPLACE INTO positions VALUES (?, ?)", (self.name, text))
 
 
 class RedisPositions(PositionStore):
@@ -178,22 +169,6 @@ class RedisPositions(PositionStore):
             raise self._gone(self._where)
         if said == b"fenced":
             raise self._fenced(Owner.from_text(owner[0]), self._where)
-
-
-class _explained:  # noqa: N801  # read as a word
-    """A context that turns SQLite's exceptions into StateError."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        import sqlite3
-
-        if isinstance(error, sqlite3.DatabaseError):
-            raise FILE.state_error(error, self._path) from error
 
 
 def open_positions(conf: Mapping[str, Any], name: str) -> PositionStore:

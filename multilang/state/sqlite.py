@@ -7,7 +7,6 @@ the old state or the new one.
 from __future__ import annotations
 
 import os
-import sqlite3
 
 from multilang.component.errors import ConfigError
 from multilang.state.api import unheard
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from multilang.state.sqlite_file import SqlitePlace
+    from multilang.state.sqlite_file import SqliteConnection, SqlitePlace
 
 _BATCH = 10_000  # rows read at once
 
@@ -77,7 +76,7 @@ class SqliteStateProvider(StateProvider):
             return []
         connection = FILE.open(self.path)
         try:
-            rows = connection.execute(
+            rows = connection.rows(
                 "SELECT namespace FROM txids WHERE committed NOT NULL OR prepared NOT NULL "
                 "UNION SELECT namespace FROM data ORDER BY 1"
             )
@@ -95,20 +94,8 @@ class SqliteStateProvider(StateProvider):
     def replace(self, states: Mapping[str, Mapping[Any, Any]]) -> None:
         connection = FILE.open(self.path)
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            FILE.check_owner(connection, self.path, self.epoch)
-            for namespace, content in states.items():
-                for statement in (
-                    "DELETE FROM data WHERE namespace = ?1",
-                    "DELETE FROM prepared WHERE namespace = ?1",
-                    # The claim stays and is raised, so that an earlier writer is refused.
-                    "INSERT OR IGNORE INTO txids (namespace) VALUES (?1)",
-                    "UPDATE txids SET committed = NULL, prepared = NULL, claim = claim + 1 WHERE namespace = ?1",
-                ):
-                    connection.execute(statement, (namespace,))
-                rows = ((namespace, self._keys.encode(k), self._values.encode(v)) for k, v in content.items())
-                connection.executemany("INSERT INTO data VALUES (?, ?, ?)", rows)
-            connection.execute("COMMIT")
+            with connection.writing(self.epoch):
+                self._replace(connection, states)
         finally:
             connection.close()
 
@@ -142,6 +129,19 @@ class SqliteStateProvider(StateProvider):
             place.close()
         return len(self.namespaces())
 
+    def _replace(self, connection: SqliteConnection, states: Mapping[str, Mapping[Any, Any]]) -> None:
+        for namespace, content in states.items():
+            for statement in (
+                "DELETE FROM data WHERE namespace = ?1",
+                "DELETE FROM prepared WHERE namespace = ?1",
+                # The claim stays and is raised, so that an earlier writer is refused.
+                "INSERT OR IGNORE INTO txids (namespace) VALUES (?1)",
+                "UPDATE txids SET committed = NULL, prepared = NULL, claim = claim + 1 WHERE namespace = ?1",
+            ):
+                connection.execute(statement, (namespace,))
+            rows = ((namespace, self._keys.encode(k), self._values.encode(v)) for k, v in content.items())
+            connection.executemany("INSERT INTO data VALUES (?, ?, ?)", rows)
+
     def _check_topology(self, owner: Owner) -> None:
         """Raise StateError if the file has the state of another topology, whose tasks may have the same names."""
         mine = self.conf.get("topology.name")
@@ -160,7 +160,7 @@ class SqliteStore(Store):
 
     largest = LARGEST
 
-    def __init__(self, connection: sqlite3.Connection, namespace: str, path: str) -> None:
+    def __init__(self, connection: SqliteConnection, namespace: str, path: str) -> None:
         self._connection = connection
         self._namespace = namespace
         self._path = path
@@ -208,11 +208,11 @@ class SqliteStore(Store):
         cursor = self._connection.cursor()
         cursor.arraysize = _BATCH
         name = (self._namespace,)
-        self._guarded(cursor.execute, "SELECT key, value FROM prepared WHERE namespace = ?", name)
+        self._connection.guarded(cursor.execute, "SELECT key, value FROM prepared WHERE namespace = ?", name)
         prepared = dict(cursor.fetchall())
         yield from ((key, value) for key, value in prepared.items() if value is not None)
-        self._guarded(cursor.execute, "SELECT key, value FROM data WHERE namespace = ?", name)
-        while rows := self._guarded(cursor.fetchmany):
+        self._connection.guarded(cursor.execute, "SELECT key, value FROM data WHERE namespace = ?", name)
+        while rows := self._connection.guarded(cursor.fetchmany):
             for key, value in rows:
                 if key not in prepared:
                     yield key, value
@@ -299,28 +299,14 @@ class SqliteStore(Store):
         self._connection.execute("UPDATE txids SET committed = ?, prepared = ? WHERE namespace = ?", row)
 
     def _transaction(self, write: Callable[[], Any], traced: bool = True) -> Any:
-        connection = self._connection
         trace = self.trace if traced else unheard
         trace("write")
-        self._guarded(connection.execute, "BEGIN IMMEDIATE")
-        try:
-            result = self._guarded(write)
+        with self._connection.writing():
+            result = write()
             trace("sync")
-            FILE.check_place(connection, self._path)
-            self._guarded(connection.execute, "COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
         self._done = self._step
         trace("synced")
         return result
 
     def _one(self, statement: str, *more: Any) -> Any:
-        return self._guarded(lambda: self._connection.execute(statement, (self._namespace, *more)).fetchone())
-
-    def _guarded(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        try:
-            return call(*arguments)
-        except sqlite3.DatabaseError as problem:
-            raise FILE.state_error(problem, self._path) from problem
+        return self._connection.row(statement, self._namespace, *more)

@@ -1,7 +1,8 @@
 """SQLite files that are durable, shared by the tasks of one topology, recognized by their header, and owned.
 
-Each write compares the epoch of the file's owner, or a number that was claimed under it, inside the same transaction
-(``BEGIN IMMEDIATE``). See ``multilang.state.owner``.
+All that this library keeps in SQLite is written through ``SqliteConnection.writing``: one transaction
+(``BEGIN IMMEDIATE``) that compares the epoch of the file's owner, or in which the caller compares a number that was claimed
+under it. See ``multilang.state.owner``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 from urllib.parse import quote
 
@@ -18,10 +19,12 @@ from multilang.state.owner import OwnedPlace, Owner, claim, wait_until_free
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any, TypeVar
 
     from multilang.state.owner import Ownership
+
+    R = TypeVar("R")
 
 WAIT_SECS = 60.0  # how long to wait for another task that is writing
 _BESIDE = ("-wal", "-shm")  # SQLite's log of changes, and the log's index with the locks
@@ -59,7 +62,7 @@ class SqliteFile:
         self._schema = schema
         self._upgrades = upgrades or {}
 
-    def open(self, path: str) -> sqlite3.Connection:
+    def open(self, path: str) -> SqliteConnection:
         """Return a connection to the file, which is made if it is not there.
 
         Raises:
@@ -86,16 +89,15 @@ class SqliteFile:
             raise
         return connection
 
-    def connected(self, path: str, wait_secs: float = WAIT_SECS) -> _Connection:
+    def connected(self, path: str, wait_secs: float = WAIT_SECS) -> SqliteConnection:
         """Return a connection that remembers which file it opened, for ``check_place``. The file is not read."""
         self._check_names(path)
         # A connection is used by one thread at a time, but not always the same: several may wait for one topology.
         real = os.path.realpath(path)  # SQLite puts its other files beside this one, not beside a link to it
         connection = sqlite3.connect(
-            real, timeout=wait_secs, isolation_level=None, check_same_thread=False, factory=_Connection
+            real, timeout=wait_secs, isolation_level=None, check_same_thread=False, factory=SqliteConnection
         )
-        connection.real = real
-        connection.note("")
+        connection.belongs_to(self, path, real)
         if connection.files[""] is None:
             connection.close()
             raise self.gone(path)
@@ -149,32 +151,6 @@ class SqliteFile:
             wait_until_free(place, run)
         finally:
             place.close()
-
-    def check_owner(self, connection: sqlite3.Connection, path: str, epoch: int, name: str = "") -> None:
-        """Raise FencedError if the owner's epoch is not ``epoch``. Call it inside a transaction that writes."""
-        row = connection.execute("SELECT epoch, owner FROM owners WHERE name = ?", (name,)).fetchone()
-        if row is None:
-            raise self.gone(path)
-        if row[0] != epoch:
-            raise FencedError(
-                f"the {self.what} {path} was taken over by {Owner.from_text(row[1])} (epoch {row[0]}; this one has {epoch}): "
-                "nothing more is written here"
-            )
-
-    def check_place(self, connection: sqlite3.Connection, path: str) -> None:
-        """Raise StoreGoneError if ``path`` is no longer the file that was opened. Call it before a commit.
-
-        When the file was deleted, renamed or emptied, SQLite goes on writing to it, or to its log and the log's index,
-        without an error. The next program that opens the file knows nothing of these writes.
-        """
-        if not isinstance(connection, _Connection):
-            return
-        real = connection.real
-        if os.path.realpath(path) != real or not _size(real):
-            raise self.gone(path)
-        for suffix, known in connection.files.items():
-            if known != _inode(f"{real}{suffix}"):
-                raise self.gone(path, suffix)
 
     def gone(self, path: str, part: str = "") -> StoreGoneError:
         """Return the error for a file that was deleted, renamed, emptied or replaced while it was used.
@@ -261,10 +237,10 @@ class SqlitePlace(OwnedPlace):
         self._check = check
         real = os.path.realpath(path)  # the same for every symbolic link to the file
         self._beats_path = f"{real}.{quote(name, safe='')}.owner" if name else f"{real}.owner"
-        self._connection: sqlite3.Connection | None = None
+        self._connection: SqliteConnection | None = None
 
     def owner(self) -> Owner | None:
-        row = self._run(self._row)
+        row = self._row()
         return None if row is None else Owner.from_text(row[1])
 
     def beats(self) -> bytes | None:
@@ -275,24 +251,15 @@ class SqlitePlace(OwnedPlace):
             return None
 
     def replace(self, epoch: int, owner: Owner) -> bool:
-        def write(connection: sqlite3.Connection) -> bool:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                row = self._row(connection)
-                found = (0 if row is None else row[0]) == epoch
-                if found:
-                    if row is not None:
-                        self._check(Owner.from_text(row[1]))
-                    values = (self._name, owner.epoch, owner.text())
-                    connection.execute("INSERT OR REPLACE INTO owners VALUES (?, ?, ?)", values)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            return found
-
-        replaced: bool = self._run(write)
+        connection = self._open()
+        with connection.writing():
+            row = self._row()
+            replaced = (0 if row is None else row[0]) == epoch
+            if replaced:
+                if row is not None:
+                    self._check(Owner.from_text(row[1]))
+                values = (self._name, owner.epoch, owner.text())
+                connection.execute("INSERT OR REPLACE INTO owners VALUES (?, ?, ?)", values)
         if replaced and not owner.ended:
             self._write_beats(owner.epoch, 0)
         elif replaced:
@@ -319,30 +286,129 @@ class SqlitePlace(OwnedPlace):
         with open(self._beats_path, "wb", buffering=0) as file:
             file.write(f"{epoch} {beats}".encode())
 
-    def _row(self, connection: sqlite3.Connection) -> Any:
-        return connection.execute("SELECT epoch, owner FROM owners WHERE name = ?", (self._name,)).fetchone()
+    def _row(self) -> Any:
+        return self._open().row("SELECT epoch, owner FROM owners WHERE name = ?", self._name)
 
-    def _run(self, call: Callable[[sqlite3.Connection], Any]) -> Any:
+    def _open(self) -> SqliteConnection:
         if self._connection is None:
             self._connection = self._file.open(self._path)
-        try:
-            return call(self._connection)
-        except sqlite3.DatabaseError as problem:
-            raise self._file.state_error(problem, self._path) from problem
+        return self._connection
 
 
-class _Connection(sqlite3.Connection):
-    """A connection that remembers its files: ``files`` has the device and inode of each, by suffix."""
+class SqliteConnection(sqlite3.Connection):
+    """A connection to a file of some kind. It raises StateError for SQLite's errors, and remembers which file it opened.
 
-    real = ""
+    Its own methods do so; those of ``sqlite3.Connection`` do not, except inside ``writing``.
 
-    def __init__(self, *arguments: Any, **more: Any) -> None:
-        super().__init__(*arguments, **more)
+    Attributes:
+        kind: The kind of file.
+        path: The file's path, for messages.
+        files: The device and inode of the file and of those beside it, by suffix, as they were when they were opened.
+    """
+
+    kind: SqliteFile
+    path: str
+
+    def belongs_to(self, kind: SqliteFile, path: str, real: str) -> None:
+        """Remember the file that was opened.
+
+        Args:
+            kind: Its kind.
+            path: Its path, for messages.
+            real: Its path without symbolic links.
+        """
+        self.kind = kind
+        self.path = path
+        self._real = real
         self.files: dict[str, tuple[int, int] | None] = {}
+        self.note("")
 
     def note(self, *suffixes: str) -> None:
-        """Remember these files as they are now."""
-        self.files.update((suffix, _inode(f"{self.real}{suffix}")) for suffix in suffixes)
+        """Remember the files with these suffixes as they are now."""
+        self.files.update((suffix, _inode(f"{self._real}{suffix}")) for suffix in suffixes)
+
+    def row(self, statement: str, *values: Any) -> Any:
+        """Execute a statement, and return the first row of its result; None if it has none."""
+        try:
+            return self.execute(statement, values).fetchone()
+        except sqlite3.DatabaseError as problem:
+            raise self.state_error(problem) from problem
+
+    def rows(self, statement: str, *values: Any) -> list[Any]:
+        """Execute a statement, and return all rows of its result."""
+        try:
+            return self.execute(statement, values).fetchall()
+        except sqlite3.DatabaseError as problem:
+            raise self.state_error(problem) from problem
+
+    def guarded(self, call: Callable[..., R], *arguments: Any) -> R:
+        """Return what a call that uses this connection returns."""
+        try:
+            return call(*arguments)
+        except sqlite3.DatabaseError as problem:
+            raise self.state_error(problem) from problem
+
+    @contextmanager
+    def writing(self, epoch: int | None = None, name: str = "") -> Iterator[None]:
+        """Make one transaction of what the body writes: all of it is done or, after an error or a crash, nothing.
+
+        It is committed, and on the disk, when the body has ended. The body may roll it back.
+
+        Args:
+            epoch: The epoch of the writer's claim, which is compared with that of the stored owner in this transaction.
+                None: the body compares what it has claimed, or nothing is owned.
+            name: The entry in the file that is owned; empty: the file itself.
+
+        Raises:
+            FencedError: The owner has another epoch; nothing was written.
+            StoreGoneError: The file is no longer the one that was opened; nothing was written.
+            StateError: SQLite can't write it.
+        """
+        try:
+            self.execute("BEGIN IMMEDIATE")
+            try:
+                if epoch is not None:
+                    self._check_owner(epoch, name)
+                yield
+                self.check_place()
+                if self.in_transaction:
+                    self.execute("COMMIT")
+            except BaseException:
+                if self.in_transaction:
+                    self.execute("ROLLBACK")
+                raise
+        except sqlite3.DatabaseError as problem:
+            raise self.state_error(problem) from problem
+
+    def check_place(self) -> None:
+        """Raise StoreGoneError if ``path`` is no longer the file that was opened. Call it before a commit.
+
+        When the file was deleted, renamed or emptied, SQLite goes on writing to it, or to its log and the log's index,
+        without an error. The next program that opens the file knows nothing of these writes.
+        """
+        real = self._real
+        if os.path.realpath(self.path) != real or not _size(real):
+            raise self.kind.gone(self.path)
+        for suffix, known in self.files.items():
+            if known != _inode(f"{real}{suffix}"):
+                raise self.kind.gone(self.path, suffix)
+
+    def state_error(self, problem: sqlite3.DatabaseError) -> StateError:
+        """Return the StateError that says what SQLite's error means; that of ``check_place`` comes before all others."""
+        self.check_place()
+        if "no such table" in str(problem):
+            return self.kind.gone(self.path)
+        return self.kind.state_error(problem, self.path)
+
+    def _check_owner(self, epoch: int, name: str) -> None:
+        row = self.execute("SELECT epoch, owner FROM owners WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            raise self.kind.gone(self.path)
+        if row[0] != epoch:
+            raise FencedError(
+                f"the {self.kind.what} {self.path} was taken over by {Owner.from_text(row[1])} (epoch {row[0]}; this one has "
+                f"{epoch}): nothing more is written here"
+            )
 
 
 def _run(connection: sqlite3.Connection, statements: str) -> None:

@@ -8,7 +8,6 @@ up, changes nothing.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from threading import Lock
 from time import time
 
@@ -20,10 +19,9 @@ from spark_bridge.sources.identity import Mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
-    from multilang.state.sqlite_file import SqliteFile
+    from multilang.state.sqlite_file import SqliteConnection, SqliteFile
 
 _FORGOTTEN_SECS = 90 * 24 * 3600.0  # the progress of a submission is deleted after so long without a write
 _BUSY_SECS = 60.0  # longest wait for other tasks' writes
@@ -131,7 +129,7 @@ class SQLiteStore(WatermarkStore):
 
     def __init__(self, path: str | None = None) -> None:
         self.path = path
-        self._connection: sqlite3.Connection | None = None
+        self._connection: SqliteConnection | None = None
         self._claims: dict[str, tuple[str, Ownership | None]] = {}
 
     def claim(
@@ -151,7 +149,8 @@ class SQLiteStore(WatermarkStore):
                 place.close()
                 raise
         self._claims[group] = (reader.run, ownership)  # it sends heartbeats until it is released
-        with self._written() as connection:
+        connection = self._open()
+        with connection.writing():
             self._check_run(connection, group, reader.run)
             connection.execute(
                 "INSERT INTO readers VALUES (?, 1, ?, NULL, 0, ?) ON CONFLICT (grouped) DO UPDATE SET "
@@ -169,15 +168,13 @@ class SQLiteStore(WatermarkStore):
         return int(epoch)
 
     def load(self, group: str) -> dict[int, Mark]:
-        with _explained(self._open(), self.path) as connection:
-            rows = connection.execute(
-                "SELECT partition, watermark, total, source FROM marks WHERE grouped = ?", (group,)
-            ).fetchall()
+        rows = self._open().rows("SELECT partition, watermark, total, source FROM marks WHERE grouped = ?", group)
         return {partition: Mark(watermark, total, loads(source)) for partition, watermark, total, source in rows}
 
     def save(self, group: str, marks: Mapping[int, Mark], epoch: int) -> None:
         now = time()
-        with self._written() as connection:
+        connection = self._open()
+        with connection.writing():
             self._check_run(connection, group, self._claims.get(group, ("", None))[0])
             for partition, mark in marks.items():
                 done = connection.execute(
@@ -206,7 +203,7 @@ class SQLiteStore(WatermarkStore):
     def __deepcopy__(self, memo: object) -> SQLiteStore:
         return SQLiteStore(self.path)
 
-    def _check_run(self, connection: sqlite3.Connection, group: str, run: str) -> None:
+    def _check_run(self, connection: SqliteConnection, group: str, run: str) -> None:
         found = connection.execute("SELECT owner FROM readers WHERE grouped = ?", (group,)).fetchone()
         if found is None or found[0] is None:
             return
@@ -217,15 +214,7 @@ class SQLiteStore(WatermarkStore):
                 "is not kept"
             )
 
-    @contextmanager
-    def _written(self) -> Iterator[sqlite3.Connection]:
-        """Run one transaction, and check that the file is still the one that was opened."""
-        with _explained(self._open(), self.path) as connection, connection:
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
-            _file().check_place(connection, _path(self.path))
-
-    def _open(self) -> sqlite3.Connection:
+    def _open(self) -> SqliteConnection:
         if self._connection is None:
             self._connection = _connected(self.path)
         return self._connection
@@ -249,8 +238,8 @@ class _Group(OwnedPlace):
         return self._row()[2]
 
     def replace(self, epoch: int, owner: Owner) -> bool:
-        with self._lock, self._connection as connection:
-            connection.execute("BEGIN IMMEDIATE")
+        connection = self._connection
+        with self._lock, connection.writing():
             connection.execute("INSERT OR IGNORE INTO readers VALUES (?, 0, '', NULL, 0, 1)", (self._group,))
             done = connection.execute(
                 "UPDATE readers SET epoch = ?, run = ?, owner = ? WHERE grouped = ? AND epoch = ?",
@@ -259,8 +248,8 @@ class _Group(OwnedPlace):
             return done.rowcount == 1
 
     def beat(self, epoch: int) -> bool:
-        with self._lock, self._connection as connection:
-            connection.execute("BEGIN IMMEDIATE")
+        connection = self._connection
+        with self._lock, connection.writing():
             done = connection.execute(
                 "UPDATE readers SET beats = beats + 1 WHERE grouped = ? AND epoch = ?", (self._group, epoch)
             )
@@ -275,25 +264,8 @@ class _Group(OwnedPlace):
 
     def _row(self) -> tuple[int, str | None, int]:
         with self._lock:
-            found = self._connection.execute(
-                "SELECT epoch, owner, beats FROM readers WHERE grouped = ?", (self._group,)
-            ).fetchone()
+            found = self._connection.row("SELECT epoch, owner, beats FROM readers WHERE grouped = ?", self._group)
         return found or (0, None, 0)
-
-
-@contextmanager
-def _explained(connection: sqlite3.Connection, path: str | None) -> Iterator[sqlite3.Connection]:
-    """Turn SQLite's errors on this connection into our own. Raises StoreGoneError if the file has been replaced."""
-    import sqlite3
-
-    try:
-        yield connection
-    except sqlite3.DatabaseError as problem:
-        path = _path(path)
-        _file().check_place(connection, path)
-        if "no such table" in str(problem):
-            raise _file().gone(path) from None
-        raise _file().state_error(problem, path) from problem
 
 
 def _file() -> SqliteFile:
@@ -310,7 +282,7 @@ def _path(path: str | None) -> str:
     return path if path is not None else _usual_path()
 
 
-def _connected(path: str | None) -> sqlite3.Connection:
+def _connected(path: str | None) -> SqliteConnection:
     """Connect to the file, which is made, or brought to the present layout, if necessary."""
     import sqlite3
 
@@ -333,7 +305,7 @@ def _connected(path: str | None) -> sqlite3.Connection:
     return connection
 
 
-def _lay_out(connection: sqlite3.Connection, path: str) -> None:
+def _lay_out(connection: SqliteConnection, path: str) -> None:
     """Make the tables unless they exist. The marks of layout 1 are taken over without checksums."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     layout = connection.execute("PRAGMA user_version").fetchone()[0]

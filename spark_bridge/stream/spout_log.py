@@ -102,20 +102,13 @@ class SpoutLog:
         """Write rows and positions to the disk: all of them or, after a crash, nothing."""
         connection = self._connection
         following = self.next + len(rows)
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            FILE.check_owner(connection, self.path, self._owned.epoch)
+        with connection.writing(self._owned.epoch):
             connection.executemany("INSERT INTO rows VALUES (?, ?)", enumerate(map(dumps, rows), self.next))
             connection.executemany(
                 "INSERT OR REPLACE INTO positions VALUES (?, ?, ?)",
                 ((following, task, dumps(each)) for task, each in positions.items()),
             )
             connection.execute("UPDATE ends SET next = ?", (following,))
-            FILE.check_place(connection, self.path)
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.rollback()
-            raise
         self.next = following
 
     def rows(self, start: Offset, end: Offset) -> list[list[Any]]:
@@ -129,9 +122,8 @@ class SpoutLog:
     def forget(self, end: Offset) -> None:
         """Delete the rows before ``end``, which nobody will read any more."""
         number = self.number(end)
-        with self._connection as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            FILE.check_owner(connection, self.path, self._owned.epoch)
+        connection = self._connection
+        with connection.writing(self._owned.epoch):
             connection.execute("DELETE FROM rows WHERE number < ?", (number,))
             connection.execute("DELETE FROM positions WHERE row < ?", (number,))
             connection.execute("UPDATE ends SET first = ?", (number,))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 
 from multilang.protocol.codec import dumps
 from multilang.state.errors import StoreGoneError
@@ -12,12 +11,10 @@ from multilang.transactional.maps.backing import Backing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import TypeVar
+    from collections.abc import Sequence
 
+    from multilang.state.sqlite_file import SqliteConnection
     from multilang.transactional.maps.backing import Row
-
-    R = TypeVar("R")
 
 _SCHEMA = "CREATE TABLE maps (map TEXT, key TEXT, value TEXT NOT NULL, PRIMARY KEY (map, key)) WITHOUT ROWID"
 _FILE = SqliteFile("file of maps", 0x4D4C544D, 2, _SCHEMA, "the SqliteBacking", {1: ""})  # "MLTM"
@@ -39,17 +36,27 @@ class SqliteBacking(Backing):
 
     def multi_get(self, keys: Sequence[str]) -> list[str | None]:
         statement = "SELECT key, value FROM maps WHERE map = ? AND key IN (SELECT value FROM json_each(?))"
-        found = dict(self._guarded(lambda db: db.execute(statement, (self.name, dumps(keys))).fetchall()))
+        found = dict(self._connection().rows(statement, self.name, dumps(keys)))
         return [found.get(key) for key in keys]
 
     def multi_put(self, rows: Sequence[Row]) -> bool:
-        return self._guarded(lambda db: self._put(db, rows))
+        new = [(self.name, key, value) for key, before, value in rows if before is None]
+        changed = [(value, self.name, key, before) for key, before, value in rows if before is not None]
+        db = self._connection()
+        with db.writing():
+            there = db.total_changes
+            db.executemany("INSERT INTO maps VALUES (?, ?, ?) ON CONFLICT DO NOTHING", new)
+            db.executemany("UPDATE maps SET value = ? WHERE map = ? AND key = ? AND value = ?", changed)
+            done = db.total_changes - there == len(rows)
+            if not done:
+                db.execute("ROLLBACK")
+        return done
 
     def check(self) -> None:
         _FILE.open(self.path).close()
         if self._opened is not None:
             try:
-                _FILE.check_place(self._opened, self.path)
+                self._opened.check_place()
             except StoreGoneError:  # an earlier run in this process used the file that is gone, and has reported it
                 self._opened.close()
                 self._opened = None
@@ -57,27 +64,8 @@ class SqliteBacking(Backing):
     def describe(self) -> str:
         return f"map {self.name!r} in {self.path}"
 
-    def _put(self, db: sqlite3.Connection, rows: Sequence[Row]) -> bool:
-        new = [(self.name, key, value) for key, before, value in rows if before is None]
-        changed = [(value, self.name, key, before) for key, before, value in rows if before is not None]
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            _FILE.check_place(db, self.path)
-            there = db.total_changes
-            db.executemany("INSERT INTO maps VALUES (?, ?, ?) ON CONFLICT DO NOTHING", new)
-            db.executemany("UPDATE maps SET value = ? WHERE map = ? AND key = ? AND value = ?", changed)
-            done = db.total_changes - there == len(rows)
-            db.execute("COMMIT" if done else "ROLLBACK")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
-        return done
-
-    def _guarded(self, call: Callable[[sqlite3.Connection], R]) -> R:
+    def _connection(self) -> SqliteConnection:
         if self._opened is None:
             self._opened = _FILE.open(self.path)
-        try:
-            return call(self._opened)
-        except sqlite3.DatabaseError as problem:
-            raise _FILE.state_error(problem, self.path) from problem
+        found: SqliteConnection = self._opened
+        return found

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sqlite3
 
 from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
@@ -82,9 +81,9 @@ class SqliteTransactionalState(TransactionalState):
 
     def get_data(self, path: str) -> Any:
         if path == EPOCH:
-            rows = self._rows("SELECT epoch FROM owners WHERE name = ?", self.id)
+            rows = self._connection.rows("SELECT epoch FROM owners WHERE name = ?", self.id)
             return rows[0][0] if rows else None
-        rows = self._rows("SELECT value FROM nodes WHERE path = ?", self._full(path))
+        rows = self._connection.rows("SELECT value FROM nodes WHERE path = ?", self._full(path))
         return loads(rows[0][0]) if rows else None
 
     def compare_and_write(
@@ -92,21 +91,12 @@ class SqliteTransactionalState(TransactionalState):
     ) -> bool:
         connection = self._connection
         rows = [(self._full(path), dumps(value)) for path, value in values.items()]
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            FILE.check_place(connection, self.path)
+        with connection.writing():
             found = all(self.get_data(path) == value for path, value in expected.items())
             if found:
                 self._check_written()
                 connection.executemany("INSERT OR REPLACE INTO nodes VALUES (?, ?)", rows)
                 connection.executemany("DELETE FROM nodes WHERE path = ?", [(self._full(path),) for path in deleted])
-            connection.execute("COMMIT")
-        except BaseException as problem:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            if isinstance(problem, sqlite3.DatabaseError):
-                raise FILE.state_error(problem, self.path) from problem
-            raise
         if found:
             self._written = {path: loads(text) for path, (_, text) in zip(values, rows, strict=True)}
         return found
@@ -126,7 +116,7 @@ class SqliteTransactionalState(TransactionalState):
         return f"the transactional id {self.id!r} in the {FILE.what} {self.path}"
 
     def owner(self) -> object:
-        rows = self._rows("SELECT owner FROM owners WHERE name = ?", self.id)
+        rows = self._connection.rows("SELECT owner FROM owners WHERE name = ?", self.id)
         return Owner.from_text(rows[0][0]) if rows else None
 
     def close(self) -> None:
@@ -151,13 +141,7 @@ class SqliteTransactionalState(TransactionalState):
     def _below(self, path: str) -> Any:
         full = self._full(path)
         statement = "SELECT substr(path, ?), value FROM nodes WHERE path > ? AND path < ?"
-        return self._rows(statement, len(full) + 2, f"{full}/", f"{full}{_AFTER_SLASH}")
-
-    def _rows(self, statement: str, *values: str | int) -> Any:
-        try:
-            return self._connection.execute(statement, values).fetchall()
-        except sqlite3.DatabaseError as problem:
-            raise FILE.state_error(problem, self.path) from problem
+        return self._connection.rows(statement, len(full) + 2, f"{full}/", f"{full}{_AFTER_SLASH}")
 
 
 def _path(conf: Mapping[str, Any], id: str) -> str:
