@@ -1,25 +1,19 @@
-"""The stores of spouts' positions: an SQLite file or Redis, each with an owner.
+"""The stores of spouts' positions, each with an owner; the table of databases has their classes.
 
 The rules of ``multilang.state.owner`` hold: a task claims its position before it reads it, and each save compares the
 claim in the same step. So a process that was stopped, and whose task was started again meanwhile, can't move the
 position when it wakes up.
-
-In Redis a position is a hash, ``$position:TOPOLOGY:COMPONENT/TASK``, with ``position``, ``epoch`` and ``owner``.
 """
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
-from urllib.parse import urlsplit
 
 from multilang.component.errors import ConfigError, NotSetError
+from multilang.state.databases import DATABASES, loaded
 from multilang.state.errors import FencedError, StateError, StoreGoneError
-from multilang.state.owner import Owner, claim
-from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
-from multilang.state.redis_place import RedisPlace
+from multilang.state.owner import claim
 from multilang.state.settings import may_return, owner_of, state_file
-from multilang.state.sqlite_file import SqliteFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,27 +21,32 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.state.owner import OwnedPlace, Ownership
-    from multilang.state.sqlite_file import SqliteConnection
 
 POSITIONS = "multilang.positions"
-_SCHEMA = "CREATE TABLE positions (name TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID;\n"
-FILE = SqliteFile("position file", 0x4D4C504F, 1, _SCHEMA, POSITIONS)  # "MLPO"
-SAVE_SECS = 2.0  # how long a save waits for Redis; what is not saved now is saved later
-_SAVE = """\
-local epoch, owner = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'owner'))
-if not epoch then return {'gone'} end
-if epoch ~= ARGV[1] then return {'fenced', owner} end
-redis.call('HSET', KEYS[1], 'position', ARGV[2])
-return {'done'}
-"""
+_FILES = "sqlite"  # the database of a setting that is a path
 
 
 class PositionStore(ABC):
-    """The stored position of one task. ``name`` is the task's: ``COMPONENT/0``."""
+    """The stored position of one task.
 
-    def __init__(self, conf: Mapping[str, Any], name: str) -> None:
+    Args:
+        conf: The component's conf.
+        name: The task's name: ``COMPONENT/0``.
+        place: What ``place_of`` returned for the setting.
+
+    Attributes:
+        form: The form of the setting, in the words of a message.
+        requires: The packages that workers need: import names, and what to install for each; see
+            ``Component.requires``.
+    """
+
+    form = ""
+
+    requires: Mapping[str, str] = {}
+
+    def __init__(self, conf: Mapping[str, Any], name: str, place: Any) -> None:
         self.conf = conf
-        self.name = name
+        self.name = f"{owner_of(conf)[1]}:{name}"
         self._owned: Ownership | None = None
 
     def claim(self, warn: Callable[[str], None]) -> str | None:
@@ -81,6 +80,18 @@ class PositionStore(ABC):
         if owned is not None:
             owned.release()
 
+    @classmethod
+    def place_of(cls, url: str) -> Any:
+        """Return the place in the database that a URL names.
+
+        Args:
+            url: The setting's URL, whose scheme is the database's name.
+
+        Raises:
+            ValueError: It is no URL of this database.
+        """
+        raise ValueError(url)
+
     @abstractmethod
     def _place(self) -> OwnedPlace: ...
 
@@ -103,74 +114,6 @@ class PositionStore(ABC):
         )
 
 
-class SqlitePositions(PositionStore):
-    """Positions in a file, for the tasks of one machine."""
-
-    def __init__(self, conf: Mapping[str, Any], name: str, path: str) -> None:
-        super().__init__(conf, f"{owner_of(conf)[1]}:{name}")
-        self._path = os.path.abspath(os.path.expanduser(path))
-        self._connection: SqliteConnection | None = None
-
-    def close(self) -> None:
-        super().close()
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _place(self) -> OwnedPlace:
-        return FILE.place(self._path, self.name)
-
-    def _load(self) -> str | None:
-        self._connection = FILE.open(self._path)
-        row = self._connection.row("SELECT position FROM positions WHERE name = ?", self.name)
-        return None if row is None else str(row[0])
-
-    def _save(self, text: str, epoch: int) -> None:
-        assert self._connection is not None  # opened with the claim
-        with self._connection.writing(epoch, self.name):
-            self._connection.execute("INSERT OR REPLACE INTO positions VALUES (?, ?)", (self.name, text))
-
-
-class RedisPositions(PositionStore):
-    """Positions in Redis, which tasks on all machines reach."""
-
-    requires: Mapping[str, str] = REQUIRES
-
-    def __init__(self, conf: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> None:
-        super().__init__(conf, f"{owner_of(conf)[1]}:{name}")
-        self._settings = settings
-        self._where = place(settings)
-        self._key = f"$position:{self.name}"
-        self._client: Any = None
-
-    def close(self) -> None:
-        super().close()
-        if self._client is not None:
-            self._client.close()
-            self._client = None
-
-    def _connect(self, patience: float | None) -> Any:
-        return connect(self._settings, "a spout's position in Redis", patience)
-
-    def _place(self) -> OwnedPlace:
-        keys = self._key, f"{self._key}$beats"
-        return RedisPlace(keys, self._connect, f"the position of {self.name!r}", self._where, POSITIONS)
-
-    def _load(self) -> str | None:
-        self._client = self._connect(SAVE_SECS)
-        with translated_errors(self._where, POSITIONS):
-            found = self._client.hget(self._key, "position")
-        return None if found is None else str(found.decode())
-
-    def _save(self, text: str, epoch: int) -> None:
-        with translated_errors(self._where, POSITIONS):
-            said, *owner = self._client.eval(_SAVE, 1, self._key, epoch, text)
-        if said == b"gone":
-            raise self._gone(self._where)
-        if said == b"fenced":
-            raise self._fenced(Owner.from_text(owner[0]), self._where)
-
-
 def open_positions(conf: Mapping[str, Any], name: str) -> PositionStore:
     """Return the store of the position of the task ``name``, as ``multilang.positions`` sets it.
 
@@ -179,15 +122,16 @@ def open_positions(conf: Mapping[str, Any], name: str) -> PositionStore:
     """
     check_positions(conf, name)
     if conf.get(POSITIONS) is None:
-        return SqlitePositions(conf, name, state_file(owner_of(conf)[1], "positions"))
-    redis = _redis_of(conf)
-    return SqlitePositions(conf, name, conf[POSITIONS]) if redis is None else RedisPositions(conf, name, redis)
+        place = state_file(owner_of(conf)[1], "positions")
+        return positions_class(conf)(conf, name, place)
+    kind, place = _named(conf)
+    return kind(conf, name, place)
 
 
 def check_positions(conf: Mapping[str, Any], name: str) -> None:
     """Raise ConfigError if the setting is one that ``open_positions`` would refuse; NotSetError if it is missing. Nothing is opened."""
     if conf.get(POSITIONS) is not None:
-        _redis_of(conf)
+        _named(conf)
     elif conf.get("multilang.parent") not in ("local", "spark"):
         raise NotSetError(
             f"the position of {name!r} has no place that every worker reaches: set {POSITIONS} to redis://HOST:PORT/DATABASE or, "
@@ -201,22 +145,25 @@ def positions_class(conf: Mapping[str, Any]) -> type[PositionStore]:
     Raises:
         ConfigError: The setting is wrong.
     """
-    return SqlitePositions if conf.get(POSITIONS) is None or _redis_of(conf) is None else RedisPositions
+    if conf.get(POSITIONS) is None:
+        found: type[PositionStore] = loaded(DATABASES[_FILES].positions)
+        return found
+    return _named(conf)[0]
 
 
-def _redis_of(conf: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the address of the Redis that the setting names; None if it names a file."""
+def _named(conf: Mapping[str, Any]) -> tuple[type[PositionStore], Any]:
+    """Return the class that the setting names, and the place in its database."""
     given = conf[POSITIONS]
-    what = f"{POSITIONS} is {given!r}; use an SQLite file's path, or redis://HOST:PORT/DATABASE"
+    kinds: dict[str, type[PositionStore]] = {
+        name: loaded(row.positions) for name, row in DATABASES.items() if row.positions
+    }
+    what = f"{POSITIONS} is {given!r}; use {', or '.join(kind.form for kind in kinds.values())}"
     if not isinstance(given, str) or not given or "\0" in given:
         raise ConfigError(what)
     if "://" not in given:
-        return None
+        return kinds[_FILES], given
     try:
-        url = urlsplit(given)
-        database = url.path.strip("/") or "0"
-        if url.scheme != "redis" or not url.hostname or url.username or url.password or not database.isdecimal():
-            raise ValueError
-        return {"host": url.hostname, "port": url.port or 6379, "database": int(database)}
-    except ValueError:
+        kind = kinds[given.partition("://")[0].lower()]
+        return kind, kind.place_of(given)
+    except (KeyError, ValueError):
         raise ConfigError(f"{what} (a password belongs into the environment, MULTILANG_REDIS_PASSWORD)") from None

@@ -84,6 +84,10 @@ class StateProvider(ABC):
         values = serializer(self.config, "valueSerializerClass", JsonSerializer)
         return StoredState(namespace, store, keys, values, cached_keys(self.conf))
 
+    def portable_config(self) -> dict[str, Any]:
+        """Return ``config`` in a form that names the same place in processes with another working folder or user."""
+        return self.config
+
     def place(self) -> OwnedPlace | None:
         """Return the place that records the owner of the stored states; None if this provider keeps no owner."""
         return None

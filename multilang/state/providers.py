@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import loads
+from multilang.state.databases import DATABASES, loaded
 from multilang.state.errors import StateError
 from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonSerializer, serializer
@@ -17,17 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
-MEMORY = "multilang.state.memory.MemoryStateProvider"
-SQLITE = "multilang.state.sqlite.SqliteStateProvider"
-REDIS = "multilang.state.redis.RedisStateProvider"
+MEMORY = DATABASES["memory"].states
+SQLITE = DATABASES["sqlite"].states
 
 # The class names of Storm, and short names.
 _OURS = {
-    "org.apache.storm.state.InMemoryKeyValueStateProvider": MEMORY,
-    "org.apache.storm.redis.state.RedisKeyValueStateProvider": REDIS,
-    "memory": MEMORY,
-    "sqlite": SQLITE,
-    "redis": REDIS,
+    **{row.java: row.states for row in DATABASES.values() if row.java},
+    **{name: row.states for name, row in DATABASES.items() if row.states},
 }
 _SERIALIZERS = ("keySerializerClass", "valueSerializerClass")
 
@@ -122,9 +117,8 @@ def _config(conf: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _load(name: str) -> Any:
-    module, _, attribute = name.rpartition(".")
     try:
-        return getattr(import_module(module), attribute)
+        return loaded(name)
     except (ImportError, AttributeError, TypeError, ValueError) as problem:
         raise ConfigError(
             f"{PROVIDER} {name!r} can't be imported: {problem}; use a class by its dotted name, "

@@ -67,6 +67,9 @@ class SqliteStateProvider(StateProvider):
         self._keys = serializer(self.config, "keySerializerClass", JsonKeySerializer)
         self._values = serializer(self.config, "valueSerializerClass", JsonSerializer)
 
+    def portable_config(self) -> dict[str, Any]:
+        return {**self.config, "path": self.path}
+
     def new_state(self, namespace: str) -> StoredState:
         store = SqliteStore(FILE.open(self.path), namespace, self.path)
         return StoredState(namespace, store, self._keys, self._values, cached_keys(self.conf))

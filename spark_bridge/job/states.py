@@ -30,7 +30,6 @@ from multilang.state.provider import StateProvider
 from multilang.state.providers import MEMORY, SQLITE, provider_of
 from multilang.state.settings import CONFIG, PROVIDER
 from multilang.state.source import POSITION
-from multilang.state.sqlite import SqliteStateProvider
 from multilang.state.steps import Steps
 from spark_bridge.job.errors import NotOnSparkError, check_next
 from spark_bridge.job.stateful import Saving, open_state
@@ -152,10 +151,7 @@ class States(_Begun):
     @property
     def conf(self) -> dict[str, Any]:
         """The entries that name this place, on whatever machine a task runs."""
-        name, config = self._stored.conf.get(PROVIDER), self.provider.config
-        if isinstance(self.provider, SqliteStateProvider):
-            name, config = name or SQLITE, {**config, "path": self.provider.path}
-        return {PROVIDER: name, CONFIG: config}
+        return {PROVIDER: self._stored.conf.get(PROVIDER) or SQLITE, CONFIG: self.provider.portable_config()}
 
     @property
     def is_local(self) -> bool:

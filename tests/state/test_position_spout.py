@@ -218,7 +218,7 @@ def test_another_number_of_tasks_is_refused(positions, tmp_path):
 
 
 def test_a_redis_that_is_away_for_a_while_is_no_reason_to_end(tmp_path, redis_server, monkeypatch):
-    monkeypatch.setattr("multilang.state.positions.SAVE_SECS", 0.2)
+    monkeypatch.setattr("multilang.state.redis_positions.SAVE_SECS", 0.2)
     server = RedisServer(tmp_path)
     server.start()
     conf = conf_of(f"redis://127.0.0.1:{server.port}")

@@ -21,9 +21,16 @@ class Backing(ABC):
     Attributes:
         requires: The packages that workers need: import names, and what to install for each; see
             ``Component.requires``.
+        durable: Whether another process, and a later one, finds the values.
+        local: Whether only this machine can reach the values, as with files. Executors of a Spark cluster can't use them
+            then.
     """
 
     requires: Mapping[str, str] = {}
+
+    durable: bool = True
+
+    local: bool = False
 
     _opened: Any = None
 

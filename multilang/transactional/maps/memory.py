@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 class MemoryBacking(Backing):
     """A dict, which only tasks of this process can share."""
 
+    durable = False
+
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
 

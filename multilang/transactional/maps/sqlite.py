@@ -30,6 +30,8 @@ class SqliteBacking(Backing):
         name: The map's name in the file.
     """
 
+    local = True
+
     def __init__(self, path: str | os.PathLike[str], name: str = "map") -> None:
         self.path = os.path.abspath(os.path.expanduser(path))
         self.name = name

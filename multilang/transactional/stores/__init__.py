@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from multilang.component.errors import ConfigError
+from multilang.state.databases import DATABASES, loaded
 from multilang.state.providers import texts
 from multilang.state.steps import traced
 from multilang.transactional.names import ID, STORE, TRACE
@@ -15,10 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-_OURS = {
-    "sqlite": "multilang.transactional.stores.sqlite.SqliteTransactionalState",
-    "zookeeper": "multilang.transactional.stores.zookeeper.ZooKeeperTransactionalState",
-}
+_OURS = {name: row.transactions for name, row in DATABASES.items() if row.transactions}
 
 
 def open_state(conf: Mapping[str, Any]) -> TransactionalState:
@@ -60,9 +56,8 @@ def store_class(conf: Mapping[str, Any]) -> type[TransactionalState]:
     )
     if not isinstance(name, str):
         raise ConfigError(f"{STORE} is {name!r}; {what}")
-    module, _, attribute = _OURS.get(name, name).rpartition(".")
     try:
-        found = getattr(import_module(module), attribute)
+        found = loaded(_OURS.get(name, name))
     except (ImportError, AttributeError, ValueError) as problem:
         raise ConfigError(f"{STORE} {name!r} can't be imported: {problem}; {what}") from problem
     if not isinstance(found, type) or not issubclass(found, TransactionalState):

@@ -17,6 +17,7 @@ from multilang.drpc import LinearDRPCTopologyBuilder
 from multilang.local.errors import TaskStartError
 from multilang.state import state_file
 from multilang.transactional import (
+    Backing,
     Committer,
     MemoryBacking,
     MemoryTransactionalSpout,
@@ -33,6 +34,8 @@ from tests.transactional.spouts.topologies import word_count
 from tests.transactional.topologies import COUNTS, PARTITIONS, Database, UpdateCounts, opaque, topology
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark import RDD
     from pyspark.sql import SparkSession
 
@@ -250,6 +253,21 @@ class InMemory(Seen):
     stored = TransactionalMap(MemoryBacking())
 
 
+class OnThisMachine(Backing):
+    """A user's own backing, which other machines can't reach."""
+
+    local = True
+
+    def multi_get(self, keys: Sequence[str]) -> list[str | None]:
+        raise AssertionError("nothing is read before the topology starts")
+
+    def multi_put(self, rows: Sequence[tuple[str, str | None, str]]) -> bool:
+        raise AssertionError("nothing is written before the topology starts")
+
+    def describe(self) -> str:
+        return "a shelf of this machine"
+
+
 def test_a_map_that_executors_do_not_share_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
     builder = TransactionalTopologyBuilder("memory", "rows", MemoryTransactionalSpout({0: []}, ["word"], 1))
     builder.set_bolt("seen", InMemory).shuffle_grouping("rows")
@@ -264,6 +282,13 @@ def test_a_map_that_executors_do_not_share_is_refused_by_name(spark: SparkSessio
     check_maps(in_a_file, "local[4]")
     with pytest.raises(NotOnSparkError, match=r"'update' updates a map .* executors of spark://one:7077 don't share"):
         check_maps(in_a_file, "spark://one:7077")
+    own = as_declared(word_count(MemoryTransactionalSpout({0: []}, ["word"], 1), TransactionalMap(OnThisMachine())))
+    check_maps(own, "local[4]")
+    with pytest.raises(
+        NotOnSparkError,
+        match=r"'update' updates a map \(a shelf of this machine\).* don't share: give it a RedisBacking$",
+    ):
+        check_maps(own, "spark://one:7077")
     check_maps(as_declared(topology), "spark://one:7077")  # what its bolts open later is theirs
     with pytest.raises(NotOnSparkError, match=r"spout 'spout' makes transactions.*give it a source"):
         run_topology(topology, {}, spark, conf=store(tmp_path))

@@ -1,0 +1,80 @@
+"""Positions of spouts in Redis.
+
+A position is a hash, ``$position:TOPOLOGY:COMPONENT/TASK``, with ``position``, ``epoch`` and ``owner``.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from multilang.state.owner import Owner
+from multilang.state.positions import POSITIONS, PositionStore
+from multilang.state.redis_client import REQUIRES, connect, translated_errors
+from multilang.state.redis_client import place as described
+from multilang.state.redis_place import RedisPlace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from multilang.state.owner import OwnedPlace
+
+SAVE_SECS = 2.0  # how long a save waits for Redis; what is not saved now is saved later
+_SAVE = """\
+local epoch, owner = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'owner'))
+if not epoch then return {'gone'} end
+if epoch ~= ARGV[1] then return {'fenced', owner} end
+redis.call('HSET', KEYS[1], 'position', ARGV[2])
+return {'done'}
+"""
+
+
+class RedisPositions(PositionStore):
+    """Positions in Redis, which tasks on all machines reach."""
+
+    form = "redis://HOST:PORT/DATABASE"
+
+    requires: Mapping[str, str] = REQUIRES
+
+    def __init__(self, conf: Mapping[str, Any], name: str, place: Mapping[str, Any]) -> None:
+        super().__init__(conf, name, place)
+        self._settings = place
+        self._where = described(place)
+        self._key = f"$position:{self.name}"
+        self._client: Any = None
+
+    @classmethod
+    def place_of(cls, url: str) -> dict[str, Any]:
+        found = urlsplit(url)
+        database = found.path.strip("/") or "0"
+        if not found.hostname or found.username or found.password or not database.isdecimal():
+            raise ValueError(url)
+        return {"host": found.hostname, "port": found.port or 6379, "database": int(database)}
+
+    def close(self) -> None:
+        super().close()
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _connect(self, patience: float | None) -> Any:
+        return connect(self._settings, "a spout's position in Redis", patience)
+
+    def _place(self) -> OwnedPlace:
+        keys = self._key, f"{self._key}$beats"
+        return RedisPlace(keys, self._connect, f"the position of {self.name!r}", self._where, POSITIONS)
+
+    def _load(self) -> str | None:
+        self._client = self._connect(SAVE_SECS)
+        with translated_errors(self._where, POSITIONS):
+            found = self._client.hget(self._key, "position")
+        return None if found is None else str(found.decode())
+
+    def _save(self, text: str, epoch: int) -> None:
+        with translated_errors(self._where, POSITIONS):
+            said, *owner = self._client.eval(_SAVE, 1, self._key, epoch, text)
+        if said == b"gone":
+            raise self._gone(self._where)
+        if said == b"fenced":
+            raise self._fenced(Owner.from_text(owner[0]), self._where)

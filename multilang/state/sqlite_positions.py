@@ -1,0 +1,49 @@
+"""Positions of spouts in an SQLite file."""
+
+from __future__ import annotations
+
+import os
+
+from multilang.state.positions import POSITIONS, PositionStore
+from multilang.state.sqlite_file import SqliteFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from multilang.state.owner import OwnedPlace
+    from multilang.state.sqlite_file import SqliteConnection
+
+_SCHEMA = "CREATE TABLE positions (name TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID;\n"
+FILE = SqliteFile("position file", 0x4D4C504F, 1, _SCHEMA, POSITIONS)  # "MLPO"
+
+
+class SqlitePositions(PositionStore):
+    """Positions in a file, for the tasks of one machine."""
+
+    form = "an SQLite file's path"
+
+    def __init__(self, conf: Mapping[str, Any], name: str, place: str) -> None:
+        super().__init__(conf, name, place)
+        self._path = os.path.abspath(os.path.expanduser(place))
+        self._connection: SqliteConnection | None = None
+
+    def close(self) -> None:
+        super().close()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _place(self) -> OwnedPlace:
+        return FILE.place(self._path, self.name)
+
+    def _load(self) -> str | None:
+        self._connection = FILE.open(self._path)
+        row = self._connection.row("SELECT position FROM positions WHERE name = ?", self.name)
+        return None if row is None else str(row[0])
+
+    def _save(self, text: str, epoch: int) -> None:
+        assert self._connection is not None  # opened with the claim
+        with self._connection.writing(epoch, self.name):
+            self._connection.execute("INSERT OR REPLACE INTO positions VALUES (?, ?)", (self.name, text))

@@ -1,0 +1,66 @@
+"""The table of databases names classes that are there, and what a conf may name follows from it."""
+
+from __future__ import annotations
+
+import pytest
+
+from multilang.component.errors import ConfigError
+from multilang.state import StateProvider
+from multilang.state.databases import DATABASES, loaded
+from multilang.state.positions import PositionStore, check_positions, positions_class
+from multilang.state.providers import provider_class
+from multilang.transactional.maps import Backing
+from multilang.transactional.state import TransactionalState
+from multilang.transactional.stores import store_class
+
+KINDS = {
+    "states": StateProvider,
+    "transactions": TransactionalState,
+    "positions": PositionStore,
+    "maps": Backing,
+}
+
+
+@pytest.mark.parametrize("database", DATABASES)
+def test_each_class_of_a_row_is_one_of_its_kind(database):
+    row = DATABASES[database]
+    found = {column: loaded(name) for column in KINDS if (name := getattr(row, column))}
+    assert found
+    for column, kind in found.items():
+        assert issubclass(kind, KINDS[column])
+        assert f"{kind.__module__}.{kind.__qualname__}" == getattr(row, column)
+
+
+@pytest.mark.parametrize("database", DATABASES)
+def test_a_conf_names_a_database_by_its_row_or_is_told_the_rows_that_there_are(database):
+    row = DATABASES[database]
+    for name in filter(None, (row.states and database, row.java, row.states)):
+        assert provider_class({"topology.state.provider": name}) is loaded(row.states)
+    if not row.states:
+        with pytest.raises(ConfigError, match=r"or one of .*memory, sqlite, redis"):
+            provider_class({"topology.state.provider": database})
+    if row.transactions:
+        assert store_class({"multilang.transactional.store": database}) is loaded(row.transactions)
+    else:
+        with pytest.raises(ConfigError, match="or one of sqlite, zookeeper"):
+            store_class({"multilang.transactional.store": database})
+
+
+def test_a_position_is_in_the_database_of_its_urls_scheme_and_in_a_file_without_one():
+    def named(setting):
+        return positions_class({"multilang.positions": setting})
+
+    assert named("REDIS://localhost:6379/2") is named("redis://localhost") is loaded(DATABASES["redis"].positions)
+    assert named("positions.sqlite") is positions_class({}) is loaded(DATABASES["sqlite"].positions)
+    for wrong in (
+        "sqlite://positions.sqlite",
+        "memory://x",
+        "nope://x",
+        "redis://",
+        "redis://me:secret@x",
+        "redis://x/y",
+        7,
+        "",
+    ):
+        with pytest.raises(ConfigError, match="use an SQLite file's path, or redis://HOST:PORT/DATABASE"):
+            check_positions({"multilang.positions": wrong}, "one/0")
