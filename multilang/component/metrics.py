@@ -16,6 +16,7 @@ from multilang.protocol.codec import dumps, reason_against
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
     from typing import Any, TypeVar
 
@@ -142,9 +143,9 @@ class MetricsRegistry:
         registry = cls(collector, labels, settings.metrics_interval(conf), frozenset(registered))
         where = settings.prometheus(conf)
         if where is not None:
-            from multilang.component.prometheus import serve
+            from multilang.component.prometheus import Endpoint
 
-            serve(registry, *where)
+            collector.log(f"Prometheus metrics on {Endpoint(registry.families, *where).url}")
         return registry
 
     def counter(self, name: str) -> Counter:
@@ -170,6 +171,27 @@ class MetricsRegistry:
     def items(self) -> list[tuple[str, Counter | Gauge | Timer]]:
         """Return all metrics with their names."""
         return list(self._metrics.items())
+
+    def families(self) -> Iterator[Any]:
+        """Yield the totals of all metrics, as prometheus_client's metric families."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+
+        names = list(self.labels)
+        labels = list(self.labels.values())
+        for name, metric in self.items():
+            key = "multilang_" + "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
+            if isinstance(metric, Counter):
+                counter = CounterMetricFamily(key, name, labels=names)
+                counter.add_metric(labels, metric.total)
+                yield counter
+            elif isinstance(metric, Gauge) and metric.value is not None:
+                gauge = GaugeMetricFamily(key, name, labels=names)
+                gauge.add_metric(labels, metric.value)
+                yield gauge
+            elif isinstance(metric, Timer):
+                summary = SummaryMetricFamily(key + "_seconds", name, labels=names)
+                summary.add_metric(labels, metric.total_count, metric.total_sum)
+                yield summary
 
     def report_if_due(self, now: float) -> None:
         """Report when the interval has passed (``now`` in monotonic seconds)."""
