@@ -144,6 +144,9 @@ class Task:
         local = self._conf.get("multilang.parent") == "local"
         # A sync tells a local parent that the start is over; until then the sign of life is a log line, as for a spout.
         watchdog.is_spout = watchdog.is_spout or local
+        if local:
+            self._wire.tells_busy = True
+            watchdog.busy_secs = self._wire.busy_secs
         level = log_level(self._conf)
         watch_logging(self._connection, level)
         if not local and level > _DEBUG:

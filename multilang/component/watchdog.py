@@ -21,6 +21,8 @@ from time import monotonic, sleep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from multilang.component.base import Component
     from multilang.component.collector import Collector
     from multilang.component.output import Output
@@ -57,6 +59,7 @@ class Watchdog:
         self.collector: Collector | None = None
         self.repeats: Repeats | None = None
         self.parked = False
+        self.busy_secs: Callable[[], float] | None = None  # the time that a local parent is told
         self._stdio = stdio
         self._connection = connection
         self._output = output
@@ -217,7 +220,8 @@ class Watchdog:
         if self.is_spout:
             self._connection.log("still at work", 0)
         else:
-            self._connection.write('{"command":"sync"}\nend\n')
+            busy = self.busy_secs
+            self._connection.sign_of_life(None if busy is None else busy())
 
     def _end_it(self, busy: object, seconds: float) -> None:
         from traceback import format_stack

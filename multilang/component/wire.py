@@ -40,6 +40,7 @@ HEARTBEAT = HEARTBEAT_STREAM.encode()
 _HEARTBEAT_SIZE = 200  # bytes; anything longer holds more than a heartbeat
 _PATIENCE = 10  # milliseconds to wait for a full pipe before reading goes on meanwhile
 _MAX_BACKLOG = 64 * 1024 * 1024  # bytes read ahead while the parent does not read; after that, reading stops, too
+_TELL_SECS = 0.2  # between two times that a local parent is told, unasked, how long the component was busy
 _MAX_NESTED = 50  # reliable emits of a spout, without ackers, between two waits for their acks
 # Seconds; "if you have no tuples to emit for a next, you should sleep for a small amount of time before syncing".
 _IDLE_SLEEPS = (0.001, 0.002, 0.004, 0.008, 0.016)
@@ -78,6 +79,10 @@ class Wire:
         self._ended = False
         self.stopping = False  # a signal came while the output was written
         self.closing = False  # nothing that comes in is handled any more
+        self.tells_busy = False  # the parent is our own, and wants to know how long the component was busy
+        self._began = monotonic()
+        self._waited = 0.0  # seconds, for input or for a full pipe
+        self._told = 0.0  # the time when the parent was last told how long the component was busy
         self._main = get_ident()
         self._buffer = connection.write
 
@@ -91,13 +96,27 @@ class Wire:
             raise self._failure
         if self._ended:
             raise EndOfInput
+        start = monotonic()
         data = os.read(self._fd, _READ)
+        self._waited += monotonic() - start
         if not data:
             self._ended = True
             self.connection.receive_data(data)
             raise EndOfInput
         self._unread += len(data)
         return data
+
+    def busy_secs(self) -> float:
+        """Return the seconds since the component's start in which it waited neither for input nor for a full pipe."""
+        return max(monotonic() - self._began - self._waited, 0.0)
+
+    def busy_to_tell(self) -> float | None:
+        """Return ``busy_secs`` if it is time to tell it to a local parent, otherwise None."""
+        now = monotonic()
+        if now - self._told < _TELL_SECS:
+            return None
+        self._told = now
+        return self.busy_secs()
 
     def read_on(self) -> None:
         """Read while user code waits, or while the pipe is full; events are kept for later, in order."""
@@ -125,10 +144,16 @@ class Wire:
         connection = self.connection
         watchdog = self.watchdog
         assert watchdog is not None
+        self._began, self._waited = monotonic(), 0.0
+        tells_busy = self.tells_busy and not watchdog.is_spout  # a spout tells it with the answer to a command
         while True:
             while backlog:
                 self._handle(backlog.popleft())
             self._unread = 0
+            if tells_busy:
+                busy = self.busy_to_tell()
+                if busy is not None:
+                    connection.sign_of_life(busy)
             self.flush()
             if self.output.closed or self.stopping:
                 raise EndOfInput
@@ -153,7 +178,7 @@ class Wire:
         if type(event) is Tuple:
             self.on_tuple(event)
         elif type(event) is Heartbeat:
-            self.connection.sync()
+            self.connection.sync(None, self.busy_secs() if self.tells_busy else None)
         elif type(event) is TaskIds:
             self._deliver(event)
         else:
@@ -190,7 +215,9 @@ class Wire:
             poll.register(self.output.fd, select.POLLOUT)
             if reading and not self._ended and self._failure is None and self._unread < _MAX_BACKLOG:
                 poll.register(self._fd, select.POLLIN)
+            start = monotonic()
             ready = poll.poll(_PATIENCE)
+            self._waited += monotonic() - start
             if not ready and not reading:
                 reading = True  # a parent that does not read may be waiting for us to read
                 self._keep(self._events)
@@ -485,7 +512,7 @@ def spout_commands(
             runner.activate()
         elif kind is Deactivate:
             runner.deactivate()
-        connection.sync(exhausted)
+        connection.sync(exhausted, wire.busy_to_tell() if local_parent else None)
         watchdog.busy = outer
 
     return handle

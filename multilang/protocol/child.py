@@ -289,8 +289,13 @@ class ChildConnection:
         self._answered = True
         self.write(f'{{"pid":{pid}}}\nend\n')
 
-    def sync(self, exhausted: bool | None = None) -> None:
-        """Send sync: from a spout the last command is done, from a bolt a sign of life."""
+    def sync(self, exhausted: bool | None = None, busy: float | None = None) -> None:
+        """Send sync: from a spout the last command is done, from a bolt a sign of life.
+
+        Args:
+            exhausted: For our own parent: whether a spout has no more; None: it does not say.
+            busy: For our own parent: the seconds in which the component was busy since its start; None: it does not say.
+        """
         if self.commands_owed:
             self.commands_owed -= 1
         elif self._commanded:
@@ -298,10 +303,19 @@ class ChildConnection:
                 f"component {self.component!r}: no command waits for a sync; a second one would end the next command "
                 "before it is done"
             )
-        if exhausted is None:
+        if exhausted is None and busy is None:
             self.write(_SYNC)
         else:
-            self.write(f'{{"command":"sync","exhausted":{"true" if exhausted else "false"}}}\nend\n')
+            more = "" if exhausted is None else f',"exhausted":{"true" if exhausted else "false"}'
+            self.write(f'{{"command":"sync"{more}{_busy(busy)}}}\nend\n')
+
+    def sign_of_life(self, busy: float | None = None) -> None:
+        """Send a bolt's sync that nobody asked for, from any thread.
+
+        Args:
+            busy: See ``sync``.
+        """
+        self.write(f'{{"command":"sync"{_busy(busy)}}}\nend\n')
 
     def received(self, tup: Tuple | str) -> Tuple:
         """Return the unfinished tuple that ``tup`` (the tuple, a copy, or its id) stands for.
@@ -567,3 +581,7 @@ def _wrong_tuple(message: dict[str, Any], frame: bytes) -> RemoteProtocolError:
     key = wrong[0] if wrong else "comp"
     due = KINDS[kinds[key]] if wrong else "a string or null"
     return _broken("a tuple", f"has {key!r} {shown(message[key])}, where {due} is due", frame)
+
+
+def _busy(secs: float | None) -> str:
+    return "" if secs is None else f',"busy":{secs:.6f}'

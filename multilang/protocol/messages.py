@@ -290,9 +290,12 @@ class Sync(Message):
 
     Attributes:
         exhausted: A spout that knows tells our own parent whether more will come; None otherwise.
+        busy: The seconds in which the component was busy since its start, now and then told to our own parent; None
+            otherwise.
     """
 
-    __slots__ = ("exhausted",)
+    __slots__ = ("busy", "exhausted")
 
-    def __init__(self, exhausted: bool | None = None) -> None:
+    def __init__(self, exhausted: bool | None = None, busy: float | None = None) -> None:
         self.exhausted = exhausted
+        self.busy = busy

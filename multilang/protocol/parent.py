@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _TASK_MASK = 0xFFFFFFFF  # Storm narrows the task of a direct emit to 32 bits
 _UNKNOWN_PID = 0
 
+_FOREVER = 1e12  # seconds; no child was ever busy for so long
+
 
 class ParentConnection:
     """The parent's side of the conversation with one child.
@@ -393,7 +395,11 @@ class ParentConnection:
                 raise _broken("a sync", "came with no command to answer", frame)
             self.command = None
         exhausted = message.get("exhausted")
-        return Sync(exhausted if type(exhausted) is bool else None)
+        busy: Any = message.get("busy")
+        return Sync(
+            exhausted if type(exhausted) is bool else None,
+            float(busy) if type(busy) in (int, float) and 0 <= busy < _FOREVER else None,
+        )
 
 
 def _id(id: object) -> str:
