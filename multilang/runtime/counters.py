@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 MAX_LOST = 100_000  # failed message ids that are kept; any beyond are only counted
 SAMPLE_EVERY = 20  # Storm's topology.stats.sample.rate, 0.05: only latencies are sampled, counts are exact
+SLOW_SECS = 0.001  # after a call that took longer, the next one is measured: that costs it next to nothing
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Counters:
 
 
 class Average:
-    """The average of a sample, in seconds."""
+    """The average of a sample, in seconds; ``count`` is the number of measurements, or what they stand for."""
 
     __slots__ = ("count", "total")
 
@@ -72,10 +73,10 @@ class Average:
         self.count = 0
         self.total = 0.0
 
-    def add(self, secs: float) -> None:
-        """Add a measurement."""
-        self.count += 1
-        self.total += secs
+    def add(self, secs: float, weight: int = 1) -> None:
+        """Add a measurement, which stands for so many."""
+        self.count += weight
+        self.total += secs * weight
 
 
 class Lost:
@@ -116,6 +117,7 @@ class TaskStats:
 
     __slots__ = (
         "acked",
+        "busy",
         "complete",
         "emitted",
         "errors",
@@ -149,6 +151,7 @@ class TaskStats:
         self.is_question: Callable[[Any], bool] | None = None  # see Spout; None: it never asks questions
         self.errors = 0
         self.restarts = 0
+        self.busy: float | None = None  # seconds in which the task was busy; None: not known
         self.execute = Average()
         self.process = Average()
         self.complete = Average()
