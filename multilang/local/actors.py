@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from contextlib import contextmanager
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError, UnrecoverableError
@@ -15,8 +16,9 @@ from multilang.local.errors import LocalClusterError, NotDrainedError, TaskStart
 from multilang.local.topology import INACTIVE, LocalTopology, TaskInfo
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from multilang.runtime.collectors import LocalBoltCollector, LocalSpoutCollector
-from multilang.runtime.counters import SAMPLE_EVERY
+from multilang.runtime.counters import SAMPLE_EVERY, SLOW_SECS
 from multilang.runtime.rotating import RotatingMap
+from multilang.runtime.status import CheckpointStatus
 from multilang.runtime.task import IDLE_ROUNDS, START_ATTEMPTS
 from multilang.runtime.tuples import IDLE, LocalTuple, Origin
 from multilang.topology.shell import ShellComponent
@@ -41,17 +43,26 @@ class BoltActor:
     Attributes:
         execute: Runs one tuple.
         countdown: Counts down to the next tuple whose time is measured.
+        counted: The number of tuples that it had got when ``countdown`` was set last.
+        every: The number that ``countdown`` was set to.
+        measured: The number of tuples, without the IDLE ones, that ``busy_secs`` stands for.
+        busy_secs: The time in which they were executed: each measured time stands for all since the one before.
+        last_secs: The last measured time.
         works_before: The number of tuples, without the IDLE ones, that it had got at each of the last message timeouts.
     """
 
     __slots__ = (
+        "busy_secs",
         "collector",
         "component",
         "countdown",
+        "counted",
+        "every",
         "execute",
         "idle_executed",
+        "last_secs",
+        "measured",
         "plan",
-        "rounds",
         "stats",
         "works_before",
     )
@@ -61,15 +72,40 @@ class BoltActor:
         self.stats = stats
         self.component: Component | None = None
         self.execute: Callable[[Any], object]
-        self.countdown = SAMPLE_EVERY
-        self.rounds = 0
+        self.countdown = self.every = 1
+        self.counted = 0
         self.idle_executed = 0
+        self.measured = 0
+        self.busy_secs = 0.0
+        self.last_secs = 0.0
         self.works_before: deque[int] = deque(maxlen=3)
 
     @property
     def executed(self) -> int:
         """The number of tuples that it got."""
-        return self.rounds * SAMPLE_EVERY + SAMPLE_EVERY - self.countdown
+        return self.counted + self.every - self.countdown
+
+    def count_down(self) -> None:
+        """Begin the next countdown, because the last one is over."""
+        self.counted += self.every
+        self.countdown = self.every = SAMPLE_EVERY
+
+    def took(self, secs: float) -> None:
+        """Note the measured time of a tuple, which stands for all since the last one that was measured."""
+        works = self.executed - self.idle_executed
+        self.stats.execute.add(secs, works - self.measured)
+        self.busy_secs += secs * (works - self.measured)
+        self.measured = works
+        self.last_secs = secs
+        if secs > SLOW_SECS:
+            self.countdown = self.every = 1
+
+    @property
+    def busy(self) -> float | None:
+        """The seconds in which it was busy, as far as its sample tells; None: nothing was measured."""
+        if not self.measured and not self.busy_secs:
+            return None
+        return self.busy_secs + self.last_secs * (self.executed - self.idle_executed - self.measured)
 
     def settle(self) -> None:
         """Bring the counts up to date."""
@@ -106,9 +142,27 @@ class SpoutActor:
         idle: Empty nexts in a row since the last ack, fail or the like.
         next_at: The time from which it may be asked again.
         deaths: Deaths in a row.
+        countdown: Counts down to the next call of next_tuple() whose time is measured.
+        every: The number that ``countdown`` was set to.
+        busy_secs: The time of all its calls until the last measured one, of which a sample is measured.
+        last_secs: The last measured time of next_tuple(); None: none was measured.
     """
 
-    __slots__ = ("component", "deaths", "idle", "max_pending", "next_at", "pending", "plan", "runner", "stats")
+    __slots__ = (
+        "busy_secs",
+        "component",
+        "countdown",
+        "deaths",
+        "every",
+        "idle",
+        "last_secs",
+        "max_pending",
+        "next_at",
+        "pending",
+        "plan",
+        "runner",
+        "stats",
+    )
 
     def __init__(self, plan: TaskPlan, stats: TaskStats) -> None:
         self.plan = plan
@@ -120,6 +174,20 @@ class SpoutActor:
         self.idle = 0
         self.next_at = 0.0
         self.deaths = 0
+        self.countdown = self.every = 1
+        self.busy_secs = 0.0
+        self.last_secs: float | None = None
+
+    def took(self, secs: float) -> None:
+        """Note the measured time of a call of next_tuple()."""
+        self.busy_secs += secs * self.every
+        self.last_secs = secs
+        self.countdown = self.every = 1 if secs > SLOW_SECS else SAMPLE_EVERY
+
+    @property
+    def busy(self) -> float | None:
+        """The seconds in which it was busy, as far as its sample tells; None: nothing was measured."""
+        return None if self.last_secs is None else self.busy_secs + self.last_secs * (self.every - self.countdown)
 
     def emitted_nothing(self, now: float, virtual: bool = False) -> None:
         """Leave it alone for a while, since it emitted nothing."""
@@ -317,7 +385,11 @@ class ActorTopology(LocalTopology):
                 actor.stats.lost_ids.discard(tup_id)
                 if emitted_at:
                     actor.stats.complete.add(self.clock.now() - emitted_at)
-                actor.runner.ack(tup_id)
+                    start = perf_counter()
+                    actor.runner.ack(tup_id)
+                    actor.busy_secs += (perf_counter() - start) * (SAMPLE_EVERY if actor.stats.acked > 1 else 1)
+                else:
+                    actor.runner.ack(tup_id)
             else:
                 actor.stats.fail(tup_id, timed_out)
                 actor.runner.fail(tup_id)
@@ -351,8 +423,23 @@ class ActorTopology(LocalTopology):
     def _count(self) -> None:
         for bolt in self.bolts.values():
             bolt.settle()
+            bolt.stats.busy = bolt.busy
         for spout in self.spouts.values():
             spout.stats.pending = len(spout.pending)
+            spout.stats.busy = spout.busy
+
+    @property
+    def state(self) -> str:
+        return self._state(self.failure, self.active)
+
+    @property
+    def checkpoint(self) -> CheckpointStatus | None:
+        for spout in self.spouts.values():
+            last = None if spout.component is None else getattr(innermost(spout.component), "last_checkpoint", None)
+            if last is not None:
+                number, at, seconds = last
+                return CheckpointStatus(number=number, age_secs=self.clock.now() - at, seconds=seconds)
+        return None
 
     def _open_spouts(self) -> list[str]:
         lines = []

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from multilang.local.acker import Acker
 from multilang.local.actors import ActorTopology, BoltActor, is_idle, make_idle
 from multilang.runtime.clock import Timers
-from multilang.runtime.counters import SAMPLE_EVERY
 from multilang.runtime.links import Links
 from multilang.runtime.plan import cyclic_components
 from multilang.runtime.task import Later
@@ -37,6 +36,8 @@ _LONGEST_SLEEP_SECS = 0.05  # they become rarer the longer nothing happens
 
 class InProcessTopology(ActorTopology):
     """A topology that runs while ``wait`` or ``run_for`` is called, in the caller's thread."""
+
+    engine = "inprocess"
 
     def __init__(self, plan: Plan, clock: Clock, capture: Capture, rng: Random, fail_fast: bool) -> None:
         self._done: list[tuple[int, int, bool]] = []  # (spout task, root id, ok), from the ackers
@@ -182,8 +183,15 @@ class InProcessTopology(ActorTopology):
                 continue
             stats = spout.stats
             emitted = stats.emitted
+            left = spout.countdown - 1
             try:
-                spout.runner.next()
+                if left:
+                    spout.countdown = left
+                    spout.runner.next()
+                else:
+                    start = perf_counter()
+                    spout.runner.next()
+                    spout.took(perf_counter() - start)
             except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
                 self.died(spout, error, None, "in next_tuple")
             if out or done:
@@ -237,6 +245,7 @@ class InProcessTopology(ActorTopology):
     def _start_timers(self) -> None:
         settings = self.plan.settings
         self._timers.every(_LOOK_SECS, self._repeats.tell_due)
+        self._timers.every(_LOOK_SECS, self._sample)
         if settings.message_timeouts:
             for acker in self._ackers:
                 self._timers.every(settings.message_timeout_secs, acker.rotate)
@@ -270,12 +279,13 @@ class InProcessTopology(ActorTopology):
             works = actor.takes_idle()
             actor.countdown -= 1
             if not actor.countdown:
-                actor.countdown = SAMPLE_EVERY
-                actor.rounds += 1
+                actor.count_down()
+            start = perf_counter()
             try:
                 actor.execute(tup)
             except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
                 self._bolt_died(actor, error, tup)
+            actor.busy_secs += perf_counter() - start
             if out:
                 mine = out[:]
                 del out[: len(mine)]
@@ -299,11 +309,10 @@ def _depth_first(
                     actor.countdown = left
                     actor.execute(tup)
                 else:
-                    actor.countdown = SAMPLE_EVERY
-                    actor.rounds += 1
+                    actor.count_down()
                     start = perf_counter()
                     actor.execute(tup)
-                    actor.stats.execute.add(perf_counter() - start)
+                    actor.took(perf_counter() - start)
             except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
                 died(actor, error, tup)
             if out:

@@ -15,7 +15,6 @@ from multilang.local.acker import Acker
 from multilang.local.actors import ActorTopology, BoltActor, SpoutActor, is_idle, make_idle
 from multilang.local.faults import NO_FAULTS
 from multilang.runtime.clock import VirtualClock
-from multilang.runtime.counters import SAMPLE_EVERY
 from multilang.runtime.links import Links
 from multilang.runtime.task import Later
 
@@ -71,6 +70,8 @@ class _AckerTask:
 
 class SimulatedTopology(ActorTopology):
     """A topology that runs while ``wait`` or ``run_for`` is called, in virtual seconds; ``log`` has every event."""
+
+    engine = "simulated"
 
     def __init__(
         self, plan: Plan, capture: Capture, rng: Random, seed: int, faults: Faults | None, fail_fast: bool
@@ -278,8 +279,7 @@ class SimulatedTopology(ActorTopology):
             call = partial(self._take_idle, bolt, tup, bolt.takes_idle())
         bolt.countdown -= 1
         if not bolt.countdown:
-            bolt.countdown = SAMPLE_EVERY
-            bolt.rounds += 1
+            bolt.count_down()
         self._work(bolt, call, "process", tup)
 
     def _take_idle(self, bolt: BoltActor, tup: LocalTuple, works: bool) -> None:

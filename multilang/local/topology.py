@@ -14,6 +14,7 @@ from multilang.component.repeats import Repeats
 from multilang.component.spout import Spout
 from multilang.local.acker import acker_counters
 from multilang.local.errors import LocalClusterError, NotDrainedError
+from multilang.local.status import StatusSource
 from multilang.runtime.counters import TaskStats, summed
 from multilang.topology.errors import did_you_mean
 from multilang.topology.model import ACKER
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from multilang.runtime.clock import Clock
     from multilang.runtime.counters import Counters
     from multilang.runtime.plan import Plan, TaskPlan
+    from multilang.runtime.status import CheckpointStatus, RunStatus
     from multilang.runtime.tuples import LocalTuple
 
     Until: TypeAlias = Literal["drained"] | Callable[["LocalTopology"], object]
@@ -88,6 +90,8 @@ class TaskInfo:
 class LocalTopology(ABC):
     """A running topology. ``LocalCluster.submit`` makes it; ``kill``, or the end of the cluster's ``with``, ends it."""
 
+    engine = ""
+    """What runs it: "process", "inprocess" or "simulated"."""
     killed = False
     """True once it was ended."""
 
@@ -103,6 +107,7 @@ class LocalTopology(ABC):
                 self.stats[task].lost_ids.source_id = spout.source_id
                 if type(spout).is_question is not Spout.is_question:
                     self.stats[task].is_question = spout.is_question
+        self._source = StatusSource(self, self._acker_counters)
         self._errors: deque[TaskError] = deque(maxlen=MAX_ERRORS)
         self._repeats = Repeats(self._log_error, clock.now)
         self._printing: set[str] = set()  # components whose printed text was mentioned in the log
@@ -190,10 +195,34 @@ class LocalTopology(ABC):
             id: summed(id, spec.kind, [self.stats[task.id] for task in self.plan.tasks_of(id)])
             for id, spec in self.plan.topology.components.items()
         }
-        ackers = self._ackers_now
-        if ackers:
-            counted[ACKER] = acker_counters(ackers)
+        ackers = self._acker_counters()
+        if ackers is not None:
+            counted[ACKER] = ackers
         return counted
+
+    def _acker_counters(self) -> Counters | None:
+        ackers = self._ackers_now
+        return acker_counters(ackers) if ackers else None
+
+    def status(self, *, by_task: bool = True) -> RunStatus:
+        """Return the status: counts, rates, capacities, errors, what is waited for, and the last minute.
+
+        Call it from the thread that waits: in process, it asks the spouts whether they are exhausted.
+
+        Args:
+            by_task: Whether to tell each task's figures, too, which takes longer where there are thousands.
+        """
+        return self._source.status(by_task)
+
+    @property
+    @abstractmethod
+    def state(self) -> str:
+        """One word for what it does: "inactive", "active", "failed" or "ended"."""
+
+    @property
+    def checkpoint(self) -> CheckpointStatus | None:
+        """The last checkpoint that was committed; None: there was none, or it is not known."""
+        return None
 
     @property
     @abstractmethod
@@ -222,9 +251,21 @@ class LocalTopology(ABC):
     def fail(self, error: LocalClusterError) -> None:
         """End the topology: ``wait`` and ``run_for`` raise this error."""
 
+    def _state(self, failure: LocalClusterError | None, active: bool) -> str:
+        if self.killed:
+            return "ended"
+        if failure is not None:
+            return "failed"
+        return "active" if active else "inactive"
+
     @abstractmethod
     def _count(self) -> None:
         """Bring ``stats`` up to date with counts that are kept elsewhere."""
+
+    def _sample(self) -> None:
+        """Keep the present counts for rates and curves."""
+        self._count()
+        self._source.sample()
 
     def _capture(self, component: str, stream: str | None, keep: Keep | None) -> None:
         spec = self.plan.topology[component]

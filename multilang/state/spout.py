@@ -61,6 +61,8 @@ class CheckpointSpout(Spout):
     """
 
     output_streams = {STREAM: FIELDS}
+    last_checkpoint: tuple[int, float, float] | None = None
+    """The last committed transaction, when it was committed, by ``clock``, and the seconds that it took."""
 
     def __init__(self, stateful: Sequence[str], alignment: str) -> None:
         self.stateful = list(stateful)
@@ -141,6 +143,11 @@ class CheckpointSpout(Spout):
         """Return seconds on a clock that never goes back."""
         return monotonic()
 
+    @staticmethod
+    def step_of(stream: str, values: Sequence[Any]) -> str | None:
+        """Return the step that an emitted tuple asks for, "begin" or "commit"; None: another one, or none."""
+        return {PREPARE: "begin", COMMIT: "commit"}.get(values[1]) if stream == STREAM else None
+
     def next_tuple(self) -> None:
         self._repeats.tell_due()
         if self._running or not self.is_owner():
@@ -174,6 +181,8 @@ class CheckpointSpout(Spout):
         else:
             noted_whole(self._state, self.stateful)
             self._save(self.txid, COMMITTED)
+            now = self.clock()
+            self.last_checkpoint = (self.txid, now, now - self._started_at)
             self.committed()
 
     def fail(self, tup_id: Any) -> None:

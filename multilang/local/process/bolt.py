@@ -68,6 +68,7 @@ class ProcessBoltTask(ProcessTask):
         self.unfinished: dict[str, Delivery] = {}
         self.idle = 0
         self._looks = 0  # at a program that is ready, and has not answered any heartbeat
+        self._asked_at: float | None = None  # the time of the oldest heartbeat that it has not answered
         self._worked_at = 0.0  # when it finished one last that is not IDLE
         self.full = False
         self.limit = plan.settings.max_shellbolt_pending
@@ -126,8 +127,18 @@ class ProcessBoltTask(ProcessTask):
 
     def started(self) -> None:
         self._looks = 0
-        self.conn.heartbeat(str(next(self.host.new_id)))
+        self._asked_at = None
+        self._beat()
         self.host.dirty.add(self)
+
+    def _beat(self) -> None:
+        self.conn.heartbeat(str(next(self.host.new_id)))
+        if self._asked_at is None:
+            self._asked_at = self.host.now
+
+    @property
+    def asked_at(self) -> float | None:
+        return self._asked_at
 
     def look_after(self) -> None:
         """Send a heartbeat each second, and end a child that has been silent for too long."""
@@ -138,7 +149,7 @@ class ProcessBoltTask(ProcessTask):
                 self.answered = True
                 self.host.dirty.add(self)
         if self.ready and self._reading:
-            self.conn.heartbeat(str(next(self.host.new_id)))
+            self._beat()
             self.flush()
 
     @property
@@ -156,6 +167,9 @@ class ProcessBoltTask(ProcessTask):
         elif kind is Fail:
             self._finished(message.id, False)
         elif kind is Sync:
+            self._asked_at = None
+            if message.busy is not None:
+                self.busy_told = message.busy
             if not self.answered:
                 self.answered = True
                 self.host.dirty.add(self)  # it may get its tuples now

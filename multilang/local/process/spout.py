@@ -41,6 +41,7 @@ class ProcessSpoutTask(ProcessTask):
         self.idle = 0
         self._doubted = False  # the current command may have been answered before the wait began
         self._next_at = 0.0
+        self._sent_at = 0.0  # the time of its last command
         self._emitted_before = 0
         self._until_sample = 1
 
@@ -88,7 +89,7 @@ class ProcessSpoutTask(ProcessTask):
                 return
         else:
             return
-        self.heard_at = self.host.now
+        self.heard_at = self._sent_at = self.host.now
 
     @property
     def wakes_at(self) -> float:
@@ -104,6 +105,10 @@ class ProcessSpoutTask(ProcessTask):
         self._doubted = False
         if self.host.active:
             self.tell("activate")
+
+    @property
+    def asked_at(self) -> float | None:
+        return None if self.conn.command is None else self._sent_at
 
     @property
     def due(self) -> str:
@@ -154,6 +159,8 @@ class ProcessSpoutTask(ProcessTask):
 
     def _synced(self, sync: Sync) -> None:
         self.worked = True
+        if sync.busy is not None:
+            self.busy_told = sync.busy
         if self._doubted:
             self._doubted = False
             self.host.dirty.add(self)
@@ -210,3 +217,34 @@ class ProcessSpoutTask(ProcessTask):
         if self.exhausted is False:
             return f"{self.plan}: not exhausted, as it says itself"
         return "" if self.idle >= IDLE_ROUNDS else f"{self.plan}: not exhausted, it still emits"
+
+
+class ProcessCheckpointSpoutTask(ProcessSpoutTask):
+    """The task of the checkpoint spout, whose checkpoints are seen from this side.
+
+    Attributes:
+        last_checkpoint: The last committed transaction, when it was committed, and the seconds that it took.
+    """
+
+    last_checkpoint: tuple[int, float, float] | None = None
+
+    def __init__(self, host: TaskHost, plan: TaskPlan) -> None:
+        super().__init__(host, plan)
+        self._steps: dict[Any, str] = {}  # message id -> the step that was asked for last
+        self._began = 0.0
+
+    def _emit(self, emit: Emit) -> None:
+        if emit.id is not None:
+            step = self.plan.spec.component.step_of(emit.stream, emit.values)  # type: ignore[union-attr]
+            if step == "begin":
+                self._began = self.host.now
+            if step is not None:
+                self._steps[emit.id] = step
+        super()._emit(emit)
+
+    def _tell_of(self, entry: tuple[Any, float], ok: bool, timed_out: bool = False) -> None:
+        id = entry[0]
+        if self._steps.pop(id, None) == "commit" and ok:
+            now = self.host.now
+            self.last_checkpoint = (id, now, now - self._began)
+        super()._tell_of(entry, ok, timed_out)

@@ -42,6 +42,7 @@ class ProcessTask(ABC):
         deaths: Deaths in a row of children that did no work.
         bad_starts: Deaths in a row of children that neither worked nor answered.
         blocked_by: The number of full queues downstream; while there are any, its output is not read.
+        busy_told: The seconds in which this child was busy, as it said last; None: it did not say.
     """
 
     kind: Any = ""
@@ -60,6 +61,8 @@ class ProcessTask(ABC):
         self.started_at = 0.0
         self.heard_at = 0.0
         self.blocked_by = 0
+        self.busy_told: float | None = None
+        self._busy_before: float | None = None  # of the children before this one
         self._reading = False
         self._dying = False
         self._reason = ""
@@ -87,6 +90,7 @@ class ProcessTask(ABC):
         self._pid = None
         self.conn = ParentConnection(self.kind, max_buffer=host.max_buffer)
         self.ready = self.worked = self.answered = self._dying = self._broken = False
+        self._busy_before, self.busy_told = self.busy_secs, None
         self.started_at = self.heard_at = host.now
         self.conn.setup(self.plan.conf, host.pid_dir, self.plan.context)
         host.watch(self.child.error, self._read_error)
@@ -309,6 +313,24 @@ class ProcessTask(ABC):
         except PermissionError:
             pass  # it is there, and another user's
         return True
+
+    @property
+    def busy_secs(self) -> float | None:
+        """The seconds in which its children were busy, as far as they said; None: none of them did."""
+        if self.busy_told is None:
+            return self._busy_before
+        return (self._busy_before or 0.0) + self.busy_told
+
+    def count_busy(self) -> None:
+        """Bring the count of busy seconds up to date: a child that owes an answer is busy since it was asked."""
+        busy = self.busy_secs
+        since = self.asked_at if self.busy_told is not None and self._reading else None
+        self.stats.busy = busy if busy is None or since is None else busy + max(self.host.now - since, 0.0)
+
+    @property
+    @abstractmethod
+    def asked_at(self) -> float | None:
+        """The time of the oldest question that the child has not answered; None: there is none."""
 
     @property
     @abstractmethod

@@ -18,13 +18,14 @@ from multilang.local.acker import Acker
 from multilang.local.errors import LocalClusterError
 from multilang.local.process.bolt import ProcessBoltTask
 from multilang.local.process.command import TaskCommands
-from multilang.local.process.spout import ProcessSpoutTask
+from multilang.local.process.spout import ProcessCheckpointSpoutTask, ProcessSpoutTask
 from multilang.local.topology import INACTIVE, LocalTopology, TaskInfo
 from multilang.protocol.codec import dumps
 from multilang.protocol.framing import DEFAULT_MAX_BUFFER
 from multilang.runtime.child import environment
 from multilang.runtime.clock import Timers
 from multilang.runtime.plan import cyclic_components, reaches
+from multilang.runtime.status import CheckpointStatus
 from multilang.runtime.tuples import LocalTuple
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ _POLL_SECS = 0.02  # between two checks of a caller's condition
 
 class ProcessTopology(LocalTopology):
     """A topology that runs from its activation on, in a thread of its own; only that thread uses the tasks."""
+
+    engine = "process"
 
     def __init__(self, plan: Plan, clock: Clock, capture: Capture, rng: Random) -> None:
         super().__init__(plan, clock, capture)
@@ -88,7 +91,8 @@ class ProcessTopology(LocalTopology):
             if task.spec.kind == "bolt":
                 self.bolts[id] = ProcessBoltTask(self, task)
             else:
-                self.spouts[id] = ProcessSpoutTask(self, task)
+                checkpoints = hasattr(task.spec.component, "last_checkpoint")
+                self.spouts[id] = (ProcessCheckpointSpoutTask if checkpoints else ProcessSpoutTask)(self, task)
         self._all: list[ProcessTask] = [*self.bolts.values(), *self.spouts.values()]
         self._connect()
         self._start_timers()
@@ -123,6 +127,7 @@ class ProcessTopology(LocalTopology):
             for spout in self.spouts.values():
                 self.timers.every(spout.plan.settings.message_timeout_secs, spout.expire)
         self.timers.every(_LOOK_SECS, self._repeats.tell_due)
+        self.timers.every(_LOOK_SECS, self._sample)
         for task in self._all:
             self.timers.every(_LOOK_SECS, task.look_after)
         for bolt in self.bolts.values():
@@ -229,6 +234,20 @@ class ProcessTopology(LocalTopology):
     def _count(self) -> None:
         for spout in self.spouts.values():
             spout.stats.pending = len(spout.pending)
+        for task in self._all:
+            task.count_busy()
+
+    @property
+    def checkpoint(self) -> CheckpointStatus | None:
+        for spout in self.spouts.values():
+            if isinstance(spout, ProcessCheckpointSpoutTask) and spout.last_checkpoint is not None:
+                number, at, seconds = spout.last_checkpoint
+                return CheckpointStatus(number=number, age_secs=self.clock.now() - at, seconds=seconds)
+        return None
+
+    @property
+    def state(self) -> str:
+        return self._state(self._failure, self.active)
 
     @property
     def _ackers_now(self) -> list[Acker]:

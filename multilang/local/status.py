@@ -1,0 +1,142 @@
+"""The status of a topology on the embedded cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.runtime.counters import summed
+from multilang.runtime.samples import Recorder, Sample, sample_of
+from multilang.runtime.status import ComponentStatus, Figures, RunError, RunStatus, TaskStatus, declared
+from multilang.topology.model import ACKER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Protocol
+
+    from multilang.runtime.clock import Clock
+    from multilang.runtime.counters import Counters, TaskStats
+    from multilang.runtime.plan import Plan
+    from multilang.runtime.samples import Rates
+    from multilang.runtime.status import CheckpointStatus
+
+    class WatchedRun(Protocol):
+        """The parts of a LocalTopology that its status is made of."""
+
+        name: str
+        engine: str
+        plan: Plan
+        clock: Clock
+        started: float
+        stats: dict[int, TaskStats]
+
+        @property
+        def counters(self) -> Mapping[str, Counters]: ...
+        @property
+        def tasks(self) -> Sequence[Any]: ...
+        @property
+        def errors(self) -> Sequence[Any]: ...
+        @property
+        def waiting_for(self) -> Sequence[str]: ...
+        @property
+        def state(self) -> str: ...
+        @property
+        def checkpoint(self) -> CheckpointStatus | None: ...
+
+
+MAX_ERRORS = 100  # in a status; the counts count them all
+_NO_FIGURES = ("component", "kind", "tasks")
+
+
+class StatusSource:
+    """Makes the status of a run, and keeps the samples of its last minute."""
+
+    def __init__(self, run: WatchedRun, ackers: Callable[[], Counters | None]) -> None:
+        """Begin with no sample. ``ackers``: returns the counts of the ackers, or None if there are none."""
+        self._run = run
+        self._ackers = ackers
+        self._tasks = {id: [task.id for task in run.plan.tasks_of(id)] for id in run.plan.topology.components}
+        self._recorder = Recorder()
+
+    def sample(self) -> None:
+        """Keep the present counts; to be called about once a second, after they were brought up to date."""
+        self._recorder.record(self._now(), self._samples())
+
+    def status(self, by_task: bool) -> RunStatus:
+        """Return the status now.
+
+        Args:
+            by_task: Whether to tell each task's figures.
+        """
+        run = self._run
+        counters = run.counters  # which brings the counts of all tasks up to date
+        now, samples = self._now(), self._samples()
+        rates = self._recorder.rates(now, samples)
+        self._recorder.record(now, samples)
+        infos = {task.id: task for task in run.tasks} if by_task else {}
+        return RunStatus(
+            topology=run.name,
+            engine=run.engine,
+            state=run.state,
+            seconds=now,
+            window_secs=rates.window_secs,
+            components=tuple(self._component(each, rates, infos) for each in counters.values()),
+            waiting_for=None if run.state in ("ended", "failed") else tuple(run.waiting_for),
+            errors=tuple(
+                RunError(component=each.component, task=each.task, message=each.message, fatal=each.fatal, at=each.at)
+                for each in run.errors[-MAX_ERRORS:]
+            ),
+            checkpoint=run.checkpoint,
+            history=self._recorder.history(),
+        )
+
+    def _now(self) -> float:
+        return self._run.clock.now() - self._run.started
+
+    def _samples(self) -> dict[str, Sample]:
+        stats, components = self._run.stats, self._run.plan.topology.components
+        samples = {
+            id: sample_of(components[id].kind, {task: stats[task] for task in tasks})
+            for id, tasks in self._tasks.items()
+        }
+        ackers = self._ackers()
+        if ackers is not None:
+            samples[ACKER] = Sample(ackers.executed)
+        return samples
+
+    def _component(self, counters: Counters, rates: Rates, infos: dict[int, Any]) -> ComponentStatus:
+        id, counts = counters.component, _figures(counters)
+        if id == ACKER:
+            return ComponentStatus(id=id, kind=counters.kind, tasks=counters.tasks, rate=rates.rate.get(id), **counts)
+        stats, tasks = self._run.stats, self._tasks[id]
+        busy = [secs for task in tasks if (secs := stats[task].busy) is not None]
+        figures = Figures(
+            **counts,
+            busy_secs=sum(busy) if busy else None,
+            rate=rates.rate.get(id),
+            capacity=rates.capacity.get(id),
+        )
+        return ComponentStatus(
+            id=id,
+            kind=counters.kind,
+            tasks=counters.tasks,
+            by_task=tuple(_task(infos[task], stats[task], rates) for task in tasks if task in infos),
+            **vars(figures),
+            **declared(self._run.plan.topology.components[id], figures),
+        )
+
+
+def _figures(counters: Counters) -> dict[str, Any]:
+    return {name: value for name, value in counters.as_dict().items() if name not in _NO_FIGURES}
+
+
+def _task(info: Any, stats: TaskStats, rates: Rates) -> TaskStatus:
+    return TaskStatus(
+        id=info.id,
+        through=info.id,
+        alive=info.alive,
+        where=None if info.pid is None else str(info.pid),
+        busy_secs=stats.busy,
+        rate=rates.task_rate.get(info.id),
+        capacity=rates.task_capacity.get(info.id),
+        **_figures(summed(info.component, info.kind, [stats])),
+    )
