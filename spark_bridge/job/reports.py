@@ -24,6 +24,7 @@ class RoundReport:
     of these no bolt failed. ``rows``: how many rows each source read. ``sums``: for each source, partition -> the
     checksums of its rows. ``gave_up``:
     whether something in a transaction failed. ``tasks``: task -> executed, emitted, transferred, acked, failed, errors.
+    ``busy``: task -> the seconds in which it was busy, if they were measured.
     ``kinds``:
     output -> the types of its columns.
     """
@@ -32,6 +33,7 @@ class RoundReport:
         self.rows = [0] * len(layout.sources)
         self.sums: list[dict[int, Any]] = [{} for _ in layout.sources]
         self.tasks: dict[int, list[int]] = {}
+        self.busy: dict[int, float] = {}
         self.kinds: dict[tuple[str, str], list[set[str]]] = {}
         self.gave_up = False
         self.errors: list[tuple[int, str, int]] = []
@@ -64,6 +66,8 @@ class RoundReport:
         for task, counts in report["tasks"].items():
             sums = self.tasks.setdefault(task, [0] * len(counts))
             sums[:] = [a + b for a, b in zip(sums, counts, strict=True)]
+        for task, secs in report["busy"].items():
+            self.busy[task] = self.busy.get(task, 0.0) + secs
         self.errors += report["errors"]
         self.gave_up |= report["gave_up"]
         for component, names in report["left"].items():

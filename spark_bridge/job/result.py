@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from multilang.runtime.counters import Counters
+    from multilang.runtime.status import RunStatus
     from multilang.topology.model import Topology
 
 
@@ -91,11 +92,17 @@ class JobResult:
         self.counters: Mapping[str, Counters] = {}
         self.errors: list[ReportedError] = []
         self.outputs = list(outputs)
+        self._status: RunStatus | None = None
         self._spark = spark
         self._parts: list[RDD[Any]] = []
         self._kinds: dict[tuple[str, str], list[set[str]]] = {}
         self._token: Any = None  # a broadcast that every use of the outputs needs; it is destroyed with them
         self._given_back = False
+
+    def status(self) -> RunStatus:
+        """Return the status at the end of the job, with rates and capacities over the whole job."""
+        assert self._status is not None  # a result is given only when its job has ended
+        return self._status
 
     def rdd(self, component: str, stream: str = "default") -> RDD[list[Any]]:
         """Return the tuples that were emitted on a kept stream.

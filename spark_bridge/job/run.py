@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from multilang.component import settings
@@ -11,6 +12,7 @@ from multilang.component.repeats import kind_of
 from multilang.runtime.counters import Counters
 from multilang.runtime.plan import storm_id
 from multilang.runtime.settings import DEFAULTS, Settings
+from multilang.runtime.status import RunStatus
 from multilang.state import settings as state_settings
 from multilang.state.bolt import Stateful
 from multilang.state.names import namespace
@@ -32,6 +34,7 @@ from spark_bridge.job.spouts import SpoutFeed, check_bound
 from spark_bridge.job.stage import Stage
 from spark_bridge.job.stateful import joined, split
 from spark_bridge.job.states import NoStates, States, initial_and_saved, is_stateful
+from spark_bridge.job.status import components_of, errors_of
 from spark_bridge.job.transactional import running
 from spark_bridge.job.transactions import Transactions
 from spark_bridge.job.watch import SPARK_ERRORS, JobProgress, collected, readable
@@ -224,6 +227,8 @@ class JobRun:
         self._sourced = {component for component, _ in found}
         self._result = JobResult(topology, spark, self._outputs)
         self._sums: dict[int, list[int]] = {}
+        self._busy: dict[int, float] = {}
+        self._start = time.perf_counter()
         self._left: dict[str, set[str]] = {}
         self._known = known
         self._at_end: dict[int, bytes] = {}  # what bolts knew at the end of the last round
@@ -285,7 +290,7 @@ class JobRun:
 
     def run(self) -> JobResult:
         """Run all rounds."""
-        start = time.perf_counter()
+        start = self._start = time.perf_counter()
         with by_value(self._topology, None if self._saving is None else self._saving.kind):
             feeds: list[RowFeed | EmittedFeed] = []
             try:
@@ -299,7 +304,27 @@ class JobRun:
                     if isinstance(feed, EmittedFeed):
                         feed.spout.close()
         self._result.seconds = time.perf_counter() - start
+        self._result._status = self._status_of(feeds, "ended")
         return self._result
+
+    def _status_of(self, feeds: list[RowFeed | EmittedFeed], state: str, *waiting_for: str) -> RunStatus:
+        """Return the status after the rounds that have ended."""
+        busy = dict(self._busy)
+        for feed in feeds:
+            if isinstance(feed, EmittedFeed):
+                busy.update({task.plan.id: task.busy_secs for task in feed.spout.tasks if task.busy_secs is not None})
+        counters = self._counters(feeds)
+        return RunStatus(
+            topology=self._topology.name,
+            engine="spark",
+            state=state,
+            seconds=time.perf_counter() - self._start,
+            components=components_of(
+                self._topology, counters, self._assignment, self._sums, busy, ended=state == "ended"
+            ),
+            waiting_for=waiting_for,
+            errors=errors_of(self._result.errors),
+        ).averaged()
 
     def _feeds(self) -> Iterator[RowFeed | EmittedFeed]:
         topology = self._topology
@@ -386,7 +411,7 @@ class JobRun:
             records = records.partitionBy(size, int).mapPartitionsWithIndex(_function(job, level, known))
         records = records.map(_record).persist(StorageLevel.DISK_ONLY)
         tasks = [*job.layout.sizes]
-        tell = None if self._progress is None else self._tell
+        tell = None if self._progress is None else partial(self._tell, feeds)
         here = None if self._known is not None else frozenset(self._stateful)
         with running(sc, job.attempt):
             found = collected(records.filter(lambda record: _comes_here(record, here)), tasks, tell)
@@ -395,6 +420,8 @@ class JobRun:
         for task, counts in report.tasks.items():
             sums = self._sums.setdefault(task, [0] * len(counts))
             sums[:] = [a + b for a, b in zip(sums, counts, strict=True)]
+        for task, secs in report.busy.items():
+            self._busy[task] = self._busy.get(task, 0.0) + secs
         for task, message, times in report.errors:
             self._said(task, message, times)
         for component, names in report.left.items():
@@ -410,9 +437,12 @@ class JobRun:
             self._result.acked += feed.settle(count, failed, checks)
         return records.filter(_is_state).map(_keyed)  # type: ignore[no-any-return]
 
-    def _tell(self, done: int, tasks: int) -> None:
+    def _tell(self, feeds: list[RowFeed | EmittedFeed], done: int, tasks: int) -> None:
         if self._progress is not None:
-            self._progress(JobProgress(self._result.rounds, self._result.acked, done, tasks))
+            result = self._result
+            waiting_for = f"round {result.rounds}: {tasks - done} of {tasks} Spark tasks have not ended"
+            status = self._status_of(feeds, "active", *([waiting_for] if done < tasks else []))
+            self._progress(JobProgress(result.rounds, result.acked, done, tasks, status))
 
     def _reported(self, task: int, message: str) -> None:
         """Take an error of a spout that runs in the driver, which counts it itself."""

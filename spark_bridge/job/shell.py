@@ -33,6 +33,7 @@ class ShellTask(Program):
     def __init__(self, plan: TaskPlan, links: Links, failed: FailedRoots) -> None:
         super().__init__(plan, links)
         self.stats = TaskStats()
+        self.countdown = self.every = 1  # its time is not measured, since its process works beside this one
         self.left = ["what its process knows"]
         self._failed = failed
         self._unfinished: dict[str, Any] = {}  # the id that the child was given -> its tuple

@@ -28,6 +28,7 @@ class ShellSpoutTask(Program):
     """
 
     kind = "spout"
+    busy_secs: float | None = None  # not known, since its process works beside this one
 
     def __init__(self, plan: TaskPlan, links: Links, left: float) -> None:
         super().__init__(plan, links)

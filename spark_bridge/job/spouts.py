@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from random import Random
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
 from multilang.component.collector import SpoutCollector
@@ -85,6 +85,7 @@ class _Task:
         self.plan = plan
         self.left = left
         self.idle = 0
+        self.busy_secs: float | None = 0.0
         component: Any = plan.spec.new()
         self.component = component
         self.collector = RoundCollector(plan, links)
@@ -207,9 +208,12 @@ class SpoutFeed:
         """Return what the tasks emit for the next round: replays first, if the spout emits them first."""
         emitted: list[tuple[SpoutTask, Emitted]] = []
         for task in self.tasks:
+            start = perf_counter()
             while len(task.emitted) < self._batch and not task.exhausted:
                 if not task.ask() and task.waits:
                     break
+            if task.busy_secs is not None:
+                task.busy_secs += perf_counter() - start
             emitted += [(task, each) for each in task.emitted]
             task.emitted.clear()
         return emitted

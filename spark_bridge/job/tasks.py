@@ -35,6 +35,9 @@ class StageBolt:
 
     ``failed``: gets the roots of what failed; ``held``: the tuples that it has neither acked nor failed.
 
+    ``countdown``: counts down to the next tuple from inside its worker whose time is measured, and which
+    stands for ``every`` of them.
+
     ``anchored``: refuse tuples that are anchored to nothing; ``saved``: the state of a stateful bolt.
     """
 
@@ -44,6 +47,7 @@ class StageBolt:
         self.plan = plan
         self._anchored = anchored
         self.stats = TaskStats()
+        self.countdown = self.every = 1
         self.held: list[SparkTuple] = []
         self.left: list[str] = []
         self._links = links
@@ -99,6 +103,10 @@ class StageBolt:
         if len(self.held) >= self._prune_at:
             self.held = [each for each in self.held if each.unfinished]
             self._prune_at = max(_PRUNE_FROM, 2 * len(self.held))
+
+    def took(self, secs: float) -> None:
+        """Note a time in which the component was busy."""
+        self.stats.busy = (self.stats.busy or 0.0) + max(secs, 0.0)
 
     def tick(self) -> None:
         """Run one tick, if the bolt is configured to get ticks."""

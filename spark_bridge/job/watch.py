@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from pyspark import RDD, SparkContext
 
+    from multilang.runtime.status import RunStatus
+
 SPARK_ERRORS = (Py4JError, PySparkException)
 _STEP_SECS = 0.2
 
@@ -32,12 +34,14 @@ class JobProgress:
         acked: The number of spout tuples that were acked in earlier rounds.
         done: The number of Spark tasks of this round that have ended, in all its stages.
         tasks: The number of Spark tasks of this round.
+        status: The status, with the counts of earlier rounds.
     """
 
     round: int
     acked: int
     done: int
     tasks: int
+    status: RunStatus
 
 
 def collected(rdd: RDD[Any], sizes: list[int], tell: Callable[[int, int], None] | None) -> list[Any]:

@@ -7,10 +7,11 @@ import pickle
 from array import array
 from itertools import count
 from random import Random
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
 from multilang.component.repeats import Repeats, kind_of
+from multilang.runtime.counters import SAMPLE_EVERY, SLOW_SECS
 from multilang.runtime.links import Links
 from multilang.runtime.plan import TaskPlan
 from multilang.runtime.task import Later
@@ -26,7 +27,7 @@ from spark_bridge.job.transactional import Batch, TransactionalTask
 from spark_bridge.job.tuples import FailedRoots, SparkTuple, root_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from multilang.runtime.settings import Settings
@@ -67,6 +68,7 @@ class StageWorker:
         self._named: dict[str, Any] = {}
         self._ids = count(1)
         self._number = count()
+        self._inside_secs = 0.0  # the time of tuples that were delivered inside this worker, as far as a sample tells
         self._sent = Ledger()
         self._kinds: dict[tuple[str, str], list[set[str]]] = {}
         self._batch = None if job.attempt is None else Batch(job.attempt)
@@ -150,6 +152,7 @@ class StageWorker:
         out = self._out
         for start in range(0, len(roots), _STEP):
             if isinstance(bolt, StageBolt):
+                began, others = perf_counter(), self._inside_secs
                 execute = bolt.execute
                 bolt.stats.received += min(_STEP, len(roots) - start)
                 for values, root in zip(rows[start : start + _STEP], roots[start : start + _STEP], strict=True):
@@ -163,6 +166,7 @@ class StageWorker:
                         bolt.hold(tup)
                     if out:
                         self.drain()
+                bolt.took(perf_counter() - began - (self._inside_secs - others))
             else:
                 for values, root in zip(rows[start : start + _STEP], roots[start : start + _STEP], strict=True):
                     bolt.process(SparkTuple(values, stream, origin, root))
@@ -174,12 +178,12 @@ class StageWorker:
         """Finish after the end of the input: ticks, rows that are still in boxes, states, and the report."""
         for bolt in self._tasks.values():
             for _ in range(_ticks(bolt.plan.settings)):
-                bolt.tick()
+                _timed(bolt, bolt.tick)
                 self.drain()
                 yield from self._flush(LIMIT)
                 if not bolt.holds:
                     break
-            bolt.finish()
+            _timed(bolt, bolt.finish)
             self.drain()
             yield from self._flush(LIMIT)
         for bolt in self._tasks.values():
@@ -202,6 +206,7 @@ class StageWorker:
         report = {
             "worker": (self._level, self._index),
             "tasks": {task: self._counts(task, bolt.stats) for task, bolt in self._tasks.items()},
+            "busy": {task: bolt.stats.busy for task, bolt in self._tasks.items() if bolt.stats.busy is not None},
             "failed": array("q", sorted(self._failed)).tobytes(),
             "timed_out": array("q", sorted(self._failed.timed_out)).tobytes(),
             "errors": [(task, text, times) for (task, _), (text, times) in self._errors.items()],
@@ -285,8 +290,17 @@ class StageWorker:
         for bolt, tup in items:
             if type(bolt) is Later:
                 bolt.execute(tup)
-            else:
+            elif bolt.countdown > 1:
+                bolt.countdown -= 1
                 bolt.process(tup)
+            else:
+                start = perf_counter()
+                bolt.process(tup)
+                secs = perf_counter() - start
+                self._inside_secs += secs * bolt.every
+                if isinstance(bolt, StageBolt):
+                    bolt.took(secs * bolt.every)
+                bolt.countdown = bolt.every = 1 if secs > SLOW_SECS else SAMPLE_EVERY
             if out:
                 mine = out[:]
                 out.clear()
@@ -381,6 +395,14 @@ class _Feed:
 def _ticks(settings: Settings) -> int:
     """Return one, or as many ticks as come until a tuple that the bolt keeps has timed out."""
     return max(1, int(settings.message_timeout_secs / settings.tick_secs)) if settings.tick_secs else 1
+
+
+def _timed(bolt: Any, call: Callable[[], None]) -> None:
+    """Make a call into a bolt, and add the time that it takes to those of its tuples."""
+    start = perf_counter()
+    call()
+    if isinstance(bolt, StageBolt):
+        bolt.took(perf_counter() - start)
 
 
 def _nothing(*_: object) -> None:

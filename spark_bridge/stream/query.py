@@ -16,6 +16,7 @@ from spark_bridge.job.maps import check_maps
 from spark_bridge.job.run import JobRun
 from spark_bridge.job.sources import check_sources
 from spark_bridge.job.states import NoStates, States, is_stateful
+from spark_bridge.job.status import QueryFigures
 from spark_bridge.job.transactions import Transactions
 from spark_bridge.job.watch import brief, readable
 from spark_bridge.stream.checkpoint import check_same, local_folder, written_directly
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from multilang.runtime.status import RunStatus
     from multilang.topology.model import Topology
     from spark_bridge.job import FailedTuple, JobResult
     from spark_bridge.job.states import Where
@@ -148,6 +150,7 @@ class _Batches:
         self.error: Exception | None = None
         self.failed: list[FailedTuple] = []
         self.outcomes: dict[int, dict[str, Any]] | None = None  # set if progress is reported
+        self.figures = QueryFigures(topology.name)
         self._conf = conf
         self._outputs = None if outputs is None else list(outputs)
         self._each_batch = each_batch
@@ -179,6 +182,7 @@ class _Batches:
         sc = spark.sparkContext
         query = str(sc.getLocalProperty(_QUERY))
         log = self._log
+        start = monotonic()
         if log is not None and log.begin(query, batch) is None:
             self._came_of(batch, rows=0, repeated=True)
             return
@@ -207,6 +211,7 @@ class _Batches:
                 log.save({**run.changes(), **moved}, query, batch, logs)
             elif log is not None:
                 log.commit()
+        self.figures.add(batch, result.status(), monotonic() - start)
         self._known = run.known_now()
         self.failed = [*self.failed, *result.failed][-_MAX_FAILED:]
         self._came_of(
@@ -261,6 +266,14 @@ class TopologyQuery:
     def failed(self) -> list[FailedTuple]:
         """The last thousand rows that failed at every attempt."""
         return list(self._batches.failed)
+
+    def status(self) -> RunStatus:
+        """Return the status: the sums of all batches since this query was started, and the last batch."""
+        query = self.query
+        if not query.isActive:
+            return self._batches.figures.status("ended" if self._batches.error is None else "failed", ())
+        message = str(query.status["message"])
+        return self._batches.figures.status("active", (message,))
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the query's end, and return whether it has ended. If an error ended it, that error is raised.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from multilang import BasicBolt, Spout, TopologyBuilder
 from multilang.local import LocalCluster
+from multilang.runtime.status import RunStatus
 from multilang.state import FencedError, StateError
 from multilang.state.admin import StoredStates
 from multilang.state.providers import provider_of
@@ -56,6 +58,14 @@ def test_each_row_counts_once_over_restarts_and_repeated_batches(
         query.process_available()
         assert state_of(durable) == words_of(70)
         wait_for(lambda: len(told) == 2, "Spark told of both batches")
+        status = query.status()
+        assert (status.engine, status.state, status["sentences"].acked) == ("spark-stream", "active", 70)
+        assert status["count"].executed == words_of(70).total()
+        assert sum(task.executed for task in status["count"].by_task) == status["count"].executed
+        assert (status.checkpoint.number, status.checkpoint.seconds > 0) == (1, True)
+        assert 0 < status["count"].capacity <= 1
+        assert RunStatus.from_json(json.loads(json.dumps(status.as_json()))) == status
+    assert query.status().state == "ended"
     # As after a crash between the state's commit and Spark's own: the batch comes again, and is in the state already.
     os.remove(checkpoint / "commits" / "1")
     os.remove(checkpoint / "commits" / ".1.crc")
