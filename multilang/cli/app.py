@@ -96,6 +96,12 @@ def app() -> None:
     "--rows", type=click.IntRange(min=1), default=10, show_default=True, help="The number of values that --top shows."
 )
 @click.option(
+    "--prometheus",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve the status to Prometheus on this machine; 0: any free port.",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="Write the figures as one JSON document, and nothing else, to stdout."
 )
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no log of the components, only the result.")

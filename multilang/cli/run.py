@@ -6,6 +6,7 @@ import logging
 import signal
 import sys
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,10 +21,11 @@ from multilang.component.errors import ConfigError
 from multilang.component.repeats import Repeats
 from multilang.local import Faults, LocalCluster, LocalClusterError, NotDrainedError, TaskStartError
 from multilang.local.topology import listed
+from multilang.runtime.status import RunStatus
 from multilang.topology import TopologyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
     from types import FrameType
 
@@ -48,6 +50,7 @@ def run_topology(
     faults: bool,
     top: Top | None,
     rows: int,
+    prometheus: int | None,
     as_json: bool,
     quiet: bool,
     verbose: int,
@@ -67,7 +70,8 @@ def run_topology(
         )
         cluster = LocalCluster(mode=mode, seed=seed, faults=Faults() if faults else None)  # type: ignore[arg-type]
         run = _Run(loaded, cluster, conf, ranking, progress, stop)
-        outcome = run.to_the_end(seconds, drained=until_drained or seconds is None)
+        with _served(run, prometheus, progress):
+            outcome = run.to_the_end(seconds, drained=until_drained or seconds is None)
         shown.repeats.tell_rest()
         outcome.rows = ranking.rows(rows) if ranking is not None else []
     if as_json:
@@ -122,6 +126,8 @@ class _Run:
         self._ranking = ranking
         self._progress = progress
         self._stop = stop
+        self.last: RunStatus | None = None  # the last status
+        self.by_task = False  # tell each task's figures while it runs
 
     def to_the_end(self, seconds: float | None, drained: bool) -> Outcome:
         """Submit the topology, wait, and return the outcome. Raises click's usage errors for a wrong conf."""
@@ -142,26 +148,25 @@ class _Run:
                 end, problem, status = "not-started", _with_last_report(error, run), exits.NEVER_STARTED
             except LocalClusterError as error:
                 problem = str(error)
-            took = (run.clock.now() - run.started) if run is not None else time.monotonic() - start
-            counters = run.counters if run is not None else {}
+            if run is None:
+                took = time.monotonic() - start
+                last = RunStatus(topology=self._topology.name, engine=cluster.mode, state="failed", seconds=took)
+            else:
+                last = run.status().averaged()
             cut = end in ("interrupted", "terminated") or (drained and end == "time")
-            waiting_for = listed(run.waiting_for) if run is not None and cut else []
+            waiting_for = listed(last.waiting_for or ()) if cut else []
             seed = cluster.seed if cluster.mode == "simulated" else None
         outcome = Outcome(
-            self._topology.name,
+            last,
             cluster.mode,
             seed,
             cluster.faults is not None,
             end,
             status,
-            took,
-            counters,
-            0,
             top,
             problem=problem,
             waiting_for=waiting_for,
         )
-        outcome.lost = sum(each.lost for each in counters.values())
         too_late = drained and end == "time"
         if too_late:
             outcome.problem = f"not everything was processed in {seconds:g} s{outcome.waited()}"
@@ -178,17 +183,41 @@ class _Run:
             try:
                 if drained:
                     run.wait(timeout=step)
-                    self._progress.update(run.counters)
+                    self._show(run)
                     return "drained"
                 run.run_for(step)
             except NotDrainedError as error:
-                self._progress.update(run.counters, _first(error.waiting_for))
+                self._show(run, _first(error.waiting_for))
             else:
-                self._progress.update(run.counters)
+                self._show(run)
             if self._stop.signal is not None:
                 return self._stop.end
             if now() >= deadline:
                 return "time"
+
+    def _show(self, run: LocalTopology, note: str = "") -> None:
+        self.last = run.status(by_task=self.by_task)
+        self._progress.update(self.last, note)
+
+
+@contextmanager
+def _served(run: _Run, port: int | None, progress: RunView) -> Iterator[None]:
+    """Serve the last status of a run to Prometheus, if ``port`` is given."""
+    if port is None:
+        yield
+        return
+    from multilang.runtime.exposition import serve_status
+
+    run.by_task = True
+    try:
+        endpoint = serve_status(lambda: run.last, port, setting="--prometheus")
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
+    progress.message(f"Prometheus metrics on {endpoint.url}", "dim")
+    try:
+        yield
+    finally:
+        endpoint.close()
 
 
 def _with_last_report(error: TaskStartError, run: LocalTopology | None) -> str:

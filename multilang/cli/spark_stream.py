@@ -24,12 +24,11 @@ def run_stream(
     progress.
     """
     shown = console(sys.stderr)
-    totals = {"batches": 0, "acked": 0, "lost": 0}
+    batches = 0
 
     def tell(progress: BatchProgress) -> None:
-        totals["batches"] += 1
-        totals["acked"] += progress.acked
-        totals["lost"] += progress.lost
+        nonlocal batches
+        batches += 1
         if as_json:
             print(dumps(asdict(progress)), flush=True)
         if not quiet:
@@ -49,11 +48,13 @@ def run_stream(
             signal.signal(number, handler)
     for each in query.failed[-10:]:
         shown.print(f"failed at every attempt: {each}", highlight=False, soft_wrap=True)
+    status = query.status()
+    acked, lost = status.total("acked"), status.total("lost", None)
     if not as_json:
-        print(f"{name}: {totals['acked']:,} rows acked in {totals['batches']} batches, {totals['lost']:,} lost")
+        print(f"{name}: {acked:,} rows acked in {batches} batches, {lost:,} lost")
     if asked:
         return exits.INTERRUPTED if asked[0] == signal.SIGINT else exits.TERMINATED
-    return exits.FAILED_TUPLES if totals["lost"] else exits.OK
+    return exits.FAILED_TUPLES if lost else exits.OK
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

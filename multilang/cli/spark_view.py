@@ -71,9 +71,7 @@ def _reported(result: JobResult) -> list[str]:
 def show_result(result: JobResult, as_json: bool) -> int:
     """Show the result of a job, and return the command's exit status."""
     status = exits.FAILED_TUPLES if result.lost else exits.OK
-    outcome = Outcome(
-        result.topology.name, "spark", None, False, "drained", status, result.seconds, result.counters, result.lost
-    )
+    outcome = Outcome(result.status(), "spark", None, False, "drained", status)
     if result.lost:
         lines = [f"failed at every attempt: {each}" for each in result.failed[:_NAMED]]
         more = result.lost - len(lines)

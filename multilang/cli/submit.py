@@ -16,8 +16,8 @@ from multilang.component import settings
 from multilang.component.errors import ConfigError
 
 if TYPE_CHECKING:
+    from multilang.runtime.status import RunStatus
     from multilang.shipping.jar import Shipment
-    from multilang.shipping.topology_status import TopologyStatus
 
 
 @click.command()
@@ -99,10 +99,10 @@ def submit(
     return _tell(shipment, runs, status, wait)
 
 
-def _tell(shipment: Shipment, runs: bool, status: TopologyStatus, waited: float) -> int:
+def _tell(shipment: Shipment, runs: bool, status: RunStatus, waited: float) -> int:
     name = shipment.topology.name
     if runs:
-        click.echo(f"it runs: {_tasks(status)} in {_count(status.workers, 'worker')}")
+        click.echo(f"it runs: {_tasks(status)} in {_count(status.workers or 0, 'worker')}")
         return exits.OK
     hint = f"it stays submitted; multilang status {name} shows more, multilang kill {name} ends it"
     if status.errors:
@@ -113,15 +113,17 @@ def _tell(shipment: Shipment, runs: bool, status: TopologyStatus, waited: float)
     return exits.NEVER_STARTED
 
 
-def _why(status: TopologyStatus) -> str:
+def _why(status: RunStatus) -> str:
+    from multilang.shipping.topology_status import least_uptime
+
     if not status.components:
         return "Nimbus has found no worker for it. Are supervisors up, with free slots (multilang list)?"
     if status.missing:
         return f"{', '.join(status.missing)} did not start; the worker's log on the supervisor says why"
-    return f"its youngest executor has been up for {status.least_uptime} s only"
+    return f"its youngest executor has been up for {least_uptime(status)} s only"
 
 
-def _tasks(status: TopologyStatus) -> str:
+def _tasks(status: RunStatus) -> str:
     own = [each for each in status.components if not each.id.startswith("__")]
     return f"{_count(sum(each.tasks for each in own), 'task')} of {_count(len(own), 'component')}"
 

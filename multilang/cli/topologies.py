@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -12,11 +12,15 @@ from rich.table import Table
 
 from multilang.cli import exits
 from multilang.cli.nimbus import NIMBUS, WAIT, connected
-from multilang.cli.view import console
-from multilang.shipping.topology_status import TopologyStatus, topology_status, worth_showing
+from multilang.cli.view import NARROW, UNKNOWN, console, milliseconds, number
+from multilang.shipping.topology_status import least_uptime, worth_showing
 
 if TYPE_CHECKING:
     from typing import Any
+
+    from rich.console import Console
+
+    from multilang.runtime.status import RunStatus
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 
@@ -56,19 +60,13 @@ def status(name: str, where: str | None, as_json: bool) -> int:
     and, where topology.stats.sample.rate is below 1, estimated.
     """
     with connected(where) as nimbus:
-        found = topology_status(nimbus.topology(name))
+        found = nimbus.status(name)
     if as_json:
-        document = asdict(found)
-        for error, plain in zip(found.errors, document["errors"], strict=True):
-            plain["text"] = error.text
-        click.echo(json.dumps(document, indent=1))
+        click.echo(json.dumps(_document(found), indent=1))
         return exits.OK
-    click.echo(f"{found.name} ({found.id}): {found.status}, up {found.uptime} s, workers: {found.workers}")
-    table = _table("component", "executors", "tasks", "running", "emitted", "acked", "failed")
-    for each in found.components:
-        numbers = (each.executors, each.tasks, each.up, each.emitted, each.acked, each.failed)
-        table.add_row(each.id, *map(str, numbers))
-    console(sys.stdout).print(table)
+    click.echo(f"{name} ({found.id}): {found.state.upper()}, up {found.seconds:.0f} s, workers: {found.workers}")
+    screen = console(sys.stdout)
+    screen.print(_components(found, screen))
     show_errors(found)
     return exits.OK
 
@@ -138,12 +136,41 @@ def rebalance(name: str, where: str | None, wait: int | None, workers: int | Non
     return exits.OK
 
 
-def show_errors(status: TopologyStatus) -> None:
+def _components(status: RunStatus, screen: Console) -> Table:
+    """Return the table of a topology's components; on a narrow terminal without what Storm measures in its windows."""
+    narrow = screen.width < NARROW
+    more = () if narrow else ("latency", "rate")
+    table = _table("component", "executors", "tasks", "running", "emitted", "acked", "failed", *more)
+    for each in status.components:
+        numbers = (each.executors, each.tasks, each.up, each.emitted, each.acked, each.failed)
+        rate = UNKNOWN if each.rate is None else f"{each.rate:,.0f}/s"
+        table.add_row(each.id, *map(number, numbers), *(() if narrow else (milliseconds(each.latency_ms), rate)))
+    return table
+
+
+def _document(status: RunStatus) -> dict[str, Any]:
+    """Return the status as JSON, with the keys that Storm has for some of it."""
+    document = status.as_json()
+    for error in document["errors"]:
+        error["text"] = error["message"]
+    return {
+        "id": status.id,
+        "name": status.topology,
+        "status": status.state.upper(),
+        "uptime": int(status.seconds),
+        "workers": status.workers,
+        "least_uptime": least_uptime(status),
+        **document,
+    }
+
+
+def show_errors(status: RunStatus) -> None:
     """Print the errors that components reported to standard error."""
     for error, times in worth_showing(status.errors):
         often = f", {times} times" if times > 1 else ""
-        click.echo(f"error in {error.component!r} on {error.where}, {error.age:.0f} s ago{often}:", err=True)
-        click.echo("".join(f"    {line}\n" for line in error.text.splitlines()), err=True, nl=False)
+        age = max(0.0, time.time() - (error.time or 0))
+        click.echo(f"error in {error.component!r} on {error.where}, {age:.0f} s ago{often}:", err=True)
+        click.echo("".join(f"    {line}\n" for line in error.message.splitlines()), err=True, nl=False)
 
 
 def _table(name: str, *columns: str) -> Table:

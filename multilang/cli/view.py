@@ -12,17 +12,18 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
     from types import TracebackType
     from typing import Any
 
     from rich.console import RenderableType
 
     from multilang.cli.arguments import Top
-    from multilang.local import Counters
+    from multilang.runtime.status import ComponentStatus, RunStatus
 
 PLAIN_WIDTH = 200  # columns of output to a file or a pipe, enough that no row is broken
 NARROW = 100  # on a terminal with fewer columns, the table has no less important columns
+WIDE = 115  # with fewer, it has no capacity
 PLAIN_EVERY = 10.0  # seconds between two lines of progress where nothing can be drawn
 
 
@@ -33,37 +34,48 @@ def console(stream: Any) -> Console:
     return Console(file=stream, highlight=False, color_system=None, width=PLAIN_WIDTH)
 
 
-def components_table(counters: Mapping[str, Counters], rates: Mapping[str, float], console: Console) -> Table:
-    """Return a table with one row for each component.
+UNKNOWN = "-"  # a figure that the engine can't know
+_BUSY = 0.9  # the capacity from which on a component is a bottleneck
 
-    ``rates``: tuples per second, acked by a spout or processed by a bolt.
-    """
-    plain, narrow = not console.is_terminal, console.width < NARROW
+
+def components_table(status: RunStatus, console: Console) -> Table:
+    """Return a table with one row for each component."""
+    plain, narrow, wide = not console.is_terminal, console.width < NARROW, console.width >= WIDE
     table = Table(box=None, pad_edge=False, header_style="" if plain else "bold", padding=(0, 2 - narrow, 0, 0))
     table.add_column("component", no_wrap=True)
     if not narrow:
         table.add_column("kind")
-    some_timed_out = any(each.timed_out for each in counters.values())
+    some_timed_out = any(each.timed_out for each in status.components)
     own = ("timed out",) if some_timed_out else ()
-    for title in ("tasks", "emitted", "processed", "acked", "failed", *own, "pending", "latency", "rate"):
+    last = ("capacity", "rate") if wide else ("rate",)
+    for title in ("tasks", "emitted", "processed", "acked", "failed", *own, "pending", "latency", *last):
         table.add_column(title, justify="right", no_wrap=True)
-    for id, each in counters.items():
+    for each in status.components:
         is_spout = each.kind == "spout"
-        latency = each.complete_latency_ms if is_spout else (each.process_latency_ms or each.execute_latency_ms)
-        table.add_row(
-            id,
-            *([] if narrow else [each.kind]),
-            str(each.tasks),
-            f"{each.emitted:,}",
-            "" if is_spout else f"{each.executed:,}",
-            f"{each.acked:,}",
-            Text(f"{each.failed:,}", style="bold red" if each.failed and not plain else ""),
-            *([f"{each.timed_out:,}" if is_spout else ""] if some_timed_out else []),
-            f"{each.pending if is_spout else each.unfinished:,}",
-            milliseconds(latency),
-            f"{rates.get(id, 0):,.0f}/s",
-        )
+        row: list[str | Text] = [each.id, *([] if narrow else [each.kind]), number(each.tasks), number(each.emitted)]
+        row += ["" if is_spout else number(each.executed), number(each.acked)]
+        row.append(Text(number(each.failed), style="bold red" if each.failed and not plain else ""))
+        if some_timed_out:
+            row.append(number(each.timed_out) if is_spout else "")
+        row += [number(each.waiting), milliseconds(each.latency_ms)]
+        if wide:
+            row.append(capacity(each, plain))
+        row.append(UNKNOWN if each.rate is None else f"{each.rate:,.0f}/s")
+        table.add_row(*row)
     return table
+
+
+def capacity(component: ComponentStatus, plain: bool) -> Text:
+    """Return the share of the time in which the busiest task of a component is busy, as text."""
+    share = component.capacity
+    if share is None:
+        return Text(UNKNOWN)
+    return Text(f"{share:.0%}", style="bold yellow" if share >= _BUSY and not plain else "")
+
+
+def number(count: int | None) -> str:
+    """Return a count as text."""
+    return UNKNOWN if count is None else f"{count:,}"
 
 
 def top_table(top: Top, rows: Sequence[tuple[Any, Any]], console: Console) -> Table:
@@ -80,38 +92,12 @@ def top_table(top: Top, rows: Sequence[tuple[Any, Any]], console: Console) -> Ta
 def milliseconds(latency: float | None) -> str:
     """Return a latency as text, with as many digits as are significant."""
     if latency is None:
-        return ""
+        return UNKNOWN
     if latency >= 10_000:
         return f"{latency / 1000:,.1f} s"
     if latency < 1:
         return f"{latency * 1000:.{1 if latency < 0.01 else 0}f} µs"
     return f"{latency:,.0f} ms" if latency >= 10 else f"{latency:.1f} ms"
-
-
-class Rates:
-    """The rates of components, in tuples per second, over the last few looks."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic, looks: int = 8) -> None:
-        self._clock = clock
-        self._looks = looks
-        self._seen: list[tuple[float, dict[str, int]]] = []
-
-    def look(self, counters: Mapping[str, Counters]) -> dict[str, float]:
-        """Return the rates now."""
-        now, done = self._clock(), {id: work_done(each) for id, each in counters.items()}
-        self._seen = [*self._seen[-self._looks :], (now, done)]
-        then, before = self._seen[0]
-        if now <= then:
-            return {}
-        return {id: (number - before.get(id, 0)) / (now - then) for id, number in done.items()}
-
-
-def work_done(counters: Counters) -> int:
-    """Return the number that a component's rate counts: a spout's finished tuples, or a bolt's processed ones."""
-    if counters.kind == "bolt":
-        return counters.executed
-    reliable = counters.acked or counters.failed or counters.pending
-    return counters.acked if reliable else counters.emitted
 
 
 class RunView:
@@ -122,7 +108,6 @@ class RunView:
         self._console = console(sys.stderr)
         self._quiet = quiet
         self._live: Live | None = None
-        self._rates = Rates()
         self._start = self._last_line = time.monotonic()
 
     def __enter__(self) -> RunView:  # noqa: PYI034 - Self is not in Python 3.10
@@ -139,15 +124,14 @@ class RunView:
             self._live.stop()
             self._live = None
 
-    def update(self, counters: Mapping[str, Counters], note: str = "") -> None:
-        """Show the present counters, and ``note`` (what the run waits for)."""
-        rates = self._rates.look(counters)
+    def update(self, status: RunStatus, note: str = "") -> None:
+        """Show the present status, and ``note`` (what the run waits for)."""
         elapsed = time.monotonic() - self._start
         if self._live is not None:
-            self._live.update(self._drawn(counters, rates, elapsed, note), refresh=True)
+            self._live.update(self._drawn(status, elapsed, note), refresh=True)
         elif not self._quiet and time.monotonic() - self._last_line >= PLAIN_EVERY:
             self._last_line = time.monotonic()
-            self._console.print(f"{self._title} {elapsed:.0f} s: {totals(counters)}{f'; {note}' if note else ''}")
+            self._console.print(f"{self._title} {elapsed:.0f} s: {totals(status)}{f'; {note}' if note else ''}")
 
     def message(self, text: str, style: str = "") -> None:
         """Show a line of the components' log, or of the command's own, above the table."""
@@ -156,19 +140,15 @@ class RunView:
         else:
             print(text, file=sys.stderr, flush=True)
 
-    def _drawn(
-        self, counters: Mapping[str, Counters], rates: Mapping[str, float], elapsed: float, note: str
-    ) -> RenderableType:
+    def _drawn(self, status: RunStatus, elapsed: float, note: str) -> RenderableType:
         head = Text(f"{self._title}  {elapsed:.0f} s", style="bold")
         foot = Text(f"{note}  Ctrl-C ends it".strip(), style="dim")
-        return Group(head, components_table(counters, rates, self._console), foot)
+        return Group(head, components_table(status, self._console), foot)
 
 
-def totals(counters: Mapping[str, Counters]) -> str:
-    """Return the spouts' counters in a few words."""
-    spouts = [each for each in counters.values() if each.kind == "spout"]
-    acked, failed, pending = (sum(getattr(each, name) for each in spouts) for name in ("acked", "failed", "pending"))
-    timed_out = sum(each.timed_out for each in spouts)
+def totals(status: RunStatus) -> str:
+    """Return the spouts' counts in a few words."""
+    acked, failed, pending, timed_out = map(status.total, ("acked", "failed", "pending", "timed_out"))
     return (
         f"{acked:,} acked, {failed:,} failed{f' ({timed_out:,} timed out)' if timed_out else ''}, {pending:,} pending"
     )

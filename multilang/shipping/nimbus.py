@@ -5,15 +5,19 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Any
 
+from multilang.runtime.samples import Recorder
 from multilang.shipping.errors import NimbusError, RefusedError, UnreachableError
 from multilang.shipping.storm_yaml import Address
 from multilang.shipping.thrift_types import types
+from multilang.shipping.topology_status import topology_status
 from multilang.topology.errors import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import BinaryIO
+
+    from multilang.runtime.status import RunStatus
 
 CHUNK = 307200  # bytes of one upload call, as in StormSubmitter; nimbus.thrift.max_buffer_size is Nimbus's limit
 TIMEOUT = 60.0  # seconds for an answer; submitting takes long because Nimbus waits for the blob store
@@ -39,6 +43,7 @@ class Nimbus:
 
     def __init__(self, seeds: Sequence[Address], timeout: float = TIMEOUT) -> None:
         self._timeout = timeout
+        self._recorders: dict[str, Recorder] = {}
         self.address, self._client = self._connect_first(seeds)
         if len(seeds) > 1:
             try:
@@ -83,6 +88,20 @@ class Nimbus:
         if name not in running:
             raise self._not_alive(name)
         return self.call("getTopologyInfo", running[name])
+
+    def status(self, name: str) -> RunStatus:
+        """Return the status of a topology.
+
+        Its history has the calls of this connection, one a second at most.
+
+        Args:
+            name: The topology's name.
+
+        Raises:
+            RefusedError: No topology of that name is running.
+        """
+        info = self.topology(name)
+        return topology_status(info, self._recorders.setdefault(info.id, Recorder(start=None)))
 
     def kill(self, name: str, wait: int | None = None) -> None:
         """End a topology.

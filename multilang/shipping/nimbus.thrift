@@ -73,9 +73,15 @@ struct ErrorInfo { 1: required string error; 2: required i32 error_time_secs; 3:
 struct BoltStats {
   1: required map<string, map<GlobalStreamId, i64>> acked;
   2: required map<string, map<GlobalStreamId, i64>> failed;
+  3: optional map<string, map<GlobalStreamId, double>> process_ms_avg;
   4: required map<string, map<GlobalStreamId, i64>> executed;
+  5: optional map<string, map<GlobalStreamId, double>> execute_ms_avg;
 }
-struct SpoutStats { 1: required map<string, map<string, i64>> acked; 2: required map<string, map<string, i64>> failed; }
+struct SpoutStats {
+  1: required map<string, map<string, i64>> acked;
+  2: required map<string, map<string, i64>> failed;
+  3: optional map<string, map<string, double>> complete_ms_avg;
+}
 union ExecutorSpecificStats { 1: BoltStats bolt; 2: SpoutStats spout; }
 struct ExecutorStats {
   1: required map<string, map<string, i64>> emitted;

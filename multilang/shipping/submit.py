@@ -12,12 +12,13 @@ from multilang.shipping.conf import KRYO, storm_conf
 from multilang.shipping.errors import RefusedError, ShippingError
 from multilang.shipping.thrift_topology import storm_topology
 from multilang.shipping.thrift_types import types
-from multilang.shipping.topology_status import TopologyStatus, topology_status
+from multilang.shipping.topology_status import least_uptime, topology_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from multilang.runtime.status import RunStatus
     from multilang.shipping.jar import Shipment
     from multilang.shipping.nimbus import Nimbus
     from multilang.shipping.storm_yaml import Address
@@ -91,8 +92,8 @@ def wait_until_running(
     nimbus: Nimbus,
     name: str,
     timeout: float,
-    progress: Callable[[TopologyStatus], None] = lambda _: None,
-) -> tuple[bool, TopologyStatus]:
+    progress: Callable[[RunStatus], None] = lambda _: None,
+) -> tuple[bool, RunStatus]:
     """Wait until every executor has been up for SETTLED seconds, or an error is reported.
 
     Args:
@@ -113,7 +114,7 @@ def wait_until_running(
         progress(status)
         if status.errors:
             return False, status
-        if status.components and not status.missing and status.least_uptime >= SETTLED:
+        if status.components and not status.missing and least_uptime(status) >= SETTLED:
             return True, status
         if time.monotonic() > deadline:
             return False, status

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import re
-import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from multilang.runtime.samples import sample_of_status
+from multilang.runtime.status import (
+    ComponentStatus,
+    History,
+    InputStatus,
+    RunError,
+    RunStatus,
+    StreamStatus,
+    TaskStatus,
+    work_done,
+)
 from multilang.topology.model import ACKER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
+    from multilang.runtime.samples import Recorder
+
 ALL_TIME = ":all-time"
+TEN_MINUTES = "600"  # Storm's shortest window
+WINDOW_SECS = 600.0
 _JAVA_FRAME = re.compile(r"\s+at [\w$.<>/@-]+\(.*\)( ~?\[.*\])?$|\s+\.\.\. \d+ more$|\s+Suppressed: ")
 _JAVA_PREFIX = re.compile(r"^(Caused by: )?((java|org\.apache\.storm)\.[\w.$]+(: |$))+")
 _SHELL_PREFIX = re.compile(r"^Shell Process Exception: ?")
@@ -22,118 +35,64 @@ _ON_TUPLE = re.compile(r" on tuple -?\d+ ")
 _TRACEBACK = "Traceback (most recent call last):"
 
 
-@dataclass(frozen=True)
-class ComponentError:
-    """An error that Nimbus keeps.
-
-    Attributes:
-        component: The component's id.
-        where: Host and port of the worker.
-        time: Seconds since the epoch.
-        report: Java's whole stack trace.
-    """
-
-    component: str
-    where: str
-    time: int
-    report: str
-
-    @property
-    def text(self) -> str:
-        """The component's own text, without Java's frames."""
-        return readable(self.report)
-
-    @property
-    def age(self) -> float:
-        """Seconds since it was reported."""
-        return max(0.0, time.time() - self.time)
-
-
-@dataclass
-class ComponentStatus:
-    """The figures of one component, over all its tasks.
-
-    For ``__acker``, ``acked`` are messages from spouts and bolts, and ``emitted`` its answers to spouts.
-
-    Attributes:
-        id: The component's id.
-        executors: The number of executors.
-        tasks: The number of tasks.
-        up: The number of executors that have reported.
-        emitted: The number of emitted tuples.
-        acked: The number of acked trees of a spout, or acked inputs of a bolt.
-        failed: The number of failed trees of a spout, or failed inputs of a bolt.
-    """
-
-    id: str
-    executors: int = 0
-    tasks: int = 0
-    up: int = 0
-    emitted: int = 0
-    acked: int = 0
-    failed: int = 0
-
-
-@dataclass
-class TopologyStatus:
-    """A topology as Nimbus sees it.
-
-    Attributes:
-        id: Storm's id of the topology.
-        name: The topology's name.
-        status: Storm's status, such as ``"ACTIVE"``.
-        uptime: Seconds since the submission.
-        workers: The number of workers.
-        least_uptime: Seconds since the start of the youngest executor; 0: one is not there yet.
-        components: The figures of each component.
-        errors: The errors that Nimbus keeps, oldest first.
-    """
-
-    id: str
-    name: str
-    status: str
-    uptime: int
-    workers: int
-    least_uptime: int
-    components: list[ComponentStatus] = field(default_factory=list)
-    errors: list[ComponentError] = field(default_factory=list)
-
-    @property
-    def missing(self) -> list[str]:
-        """The components of which not all executors have reported."""
-        return [each.id for each in self.components if each.up < each.executors]
-
-
-def topology_status(info: Any) -> TopologyStatus:
+def topology_status(info: Any, recorder: Recorder | None = None) -> RunStatus:
     """Return the status from Storm's TopologyInfo.
 
-    Components are sorted by name, with Storm's own (``__acker``) last.
+    Components are sorted by name, with Storm's own (``__acker``) last. Storm counts by executor, in windows; rates and
+    capacities are those of its window of ten minutes. It measures the time of execute() and the capacity in its own
+    JVM, where a component in another process is only handed its tuples: so they are given for Storm's own components
+    alone.
+
+    Args:
+        info: Storm's TopologyInfo.
+        recorder: The samples of earlier calls, of which the history is made; None: there are none.
     """
-    components: dict[str, ComponentStatus] = {}
-    for executor in info.executors:
-        id = executor.component_id
-        each = components.setdefault(id, ComponentStatus(id))
-        each.executors += 1
-        each.tasks += executor.executor_info.task_end - executor.executor_info.task_start + 1
-        each.up += executor.uptime_secs > 0
-        _add_stats(each, executor.stats)
-    return TopologyStatus(
-        info.id,
-        info.name,
-        info.status,
-        info.uptime_secs,
-        len({(executor.host, executor.port) for executor in info.executors}),
-        min((executor.uptime_secs for executor in info.executors), default=0),
-        sorted(components.values(), key=lambda each: (each.id.startswith("__"), each.id)),
-        sorted(
-            (
-                ComponentError(id, f"{error.host}:{error.port}", error.error_time_secs, error.error)
-                for id, errors in info.errors.items()
-                for error in errors
-            ),
-            key=lambda error: error.time,
+    executors: dict[str, list[_Executor]] = {}
+    for each in info.executors:
+        executors.setdefault(each.component_id, []).append(_Executor(each))
+    components = [_component(id, of) for id, of in executors.items()]
+    seconds = float(info.uptime_secs)
+    if recorder is not None:
+        recorder.record(seconds, {each.id: sample_of_status(each) for each in components})
+    return RunStatus(
+        topology=info.name,
+        engine="storm",
+        state=info.status.lower(),
+        seconds=seconds,
+        window_secs=min(seconds, WINDOW_SECS),
+        id=info.id,
+        workers=len({(executor.host, executor.port) for executor in info.executors}),
+        components=tuple(sorted(components, key=lambda each: (each.id.startswith("__"), each.id))),
+        errors=tuple(
+            sorted(
+                (
+                    component_error(id, f"{error.host}:{error.port}", error.error_time_secs, error.error)
+                    for id, errors in info.errors.items()
+                    for error in errors
+                ),
+                key=lambda error: error.time or 0,
+            )
         ),
+        history=History() if recorder is None else recorder.history(),
     )
+
+
+def component_error(component: str, where: str, time: int, report: str) -> RunError:
+    """Return an error that Nimbus keeps.
+
+    Args:
+        component: The component's id.
+        where: Host and port of the worker.
+        time: Seconds since 1970.
+        report: Java's whole stack trace.
+    """
+    return RunError(component=component, message=readable(report), where=where, time=time, report=report)
+
+
+def least_uptime(status: RunStatus) -> int:
+    """Return the seconds since the start of the youngest executor; 0: one is not there yet."""
+    uptimes = [task.uptime_secs or 0 for each in status.components for task in each.by_task]
+    return int(min(uptimes, default=0))
 
 
 def readable(report: str) -> str:
@@ -152,28 +111,152 @@ def readable(report: str) -> str:
     return _RESOURCES.sub("", "\n".join(words)).strip()
 
 
-def worth_showing(errors: Sequence[ComponentError]) -> list[tuple[ComponentError, int]]:
+def worth_showing(errors: Sequence[RunError]) -> list[tuple[RunError, int]]:
     """Return each error once, the last of its kind, with its number.
 
     If a component reported itself what was wrong, Java's reports that its process is gone are left out.
     """
-    spoke = {each.component for each in errors if _TRACEBACK in each.text}
-    kinds: dict[tuple[str, str], list[ComponentError]] = {}
+    spoke = {each.component for each in errors if _TRACEBACK in each.message}
+    kinds: dict[tuple[str, str], list[RunError]] = {}
     for each in errors:
-        if each.component not in spoke or "multilang.NoOutputException" not in each.report:
-            kinds.setdefault((each.component, _ON_TUPLE.sub("", each.text)), []).append(each)
+        if each.component not in spoke or "multilang.NoOutputException" not in (each.report or ""):
+            kinds.setdefault((each.component, _ON_TUPLE.sub("", each.message)), []).append(each)
     return [(kind[-1], len(kind)) for kind in kinds.values()]
 
 
-def _add_stats(each: ComponentStatus, stats: Any) -> None:
-    if stats is None:
-        return
-    specific = stats.specific.spout or stats.specific.bolt
-    counts = _of_acker if each.id == ACKER else _of_user
-    each.emitted += _total(stats.emitted, counts)
-    if specific is not None:
-        each.acked += _total(specific.acked, counts)
-        each.failed += _total(specific.failed, counts)
+class _Executor:
+    """The figures of one executor, in the words of Storm's ExecutorSummary."""
+
+    def __init__(self, summary: Any) -> None:
+        self._summary = summary
+        self.is_storms = summary.component_id.startswith("__")
+        self._counts = _of_acker if summary.component_id == ACKER else _of_user
+        self.stats = summary.stats
+        specific = None if self.stats is None else self.stats.specific
+        self._spout = None if specific is None else specific.spout
+        self._bolt = None if specific is None else specific.bolt
+        self.kind = "spout" if self._spout is not None else "bolt" if self._bolt is not None or self.is_storms else ""
+        info = summary.executor_info
+        self.tasks = range(info.task_start, info.task_end + 1)
+        self.up = summary.uptime_secs > 0
+
+    def total(self, name: str, window: str = ALL_TIME) -> int | None:
+        """Return the sum of a count over all streams that count; None: Storm has not counted it yet."""
+        if self.stats is None:
+            return None
+        counts: dict[Any, int] = self._windows(name).get(window) or {}
+        return sum(count for stream, count in counts.items() if self._counts(_name(stream)))
+
+    def by_stream(self, name: str) -> dict[Any, int]:
+        """Return a count by stream, of all time."""
+        if self.stats is None:
+            return {}
+        counts = self._windows(name).get(ALL_TIME) or {}
+        return {stream: count for stream, count in counts.items() if self._counts(_name(stream))}
+
+    def latency(self, name: str, weight: str) -> tuple[float, int]:
+        """Return the sum of a latency in ms, of all time, and the number of tuples that it is the latency of."""
+        if self.stats is None:
+            return 0.0, 0
+        averages, counts = self._windows(name).get(ALL_TIME) or {}, self._windows(weight).get(ALL_TIME) or {}
+        known = [(averages[stream], count) for stream, count in counts.items() if averages.get(stream) is not None]
+        return sum(average * count for average, count in known), sum(count for _, count in known)
+
+    @property
+    def rate(self) -> float | None:
+        """Tuples per second in Storm's window of ten minutes."""
+        emitted, executed, acked, failed = (
+            self.total(name, TEN_MINUTES) for name in ("emitted", "executed", "acked", "failed")
+        )
+        done = work_done(self.kind, emitted, executed, acked, failed, None)
+        return done / self._window_secs if self.stats is not None and self._window_secs else None
+
+    @property
+    def capacity(self) -> float | None:
+        """The share of ten minutes in which it executed tuples, as Storm's page has it; see ``topology_status``."""
+        if not self.is_storms or self._bolt is None or not self._window_secs:
+            return None
+        averages, counts = (self._windows(name).get(TEN_MINUTES) or {} for name in ("execute_ms_avg", "executed"))
+        busy_ms: float = sum((averages.get(stream) or 0.0) * count for stream, count in counts.items())
+        return min(busy_ms / 1000 / self._window_secs, 1.0)
+
+    @property
+    def _window_secs(self) -> float:
+        return min(float(self._summary.uptime_secs), WINDOW_SECS)
+
+    def task(self) -> TaskStatus:
+        """Return its status."""
+        summary = self._summary
+        return TaskStatus(
+            id=self.tasks[0],
+            through=self.tasks[-1],
+            alive=self.up,
+            where=f"{summary.host}:{summary.port}",
+            uptime_secs=summary.uptime_secs,
+            rate=self.rate,
+            capacity=self.capacity,
+            **_figures([self]),
+        )
+
+    def _home(self, name: str) -> Any:
+        return self.stats if name in ("emitted", "transferred") else self._spout or self._bolt
+
+    def _windows(self, name: str) -> dict[str, dict[Any, Any]]:
+        return getattr(self._home(name), name, None) or {}
+
+
+def _figures(executors: Sequence[_Executor]) -> dict[str, Any]:
+    """Return the counts and latencies of some executors together, as arguments."""
+    figures: dict[str, Any] = {}
+    for name in ("emitted", "transferred", "executed", "acked", "failed"):
+        known = [count for each in executors if (count := each.total(name)) is not None]
+        figures[name] = sum(known) if known else None
+    latencies = {"process": "acked", "complete": "acked"}
+    if all(each.kind == "bolt" and each.is_storms for each in executors):
+        latencies["execute"] = "executed"
+    for name, weight in latencies.items():
+        parts = [each.latency(f"{name}_ms_avg", weight) for each in executors]
+        count = sum(count for _, count in parts)
+        figures[f"{name}_latency_ms"] = sum(ms for ms, _ in parts) / count if count else None
+    return figures
+
+
+def _component(id: str, executors: Sequence[_Executor]) -> ComponentStatus:
+    streams: dict[str, list[int]] = {}
+    inputs: dict[tuple[str, str], int] = {}
+    for each in executors:
+        for place, name in enumerate(("emitted", "transferred")):
+            for stream, count in each.by_stream(name).items():
+                streams.setdefault(stream, [0, 0])[place] += count
+        for source, count in each.by_stream("executed").items():
+            key = (source.componentId, source.streamId)
+            inputs[key] = inputs.get(key, 0) + count
+    capacities = [share for each in executors if (share := each.capacity) is not None]
+    rates = [rate for each in executors if (rate := each.rate) is not None]
+    return ComponentStatus(
+        id=id,
+        kind=next((each.kind for each in executors if each.kind), ""),
+        tasks=sum(len(each.tasks) for each in executors),
+        executors=len(executors),
+        up=sum(each.up for each in executors),
+        streams=tuple(
+            StreamStatus(name=name, emitted=emitted, transferred=transferred)
+            for name, (emitted, transferred) in sorted(streams.items())
+        ),
+        inputs=tuple(
+            InputStatus(component=component, stream=stream, executed=count)
+            for (component, stream), count in sorted(inputs.items())
+        ),
+        by_task=tuple(each.task() for each in sorted(executors, key=lambda each: each.tasks[0])),
+        rate=sum(rates) if rates else None,
+        capacity=max(capacities) if capacities else None,
+        **_figures(executors),
+    )
+
+
+def _name(stream: Any) -> str:
+    """Return a stream's name; a bolt's inputs are counted by component and stream."""
+    return stream if isinstance(stream, str) else stream.streamId
 
 
 def _of_user(stream: str) -> bool:
@@ -187,12 +270,3 @@ def _of_user(stream: str) -> bool:
 def _of_acker(stream: str) -> bool:
     """Return whether an acker does its work on this stream. On others it has ticks and metrics."""
     return stream.startswith("__ack_")
-
-
-def _total(windows: dict[str, dict[Any, int]], counts: Callable[[str], bool]) -> int:
-    """Return the sum over all streams that count."""
-    total = 0
-    for stream, count in windows.get(ALL_TIME, {}).items():
-        name = stream if isinstance(stream, str) else stream.streamId  # of a bolt's inputs
-        total += count if counts(name) else 0
-    return total

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from multilang.cli.view import totals
-from multilang.local import Counters
+from multilang.runtime.status import ComponentStatus, RunStatus
 from tests.cli.command import COMMAND, ROOT, figures, multilang, topology
 
 MODES = ["process", "inprocess", "simulated"]
@@ -56,7 +56,9 @@ def test_what_timed_out_is_told_apart_from_what_a_bolt_failed(mode: str) -> None
     assert "5 failed (3 of them timed out)" in shown.stdout
     assert re.search(r"failed +timed out +pending", shown.stdout)
     assert re.search(r"numbers .* 5 +5 +3 +0 ", shown.stdout), shown.stdout
-    assert "(3 timed out)" in totals({"numbers": Counters("numbers", "spout", 1, failed=5, timed_out=3)})
+    numbers = ComponentStatus(id="numbers", kind="spout", tasks=1, failed=5, timed_out=3)
+    status = RunStatus(topology="t", engine=mode, state="active", seconds=1.0, components=(numbers,))
+    assert "(3 timed out)" in totals(status)
     document = figures(topology("forgetful"), "--mode", "simulated")
     assert (document["reliability"]["failed"], document["reliability"]["timed_out"]) == (5, 3)
     assert document["components"]["numbers"]["timed_out"] == 3

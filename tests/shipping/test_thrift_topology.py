@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from multilang import BasicBolt, Spout, Stream, TopologyBuilder
+from multilang.runtime.samples import Recorder
+from multilang.runtime.status import RunError, RunStatus
 from multilang.shipping.contents import Contents
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.jar import Shipment
 from multilang.shipping.thrift_topology import check_thrift, storm_topology
 from multilang.shipping.thrift_types import types
-from multilang.shipping.topology_status import ALL_TIME, ComponentError, readable, topology_status, worth_showing
+from multilang.shipping.topology_status import ALL_TIME, component_error, readable, topology_status, worth_showing
 from multilang.shipping.wheels import WheelTarget
 from multilang.topology import Topology
 from tests.cli.command import ROOT, multilang
@@ -148,8 +150,8 @@ def test_of_a_report_the_python_part_is_left() -> None:
 
 
 def test_an_error_is_shown_once_and_its_consequence_only_where_it_is_all_there_is() -> None:
-    def error(component: str, report: str, time: int) -> ComponentError:
-        return ComponentError(component, "host:6700", time, report)
+    def error(component: str, report: str, time: int) -> RunError:
+        return component_error(component, "host:6700", time, report)
 
     errors = [error("b", PYTHON_REPORT, 1), error("b", JAVA_REPORT, 2), error("b", PYTHON_REPORT, 3)]
     assert worth_showing(errors) == [(errors[2], 2)]
@@ -201,3 +203,87 @@ def test_ackers_are_shown_with_their_own_messages_and_others_without_storm_s() -
     shout, acker = topology_status(info).components
     assert (shout.id, shout.emitted, shout.acked) == ("shout", 7, 20)
     assert (acker.id, acker.tasks, acker.emitted, acker.acked, acker.failed) == ("__acker", 2, 15, 35, 0)
+
+
+def test_rates_and_latencies_are_storm_s_and_what_it_can_not_know_of_a_process_is_unknown() -> None:
+    thrift = types()
+    words, default, ack = thrift.GlobalStreamId("words", "default"), {"default": 1200}, "__ack_ack"
+
+    def windows(now: Any, ever: Any) -> dict[str, Any]:
+        return {"600": now, ALL_TIME: ever}
+
+    def executor(component: str, tasks: tuple[int, int], stats: Any, uptime: int = 1000) -> Any:
+        return thrift.ExecutorSummary(
+            executor_info=thrift.ExecutorInfo(task_start=tasks[0], task_end=tasks[1]),
+            component_id=component,
+            host="a",
+            port=6700 + tasks[0] % 2,
+            uptime_secs=uptime,
+            stats=stats,
+        )
+
+    def spout(acked: int, ms: float) -> Any:
+        of = thrift.SpoutStats(
+            acked=windows({"default": acked}, {"default": 2 * acked}),
+            failed=windows({}, {"default": 1}),
+            complete_ms_avg=windows({"default": ms}, {"default": ms}),
+        )
+        return thrift.ExecutorStats(
+            emitted=windows(default, {"default": 2400, "__metrics": 9}),
+            transferred=windows({}, default),
+            specific=thrift.ExecutorSpecificStats(spout=of),
+        )
+
+    def bolt(source: Any, executed: int, ms: float) -> Any:
+        counts = windows({source: executed}, {source: 2 * executed})
+        of = thrift.BoltStats(
+            acked=counts,
+            failed=windows({}, {}),
+            executed=counts,
+            process_ms_avg=windows({source: ms}, {source: ms}),
+            execute_ms_avg=windows({source: ms}, {source: ms}),
+        )
+        return thrift.ExecutorStats(
+            emitted=windows({}, {}), transferred=windows({}, {}), specific=thrift.ExecutorSpecificStats(bolt=of)
+        )
+
+    executors = [
+        executor("words", (1, 1), spout(600, 10.0)),
+        executor("words", (2, 3), spout(1200, 40.0), uptime=300),
+        executor("count", (4, 4), bolt(words, 1200, 2.0)),
+        executor("late", (5, 6), None, uptime=0),
+        executor("__acker", (7, 7), bolt(thrift.GlobalStreamId("words", ack), 3000, 0.1)),
+    ]
+    info = thrift.TopologyInfo(id="t-1", name="t", uptime_secs=1000, executors=executors, status="ACTIVE", errors={})
+    status = topology_status(info)
+    assert (status.engine, status.state, status.seconds, status.window_secs) == ("storm", "active", 1000.0, 600.0)
+    assert (status.workers, status.missing, status.waiting_for, status.checkpoint) == (2, ["late"], None, None)
+
+    found = status["words"]
+    assert (found.kind, found.tasks, found.executors, found.up) == ("spout", 3, 2, 2)
+    assert (found.emitted, found.acked, found.failed) == (4800, 3600, 2)
+    assert found.rate == 600 / 600 + 1200 / 300  # an executor that is younger than the window has had less of it
+    assert found.complete_latency_ms == (1200 * 10.0 + 2400 * 40.0) / 3600
+    assert [(each.id, each.through, each.where, each.acked) for each in found.by_task] == [
+        (1, 1, "a:6701", 1200),
+        (2, 3, "a:6700", 2400),
+    ]
+    assert [(each.name, each.emitted, each.transferred) for each in found.streams] == [("default", 4800, 2400)]
+
+    counted = status["count"]
+    assert (counted.executed, counted.rate, counted.process_latency_ms) == (2400, 2.0, 2.0)
+    assert [(each.component, each.stream, each.executed) for each in counted.inputs] == [("words", "default", 2400)]
+    # Storm sees how long its JVM takes to hand a tuple over, and not the process that works on it.
+    assert (counted.capacity, counted.execute_latency_ms, counted.busy_secs) == (None, None, None)
+    assert (counted.pending, counted.unfinished, counted.lost, counted.errors) == (None,) * 4
+    acker = status["__acker"]
+    assert (acker.capacity, acker.execute_latency_ms) == (pytest.approx(3000 * 0.1 / 1000 / 600), 0.1)
+
+    late = status["late"]
+    assert (late.kind, late.up, late.emitted, late.acked, late.rate) == ("", 0, None, None, None)
+    assert RunStatus.from_json(json.loads(json.dumps(status.as_json()))) == status
+
+    recorder = Recorder(start=None)
+    topology_status(info, recorder)
+    info.uptime_secs += 10
+    assert topology_status(info, recorder).history.components["count"].rate == (0.0,)

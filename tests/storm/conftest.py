@@ -15,7 +15,6 @@ import pytest
 from multilang.shipping.cluster import STORM_VERSION, Cluster, missing_programs
 from multilang.shipping.cluster.artifacts import cache_folder
 from multilang.shipping.errors import NimbusError
-from multilang.shipping.topology_status import topology_status
 from tests.cli.command import multilang
 
 if TYPE_CHECKING:
@@ -96,8 +95,8 @@ def give(storm: Cluster, topology: Path, name: str, *options: object, **conf: ob
 
 def acked(nimbus: Nimbus, name: str, component: str) -> tuple[int, int]:
     """Return how many tuples were acked and how many failed, by Nimbus's figures."""
-    components = topology_status(nimbus.topology(name)).components
-    return next(((each.acked, each.failed) for each in components if each.id == component), (0, 0))
+    components = nimbus.status(name).components
+    return next(((each.acked or 0, each.failed or 0) for each in components if each.id == component), (0, 0))
 
 
 def workers(storm: Cluster) -> list[int]:

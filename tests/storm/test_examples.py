@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from multilang.shipping.topology_status import topology_status
 from tests.cli.command import ROOT, multilang
 from tests.storm.conftest import SHIPPED, wait_for
 
@@ -106,7 +105,7 @@ def test_examples_give_what_they_give_in_the_embedded_cluster(
         expected = summary(read(here))
 
         def all_acked(name: str = example, acked: dict[str, tuple[int, int]] = acked) -> bool:
-            components = topology_status(nimbus.topology(name)).components
+            components = nimbus.status(name).components
             return {each.id: (each.acked, each.failed) for each in components if each.id in acked} == acked
 
         wait_for(all_acked, f"as many are acked and failed by the spouts of {example} as here: {acked}")

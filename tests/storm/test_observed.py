@@ -13,7 +13,6 @@ from multilang.shipping import pack
 from multilang.shipping.conf import storm_conf
 from multilang.shipping.thrift_topology import storm_topology
 from multilang.shipping.thrift_types import types
-from multilang.shipping.topology_status import topology_status
 from multilang.topology import load_topology
 from tests.cli.command import multilang
 from tests.storm.conftest import SHIPPED, wait_for
@@ -102,6 +101,6 @@ def test_logs_errors_metrics_ticks_and_being_switched_off_and_on(
     assert nobody.returncode == 2
     assert "runs a component 'nobody'; there are pulse, watched" in nobody.stderr
 
-    [error] = topology_status(nimbus.topology(observed)).errors
-    assert (error.component, error.text) == ("watched", "nothing serious\nbut for two lines")
+    [error] = nimbus.status(observed).errors
+    assert (error.component, error.message) == ("watched", "nothing serious\nbut for two lines")
     assert "nothing serious" in multilang("status", observed, *at).stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.shipping.topology_status import topology_status
 from multilang.topology import load_object
 from multilang.transactional import SqliteBacking, TransactionalMap
 from tests.cli.command import ROOT, multilang
@@ -38,8 +37,8 @@ def test_the_bank_s_transactions_are_in_the_cluster_s_zookeeper(storm: Cluster, 
     figures: dict[str, int] = {}
 
     def ackers_are_counted() -> bool:
-        components = topology_status(nimbus.topology("bank")).components
-        figures.update({each.id: each.acked for each in components}, answered=components[-1].emitted)
+        components = nimbus.status("bank").components
+        figures.update({each.id: each.acked or 0 for each in components}, answered=components[-1].emitted or 0)
         return components[-1].id == "__acker" and figures["answered"] > 0
 
     wait_for(ackers_are_counted, "the ackers have figures")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from multilang.shipping.topology_status import topology_status
 from tests.cli.command import multilang
 from tests.storm.conftest import SHIPPED, wait_for
 
@@ -58,7 +57,7 @@ def test_a_topology_is_listed_silenced_rebalanced_and_killed(storm: Cluster, nim
     assert multilang("deactivate", "quiet", *at).returncode == 0
     assert status() == "INACTIVE"
     assert multilang("rebalance", "quiet", *at, "-n", 2, "--wait", 0).returncode == 0
-    wait_for(lambda: topology_status(nimbus.topology("quiet")).workers == 2, "it is spread over two workers")
+    wait_for(lambda: nimbus.status("quiet").workers == 2, "it is spread over two workers")
     assert "broken" in multilang("status", "quiet", *at).stdout
     wrong = multilang("rebalance", "quiet", *at, "-e", "nobody=2")
     assert wrong.returncode == 2
