@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -125,3 +126,26 @@ def test_a_terminal_sees_the_table_change_while_it_runs() -> None:
     assert text.count("small (inprocess)") >= 3
     assert "Ctrl-C ends it" in text
     assert re.search(r"[0-9]+ tuples acked in 2\.", text)
+
+
+def test_prometheus_reads_the_status_while_the_topology_runs(start: Callable[..., subprocess.Popen[str]]) -> None:
+    pytest.importorskip("prometheus_client")
+    run = start(topology("endless"), "--prometheus", "0")
+    assert run.stderr is not None
+    said = run.stderr.readline()
+    assert said.startswith("Prometheus metrics on http://127.0.0.1:"), said
+    url = said.split()[-1]
+    acked = re.compile(
+        r'^multilang_task_acked_total\{component="numbers",kind="spout",task="\d+",topology="\w+"\} (\S+)$', re.M
+    )
+    seen: list[float] = []
+    deadline = time.monotonic() + LIMIT
+    while len(seen) < 2:  # it grows
+        assert time.monotonic() < deadline
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            found = acked.search(answer.read().decode())
+        if found and float(found[1]) > (seen[-1] if seen else 0):
+            seen.append(float(found[1]))
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=LIMIT)
+    assert run.returncode == 130
