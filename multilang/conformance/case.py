@@ -34,6 +34,7 @@ class Case:
         steps: The steps of the conformance contract that the program must know.
         watch: The codes of findings that break this requirement, in any conversation, or with ``run`` in its own one.
         env: Variables that the program's environment has for this case.
+        after: Paths of cases without which this one can't be judged: it is blocked when one of them failed.
     """
 
     path: str
@@ -45,6 +46,7 @@ class Case:
     steps: tuple[str, ...] = ()
     watch: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
+    after: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:

@@ -132,7 +132,7 @@ class StartedProgram:
             else:
                 self._read_error(fd)
             moved = True
-        return moved or waiting_for_reader
+        return moved
 
     def output_waiting(self) -> int:
         """Return the number of bytes of its output that are in the pipe."""

@@ -26,12 +26,22 @@ class CaseFailed(Exception):
         self.timed_out = timed_out
 
 
-class Halted(Exception):
-    """The program broke a rule that ends a Storm worker, so that this conversation could not go on."""
+class SlowStart(CaseFailed):
+    """The pid has not come in time, in a conversation that asks for something else."""
 
-    def __init__(self, finding: Finding) -> None:
+
+class Halted(Exception):
+    """The program broke a rule that ends a Storm worker, so that this conversation could not go on.
+
+    Attributes:
+        finding: The broken rule.
+        path: The path of the case whose requirement it is; None: the case that watches for the finding's code.
+    """
+
+    def __init__(self, finding: Finding, path: str | None = None) -> None:
         super().__init__(finding.detail)
         self.finding = finding
+        self.path = path
 
 
 class NotApplicable(Exception):

@@ -29,7 +29,7 @@ _OTHERS: dict[str, list[list[Any]]] = {
 }
 
 
-def exercise(t: Talk, knows: Sequence[str], tuples: Sequence[Sequence[Any]]) -> None:
+def exercise(t: Talk, knows: Sequence[str]) -> None:
     """Have one conversation, to the end of the program's output."""
     rounds = [_EMITS, *(steps for step, steps in _OTHERS.items() if step in knows and step != "print")]
     if t.kind == "spout":
@@ -37,7 +37,7 @@ def exercise(t: Talk, knows: Sequence[str], tuples: Sequence[Sequence[Any]]) -> 
     elif t.world.contract:
         _bolt(t, rounds, knows)
     else:
-        _stranger(t, tuples)
+        _stranger(t)
     t.leave()
 
 
@@ -58,12 +58,12 @@ def _bolt(t: Talk, rounds: list[list[list[Any]]], knows: Sequence[str]) -> None:
     t.barrier()
 
 
-def _stranger(t: Talk, tuples: Sequence[Sequence[Any]]) -> None:
+def _stranger(t: Talk) -> None:
     start = monotonic()
     t.handshake()
     t.beat()
     for _ in range(3):
-        for values in tuples:
+        for values in t.world.tuples:
             t.tuple(values)
             t.beat()
     limit, t.timeout = t.timeout, min(t.timeout, _LATER + _TIMES * (monotonic() - start))

@@ -79,11 +79,43 @@ def _look(talk: Talk) -> bool:
     return talk.child.output_ended
 
 
-def contract_of(programs: Programs, insist: bool = False) -> tuple[str, ...] | None:
+def contract_of(programs: Programs, insist: bool = False, notes: list[str] | None = None) -> tuple[str, ...] | None:
     """Return the steps that the program knows, or None when it does not keep the contract.
 
-    ``insist``: raise Undecided instead of returning None.
+    A program that neither answers nor finishes what asks it is asked once more, with a longer limit.
+
+    Args:
+        programs: Starts the program.
+        insist: Raise Undecided instead of returning None.
+        notes: Gets a sentence if it could not be found out.
     """
+    for patience in (_TIMES, None):
+        steps, is_decided, said = _asked(programs, patience)
+        if steps is not None:
+            return steps
+        if is_decided:
+            break
+    if insist:
+        raise Undecided(f'the program does not keep the conformance contract: asked for ["contract"], it said {said}')
+    if notes is not None and not is_decided:
+        notes.append(
+            "it could not be found out whether the program keeps the conformance contract, because it did not finish what "
+            f"asked it within {programs.target.timeout:g} s; say --contract or --no-contract, or give it a longer --timeout"
+        )
+    return None
+
+
+def _asked(programs: Programs, patience: int | None) -> tuple[tuple[str, ...] | None, bool, str]:
+    """Ask the program for the contract.
+
+    Args:
+        programs: Starts the program.
+        patience: A bolt is waited for so many times the seconds since the start; None: the whole limit.
+
+    Returns:
+        The steps that it knows, or None; whether that is certain; and what it said.
+    """
+    is_decided = True
     with programs.talk(programs.target.timeout, contract=True) as talk:
         start = monotonic()
         try:
@@ -96,27 +128,26 @@ def contract_of(programs: Programs, insist: bool = False) -> tuple[str, ...] | N
                 id = talk.steps(["contract"])
                 talk.heartbeat()
                 talk.wait(lambda: talk.monitor.finished.get(id) or talk.syncs or None, "an answer")
-                talk.timeout = min(talk.timeout, _AFTER + _TIMES * (monotonic() - start))
+                if patience is not None:
+                    talk.timeout = min(talk.timeout, _AFTER + patience * (monotonic() - start))
                 talk.finished(id)
-        except (CaseFailed, Halted):
+                talk.beat()  # what was written behind the ack, by another thread for instance, has come, too
+        except CaseFailed as failure:
+            is_decided = not failure.timed_out
+        except Halted:
             pass  # its messages until then count
         for message in talk.received.emits:
             answer = message.values[0] if isinstance(message.values, list) and message.values else None
             if isinstance(answer, list) and len(answer) == 3 and answer[0] == "conformance":
-                return _steps(answer)
+                return _steps(answer), True, ""
         # A fault may have ended the conversation before, but the answer may still be in the output.
         written = b"".join(talk.outputs) + bytes(talk.child.unread)
         found = _ANSWER.search(written.decode("utf-8", "replace"))
         if found is not None:
-            return _steps(json.loads(found[0]))
-        if insist:
-            said = b" | ".join(talk.outputs).replace(b"\nend\n", b"").decode("utf-8", "backslashreplace")
-            error = talk.child.error_text.decode("utf-8", "replace").strip()[-600:]
-            raise Undecided(
-                'the program does not keep the conformance contract: asked for ["contract"], it said '
-                f"{said[-600:] or 'nothing'}{f', and on standard error: {error}' if error else ''}"
-            )
-    return None
+            return _steps(json.loads(found[0])), True, ""
+        said = b" | ".join(talk.outputs).replace(b"\nend\n", b"").decode("utf-8", "backslashreplace")
+        error = talk.child.error_text.decode("utf-8", "replace").strip()[-600:]
+        return None, is_decided, f"{said[-600:] or 'nothing'}{f', and on standard error: {error}' if error else ''}"
 
 
 def _steps(answer: list[object]) -> tuple[str, ...]:

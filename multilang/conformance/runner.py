@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from shlex import join
@@ -11,9 +11,9 @@ from time import monotonic
 
 from multilang.conformance.case import Case
 from multilang.conformance.cases import all_cases, all_sections
-from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
+from multilang.conformance.errors import CaseFailed, Halted, NotApplicable, SlowStart
 from multilang.conformance.exercise import exercise
-from multilang.conformance.probe import contract_of, kind_of
+from multilang.conformance.probe import Undecided, contract_of, kind_of
 from multilang.conformance.reading import Finding
 from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED, CaseResult, Result
 from multilang.conformance.talk import Talk
@@ -23,9 +23,15 @@ _MAX_SHOWN = 2000  # characters of one message in a transcript
 _MAX_MESSAGES = 60  # messages in a transcript, from its beginning and from its end
 _PATIENCE = 10  # number of late answers after which the limit is shortened
 _SHORTENED = 4
-_AGAIN = 3  # so many cases that ran out of time are played again, alone and for longer: the machine may be busy
-_GATES = {"bolt": "bolt/heartbeat/1", "spout": "spout/commands/1"}
+# Cases that ran out of time are played again, alone and for longer, because the machine may have been busy. When so many
+# one after another are late again, the program is, and the others get no longer limit; behind more of them a shorter one.
+_AGAIN = 3
 HANDSHAKE = "common/handshake/1"
+# What must work, or nothing can be tested: the handshake, an answer, and for a spout that it lives on with task ids.
+_GATES = {
+    "bolt": (HANDSHAKE, "bolt/heartbeat/1"),
+    "spout": (HANDSHAKE, "spout/commands/1", "spout/ordinary/1"),
+}
 # Kinds of messages that a program may never send. Their requirements can't be judged then.
 _SEEN_OR_NOT = {"ack", "anchors", "direct", "emit", "error", "fail", "log", "metrics"}
 
@@ -68,6 +74,7 @@ class Run:
         self._overdue = 0
         self._late: set[str] = set()  # cases that failed because something did not happen in time
         self._is_open = False
+        self._is_found_out = target.kind == "auto"
         self._exercised = False
         self._lock = threading.Lock()
 
@@ -80,7 +87,7 @@ class Run:
         if self.target.kind == "auto":
             self.target.kind = kind_of(programs)
         if self.target.contract is None or (self.target.contract and not self.target.knows):
-            steps = contract_of(programs, self.target.contract is True)
+            steps = contract_of(programs, self.target.contract is True, self.notes)
             self.target.knows = steps or ()
             self.target.contract = steps is not None
 
@@ -120,10 +127,14 @@ class Run:
         """
         if self._is_open:
             return None
-        for path in (HANDSHAKE, _GATES[self.target.kind]):
+        for path in _GATES[self.target.kind]:
             gate = next(case for case in all_cases(self.target.kind) if case.path == path)
             result = self._play(programs, gate, settle=False)
-            if result.status != PASSED:
+            if self.again and path in self._late:
+                self._late.discard(path)
+                result = self._play(programs, gate, self.target.timeout * 3, settle=False)
+            if result.status in (FAILED, BLOCKED):
+                self._look_for_its_kind(programs, result)
                 return self._closed(result, chosen)
         self._is_open = True
         return None
@@ -134,6 +145,10 @@ class Run:
         """
         found = {case.path: self._judge(case) for case in chosen if case.watch and case.run is None}
         results = {path: result for path, result in found.items() if result.status == FAILED}
+        blamed = next((case for case in chosen if gate.status == BLOCKED and case.path == _culprit(gate)), None)
+        if blamed is not None and blamed.path not in results:
+            why = gate.why.partition(": ")[2]
+            results[blamed.path] = gate = self._result(blamed, FAILED, why, gate.expected, gate.received)
         if gate.path in {case.path for case in chosen} and (gate.status == FAILED or not results):
             gate.status = FAILED
             results[gate.path] = gate
@@ -151,6 +166,19 @@ class Run:
             self.report(result)
         return list(results.values())
 
+    def _look_for_its_kind(self, programs: Programs, gate: CaseResult | None = None) -> None:
+        """Tell if the program is of the other kind than it is tested as."""
+        if self._is_found_out:
+            return
+        try:
+            kind = kind_of(programs)
+        except Undecided:
+            return
+        if kind != self.target.kind:
+            self.notes.append(f"it looks like a {kind}, and is tested as a {self.target.kind}: say {kind}, or neither")
+            if gate is not None:
+                gate.why += f"; it looks like a {kind}"
+
     def _play_all(self, programs: Programs, chosen: Sequence[Case]) -> list[CaseResult]:
         watched = [case for case in chosen if case.watch and case.run is None]
         played = [case for case in chosen if case.run is not None]
@@ -160,10 +188,11 @@ class Run:
         results: dict[str, CaseResult] = {}
         with ThreadPoolExecutor(max(1, self.jobs)) as pool:
             try:
-                for result in pool.map(lambda case: self._play(programs, case), played):
-                    results[result.path] = result
-                    if not self._may_play_again(result):
-                        self.report(result)
+                for group in _in_turn(played):
+                    for result in pool.map(lambda case: self._play_behind(programs, case, results), group):
+                        results[result.path] = result
+                        if not self._may_play_again(result):
+                            self.report(result)
             except BaseException:  # for Ctrl-C: the present conversations end with their processes
                 programs.end()
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -172,22 +201,50 @@ class Run:
         for case in watched:
             results[case.path] = self._judge(case)
             self.report(results[case.path])
+        codes = {code for case in watched for code in case.watch}
+        for case in played:
+            # What a case alone watches for may have been found in the conversation of another.
+            judged = self._judge(replace(case, watch=tuple(code for code in case.watch if code not in codes)))
+            if judged.status == FAILED and results[case.path].status in (PASSED, BLOCKED, SKIPPED):
+                results[case.path].status, results[case.path].why = FAILED, judged.why
+                results[case.path].expected, results[case.path].received = judged.expected, judged.received
+        slow = [result for result in results.values() if result.status == BLOCKED and "slow start" in result.why]
+        if slow and results.get(HANDSHAKE, slow[0]).status != FAILED:
+            worst = results.get(HANDSHAKE, slow[0])
+            worst.status, worst.why = FAILED, f"{slow[0].why.partition(': ')[2]} (in {len(slow)} conversations)"
         for result in results.values():
-            if result.status == BLOCKED and results.get(result.why.split(" ")[2].rstrip(":"), result).status != FAILED:
+            if result.status == BLOCKED and results.get(_culprit(result), result).status != FAILED:
                 # The case that blocks it was not chosen, or did not fail, so the fault is shown here.
                 result.status, result.why = FAILED, result.why.partition(": ")[2]
         return list(results.values())
 
+    def _play_behind(self, programs: Programs, case: Case, results: Mapping[str, CaseResult]) -> CaseResult:
+        """Play a case, unless one failed without which it can't be judged."""
+        before = next(
+            (results[path] for path in case.after if path in results and results[path].status == FAILED), None
+        )
+        if before is None:
+            return self._play(programs, case)
+        return self._result(case, BLOCKED, f"blocked by {before.path}: {before.title}")
+
     def _play_again(self, programs: Programs, played: Sequence[Case], results: dict[str, CaseResult]) -> None:
         slow = [case for case in played if self._may_play_again(results[case.path])]
-        if self.again and 0 < len(slow) <= _AGAIN:
+        if self.again:
+            late = 0
             for case in slow:
-                results[case.path] = self._play(programs, case, self.target.timeout * 3)
+                self._late.discard(case.path)
+                limit = self.target.timeout * 3 if late < _AGAIN else self._limit()
+                results[case.path] = self._play(programs, case, limit)
+                late = late + 1 if case.path in self._late else 0
+                if results[case.path].status != FAILED:
+                    for behind in played:
+                        if results[behind.path].status == BLOCKED and case.path in behind.after:
+                            results[behind.path] = self._play_behind(programs, behind, results)
         for case in slow:
             self.report(results[case.path])
 
     def _may_play_again(self, result: CaseResult) -> bool:
-        return result.status == FAILED and result.path in self._late
+        return result.status in (FAILED, BLOCKED) and result.path in self._late
 
     # ---- one case ----
 
@@ -231,23 +288,32 @@ class Run:
         except NotApplicable as reason:
             return self._result(case, SKIPPED, str(reason))
         except Halted as halted:
-            return self._halted(case, halted.finding)
+            return self._halted(case, halted)
         except CaseFailed as failed:
             with self._lock:
                 self._overdue += failed.timed_out
                 if failed.timed_out:
                     self._late.add(case.path)
+            if isinstance(failed, SlowStart) and case.path != HANDSHAKE:
+                return self._result(case, BLOCKED, f"blocked by {HANDSHAKE}: {failed.why}", failed.expected, "nothing")
+            second = next((each for each in talk.findings if each.code == "sync.twice"), None)
+            watch = self._watch_of(second) if second else None
+            if second is not None and watch is not None and "sync.twice" not in case.watch:
+                return self._result(case, BLOCKED, f"blocked by {watch.path}: {second.detail}", failed.expected)
             return self._result(case, FAILED, failed.why, failed.expected, failed.received)
         broken = next((finding for finding in talk.findings if finding.code in case.watch), None)
         if broken is not None:
             return self._result(case, FAILED, broken.detail, case.title, broken.detail)
         return self._result(case, PASSED)
 
-    def _halted(self, case: Case, finding: Finding) -> CaseResult:
+    def _halted(self, case: Case, halted: Halted) -> CaseResult:
+        finding = halted.finding
         if finding.code in case.watch:
             return self._result(case, FAILED, finding.detail, case.title, finding.detail)
         watch = self._watch_of(finding)
-        path = watch.path if watch else finding.code
+        path = halted.path or (watch.path if watch else finding.code)
+        if path == case.path:
+            return self._result(case, FAILED, finding.detail, case.requirement, finding.detail)
         return self._result(case, BLOCKED, f"blocked by {path}: {finding.detail}", case.requirement, finding.detail)
 
     def _inapplicable(self, case: Case) -> str | None:
@@ -263,10 +329,12 @@ class Run:
     def _exercise(self, programs: Programs) -> None:
         with programs.talk(self._limit()) as talk:
             try:
-                exercise(talk, self.target.knows, self.target.tuples)
+                exercise(talk, self.target.knows)
             except (Halted, CaseFailed):
                 pass  # the finding is noted below, and the cases find other faults
             self._note(talk, "an ordinary day's work")
+            if talk.kind == "bolt" and not talk.monitor.finished and not talk.received.emits:
+                self._look_for_its_kind(programs)
             if not self.target.contract and set(talk.monitor.finished.values()) == {"fail"}:
                 self.notes.append(
                     "the bolt failed every tuple that it was given: --tuple says what it takes, --output what it emits"
@@ -326,6 +394,21 @@ def run_one(target: Target, case: Case) -> CaseResult:
         case: The case.
     """
     return Run(replace(target), jobs=1).run([case]).cases[0]
+
+
+def _in_turn(cases: Sequence[Case]) -> Iterator[list[Case]]:
+    """Return the cases in groups, each behind those that its cases depend on."""
+    left = list(cases)
+    while left:
+        paths = {case.path for case in left}
+        group = [case for case in left if not paths.intersection(case.after)]
+        yield group
+        left = [case for case in left if paths.intersection(case.after)]
+
+
+def _culprit(result: CaseResult) -> str:
+    """Return the path of the case that blocks this one."""
+    return result.why.split(" ")[2].rstrip(":")
 
 
 def _transcript(talk: Talk) -> list[tuple[str, str]]:

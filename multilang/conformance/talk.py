@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any, TypeVar
 
 from multilang.conformance.child import StartedProgram
-from multilang.conformance.errors import CaseFailed, Halted
+from multilang.conformance.errors import CaseFailed, Halted, SlowStart
 from multilang.conformance.monitor import Monitor
 from multilang.conformance.reading import Finding, OutputReader, ReadMessage, leftover
 from multilang.conformance.values import cut, same, shown
@@ -67,18 +68,34 @@ class Talk:
         self.owed: list[ReadMessage] = []  # emits that want task ids and have none yet
         self.answers: dict[int, list[int]] = {}  # the task ids that an emit got, by its place in ``received``
         self.is_set_up = False
+        self.is_inactive = False  # True: a spout was told to deactivate
+        self.start = monotonic()
         self._reader = OutputReader()
         self._ids = 0
+        self._gathered: list[bytes] | None = None  # what is sent in one write
 
     # ---- saying ----
 
     def say(self, data: bytes, pieces: Pieces | None = None) -> None:
         """Send exact bytes; ``pieces`` cuts them, and each piece is sent when the program has read the one before."""
         self.transcript.append(("sent", data))
-        if pieces is None:
+        if self._gathered is not None:
+            self._gathered.append(data)
+        elif pieces is None:
             self.child.write(data)
         else:
             self.child.write_pieces(pieces(data))
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Gather what is said meanwhile, and send it in one write."""
+        gathered: list[bytes] = []
+        self._gathered = gathered
+        try:
+            yield
+        finally:
+            self._gathered = None
+        self.child.write(b"".join(gathered))
 
     def handshake(
         self,
@@ -98,7 +115,13 @@ class Talk:
         written = written.replace(f'"{_PLACE}"', script)
         self.say(framed(written if text is None else text(written)), pieces)
         self.is_set_up = True
-        return self.wait(lambda: self.received[0] if self.received else None, "the pid, in answer to the handshake")
+        try:
+            return self.wait(lambda: self.received[0] if self.received else None, "the pid, in answer to the handshake")
+        except CaseFailed as failure:
+            if failure.timed_out and context is None and text is None and pieces is None and conf is None:
+                why = f"slow start: no pid came for {self.timeout:g} s; --timeout gives it more"
+                raise SlowStart(why, failure.expected, failure.received, timed_out=True) from None
+            raise
 
     def flush(self) -> None:
         """Wait until all that was sent is in the program's pipe."""
@@ -161,6 +184,7 @@ class Talk:
     def begin(self, command: str, id: Any = "", pieces: Pieces | None = None, text: str | None = None) -> None:
         """Send a command to a spout as ShellSpout does, without waiting for its sync."""
         self.monitor.commands += 1
+        self.is_inactive = command == "deactivate" or (self.is_inactive and command != "activate")
         self.say(framed(storm_text({"id": id, "command": command}) if text is None else text), pieces)
 
     def command(self, command: str, id: Any = "", pieces: Pieces | None = None, text: str | None = None) -> Out:
@@ -217,6 +241,7 @@ class Talk:
         """Wait until ``look`` returns something other than None, and return it."""
         until = monotonic() + self.timeout
         most = len(self.received) + _MOST
+        unsent = self.child.unsent
         while True:
             self.take()
             found = look()
@@ -228,7 +253,10 @@ class Talk:
                 raise CaseFailed(
                     f"{_MOST:,} messages came, and none of them is {what}", what, _listed(self.received[-3:])
                 )
-            if not self.child.pump(until) and monotonic() >= until:
+            moved = self.child.pump(until)
+            if self.child.unsent < unsent:  # it reads on, piece by piece
+                unsent, until = self.child.unsent, monotonic() + self.timeout
+            if not moved and monotonic() >= until:
                 raise CaseFailed(
                     f"nothing came for {self.timeout:g} s where {what} is due",
                     what,
@@ -255,8 +283,10 @@ class Talk:
         self.answer()
         if self.kind == "bolt":
             self.barrier()
-        else:
-            self.next()
+            return
+        if self.is_inactive:
+            self.command("activate")  # Storm says next to an active spout alone
+        self.next()
 
     def leave(self) -> None:
         """Close the input and read the output to its end. If the program does not end then, the runner ends it."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from multilang.conformance.child import StartedProgram
 from multilang.conformance.talk import Talk
-from multilang.conformance.world import COMPONENT, World
+from multilang.conformance.world import COMPONENT, SENTENCE, World
 
 TIMEOUT = 10.0  # seconds that an answer may take
 
@@ -40,7 +40,7 @@ class Target:
     timeout: float = TIMEOUT
     component: str = COMPONENT
     streams: Mapping[str, Sequence[str]] | None = None
-    tuples: Sequence[Sequence[Any]] = (["the quick brown fox"],)
+    tuples: Sequence[Sequence[Any]] = ([SENTENCE],)
     conf: Mapping[str, Any] = field(default_factory=dict)
     contract: bool | None = None
     knows: tuple[str, ...] = ()
@@ -49,8 +49,8 @@ class Target:
     def world(self) -> World:
         """Return a topology for one conversation."""
         if self.contract:
-            return World(self.kind, self.component, conf=dict(self.conf))
-        return World(self.kind, self.component, self.streams, dict(self.conf), contract=False)
+            return World(self.kind, self.component, conf=dict(self.conf), tuples=[[[["emit", [SENTENCE]]]]])
+        return World(self.kind, self.component, self.streams, dict(self.conf), contract=False, tuples=self.tuples)
 
 
 class Programs:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from multilang.conformance.storm_conf import STORM_CONF
+
 COMPONENT = "tested"
 SOURCE = "source"
 SINK = "sink"
@@ -16,6 +18,7 @@ SOURCE_TASK = 2
 SINK_TASKS = (5, 6, 7)
 DIRECT_TASKS = (8, 9)
 METRIC = "conformance"
+SENTENCE = "the quick brown fox"
 
 # The streams of the program: stream -> fields. Nobody subscribes to "quiet".
 STREAMS: dict[str, list[str]] = {
@@ -47,10 +50,12 @@ class World:
     conf: dict[str, Any] = field(default_factory=dict)
     contract: bool = True
     """True if the program keeps the conformance contract."""
+    tuples: Sequence[Sequence[Any]] = ([SENTENCE],)
+    """The tuples that a bolt can work on which does not keep the contract."""
 
     def full_conf(self, **more: Any) -> dict[str, Any]:
         """Return the topology's conf, with ``more``."""
-        return {**_CONF, **self.conf, **more}
+        return {**STORM_CONF, **self.conf, **more}
 
     def context(self) -> dict[str, Any]:
         """Return the context as Storm has it since 0.10."""
@@ -91,17 +96,6 @@ class World:
             "conf": self.full_conf() if conf is None else dict(conf),
             "context": self.context() if context is None else context,
         }
-
-
-_CONF: dict[str, Any] = {
-    "topology.name": "conformance",
-    "topology.message.timeout.secs": 30,
-    "topology.acker.executors": 1,
-    "topology.max.spout.pending": None,
-    "topology.debug": False,
-    "topology.subprocess.timeout.secs": 30,
-    "supervisor.worker.timeout.secs": 30,
-}
 
 
 def storm_text(value: Any) -> str:

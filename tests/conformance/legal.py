@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import sys
 import threading
 import time
@@ -91,6 +92,24 @@ class SyncsToAnythingSpout(plain.Spout):
         super().obey({"command": "unknown", **message})
 
 
+class KnowsWhatItEmittedSpout(plain.Spout):
+    """An ack or fail of what it has not under way is a KeyError."""
+
+    def shake_hands(self):
+        super().shake_hands()
+        self.pending = {}
+
+    def emit(self, values, options, message):
+        if "id" in message:
+            self.pending[message["id"]] = values
+        super().emit(values, options, message)
+
+    def obey(self, message):
+        if message["command"] in ("ack", "fail"):
+            del self.pending[message["id"]]
+        super().obey(message)
+
+
 class SlowBehindAHeartbeatBolt(plain.Bolt):
     """Slow to start; answers heartbeats at once, and works on tuples when it gets to it."""
 
@@ -103,6 +122,39 @@ class SlowBehindAHeartbeatBolt(plain.Bolt):
         self.handle(late) if isinstance(late, dict) else self.take_ids(late)
         time.sleep(SLOW)
         super().process(tup)
+
+
+class AnswersBehindTheAckBolt(plain.Bolt):
+    """Acks first, and says what it knows then."""
+
+    def do_contract(self):
+        self.do_ack()
+        time.sleep(SLOW)
+        self.send({"command": "emit", "tuple": [["conformance", 1, self.knows]], "anchors": []})
+
+
+class AnswersLateBolt(SignsOfLifeBolt):
+    """Answers heartbeats at once, and the question long behind them."""
+
+    def shake_hands(self):
+        super().shake_hands()
+        self.messages = queue.Queue()
+        threading.Thread(target=self.read_all, daemon=True).start()
+
+    def read_all(self):
+        while True:
+            message = super().read_message()
+            if isinstance(message, dict) and message.get("stream") == "__heartbeat":
+                self.send({"command": "sync"})
+            else:
+                self.messages.put(message)
+
+    def read_message(self):
+        return self.messages.get() if hasattr(self, "messages") else super().read_message()
+
+    def do_contract(self):
+        time.sleep(4 * SLOW)
+        super().do_contract()
 
 
 class ThreadsBolt(SignsOfLifeBolt):

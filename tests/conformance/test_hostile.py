@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from multilang.conformance import CannotStart, Run, Target, Undecided
+from multilang.conformance.errors import CaseFailed
+from multilang.conformance.target import Programs
 
 PROGRAM = Path(__file__).parent / "hostile.py"
 LIMIT = 2.0  # seconds: these programs never answer, and only that limit ends the wait
@@ -93,3 +95,10 @@ def test_a_program_that_is_neither_bolt_nor_spout_is_said_to_be_so() -> None:
 def test_a_program_that_does_not_exist_is_said_to() -> None:
     with pytest.raises(CannotStart, match="no-such-program"):
         Run(Target(["no-such-program", "x"])).run()
+
+
+def test_a_program_that_reads_no_second_piece_is_not_waited_for_without_end() -> None:
+    target = Target([sys.executable, str(PROGRAM), "never_reads"], "bolt")
+    with Programs(target) as programs, programs.talk(LIMIT) as talk, pytest.raises(CaseFailed) as failed:
+        talk.handshake(pieces=lambda data: [data[:1], data[1:]])
+    assert failed.value.timed_out

@@ -30,6 +30,7 @@ def command(name: str) -> list[str]:
     [
         ("NullsBolt", "bolt", ("bolt/emit", "bolt/anchors")),
         ("NullsSpout", "spout", ("spout/emit",)),
+        ("KnowsWhatItEmittedSpout", "spout", ("spout", "common/json", "common/error")),
         ("SignsOfLifeBolt", "bolt", ("bolt/tick/2", "bolt/heartbeat/11")),
         pytest.param("InASessionOfItsOwnBolt", "bolt", ("common/pid",), marks=linux),
     ],

@@ -31,5 +31,6 @@ def _knows(kind: str) -> tuple[str, ...]:
 
 def test_there_are_mutants_of_each_section() -> None:
     sections = {path.rpartition("/")[0] for _, path, _ in MUTANTS.values()}
+    sections |= {"bolt/ordinary", "spout/ordinary"}  # test_ordinary.py has theirs
     assert sections == {case.path.rpartition("/")[0] for case in all_cases()}
     assert len(MUTANTS) >= 40

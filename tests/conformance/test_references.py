@@ -70,6 +70,11 @@ def test_the_catalogue_is_as_large_as_it_says_and_each_case_has_its_text() -> No
     assert max(texts.values()) == 1
 
 
+def test_the_readme_says_how_many_cases_there_are() -> None:
+    levels = Counter(case.level for case in all_cases())
+    assert f"({levels['MUST']} MUST, {levels['SHOULD']} SHOULD)" in (ROOT / "README.md").read_text("utf-8")
+
+
 def test_cases_are_selected_by_path_beginning_and_pattern() -> None:
     cases = all_cases("bolt")
     assert [case.path for case in selected(cases, ("bolt/heartbeat/2",))] == ["bolt/heartbeat/2"]

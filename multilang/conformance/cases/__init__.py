@@ -9,9 +9,18 @@ from multilang.conformance.case import Case, Section
 SECTIONS = (
     *("handshake", "pid", "framing", "json_text", "unicode", "sizes", "numbers", "log", "error", "metrics"),
     *("io", "context", "unknown", "end"),
-    *("bolt_heartbeat", "bolt_tick", "bolt_tuple", "bolt_emit", "bolt_task_ids", "bolt_anchors", "bolt_ack"),
+    *(
+        "bolt_ordinary",
+        "bolt_heartbeat",
+        "bolt_tick",
+        "bolt_tuple",
+        "bolt_emit",
+        "bolt_task_ids",
+        "bolt_anchors",
+        "bolt_ack",
+    ),
     *("bolt_fail", "bolt_direct", "bolt_order"),
-    *("spout_commands", "spout_sync", "spout_emit", "spout_task_ids", "spout_direct"),
+    *("spout_commands", "spout_sync", "spout_emit", "spout_task_ids", "spout_direct", "spout_ordinary"),
 )
 
 

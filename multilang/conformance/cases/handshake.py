@@ -84,12 +84,7 @@ def _(t: Talk) -> None:
     source=f"{PAGE}, Initial Handshake; {MEASURED}",
 )
 def _(t: Talk) -> None:
-    answers(t, conf=BIG_CONF)
-
-
-@section.must("an empty conf", "No conf entry is promised: a component that needs none works without.")
-def _(t: Talk) -> None:
-    answers(t, conf={})
+    answers(t, conf={**t.world.full_conf(), **BIG_CONF, **t.world.conf})
 
 
 @section.must(
@@ -112,11 +107,12 @@ def _(t: Talk) -> None:
 
 @section.must("conf values reach the component", "The conf is handed to user code as it was sent.", steps="conf")
 def _(t: Talk) -> None:
-    t.world.conf = {"a.text": 'é/\n"', "a.map": {"x": [1, None]}, "a.no": False, "a.float": -2.5, "a.null": None}
-    keys = ["a.text", "a.map", "a.no", "a.float", "a.null"]
+    told = {"a.text": 'é/\n"', "a.map": {"x": [1, None]}, "a.no": False, "a.float": -2.5, "a.null": None}
+    t.world.conf |= told
+    keys = list(told)
     outs = t.perform(*([["conf", key]] for key in keys))
     for key, out in zip(keys, outs, strict=True):
-        t.emitted(out, [[t.world.conf[key]]], f"the conf entry {key!r} came out changed")
+        t.emitted(out, [[told[key]]], f"the conf entry {key!r} came out changed")
 
 
 @section.must(

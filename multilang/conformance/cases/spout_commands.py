@@ -5,12 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from multilang.conformance.case import MEASURED, PAGE, Section
+from multilang.conformance.cases.spout_ordinary import ACK, FAIL, begin, careful_next, own
+from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
 
 section = Section("spout/commands", "Spout commands", f"{PAGE}, Spouts")
 HEARD = [["heard"]]
+
+
+def under_way(t: Talk, *ids: Any, **on: Any) -> None:
+    """Have the spout emit a tuple with each id, before what it does on other commands is asked for."""
+    steps = [["emit", ["under way"], {"id": id}] for id in ids]
+    t.handshake(storm_text([steps]), on=on)
+    t.command("activate")
+    t.next()
 
 
 def heard(t: Talk, command: str, id: Any) -> None:
@@ -22,7 +32,7 @@ def heard(t: Talk, command: str, id: Any) -> None:
 @section.must("next", "A next is answered by emits and logs, if any, and a sync.")
 def _(t: Talk) -> None:
     t.handshake()
-    t.next()
+    careful_next(t)
 
 
 @section.must("next without an id", 'The page\'s next is {"command": "next"}.')
@@ -34,54 +44,28 @@ def _(t: Talk) -> None:
 @section.must(
     "ack and fail as the page shows them",
     'The page\'s ack is {"command": "ack", "id": "1231231"}, its fail the same with another word; Storm\'s have the id first.',
+    after=(ACK, FAIL),
 )
 def _(t: Talk) -> None:
-    t.handshake()
-    t.command("ack", text='{"command": "ack", "id": "1231231"}')
-    t.command("fail", text='{"command": "fail", "id": "1231231"}')
+    begin(t)
+    used: list[Any] = []
+    for command in ("ack", "fail"):
+        id = own(t, used)
+        t.command(command, text=f'{{"command": "{command}", "id": {storm_text(id)}}}')
     t.next()
 
 
-@section.must("activate", "An activate is answered by a sync.")
-def _(t: Talk) -> None:
-    t.handshake()
-    t.command("activate")
-
-
-@section.must("deactivate", "A deactivate is answered by a sync.")
-def _(t: Talk) -> None:
-    t.handshake()
-    t.command("activate")
-    t.command("deactivate")
-
-
-@section.must("activate again", "A topology is deactivated and activated any number of times; next works after each.")
+@section.must(
+    "activate and deactivate",
+    "Each is answered by a sync. A topology is deactivated and activated any number of times; next works after each.",
+    after=("spout/commands/5",),
+)
 def _(t: Talk) -> None:
     t.handshake()
     for _ in range(5):
         t.command("activate")
         t.next()
         t.command("deactivate")
-
-
-@section.must("an ack", "An ack is answered by a sync.")
-def _(t: Talk) -> None:
-    t.handshake()
-    t.command("ack", "1231231")
-
-
-@section.must("a fail", "A fail is answered by a sync.")
-def _(t: Talk) -> None:
-    t.handshake()
-    t.command("fail", "1231231")
-
-
-@section.must("next after a fail", "A failed tuple is the spout's to send again: the next works as before.")
-def _(t: Talk) -> None:
-    t.handshake()
-    for number in range(10):
-        t.next()
-        t.command("fail", str(number))
 
 
 @section.must("100 nexts", "A spout is asked for ever, whether it has something or not.")
@@ -92,22 +76,23 @@ def _(t: Talk) -> None:
         t.next()
 
 
-@section.must("100 acks in a row", "Acks come in a crowd, with no next between.")
+@section.must("100 acks in a row", "Acks come in a crowd, with no next between.", steps="emit")
 def _(t: Talk) -> None:
-    t.handshake()
-    for number in range(100):
-        t.command("ack", str(number))
+    ids = [str(number) for number in range(100)]
+    under_way(t, *ids)
+    for id in ids:
+        t.command("ack", id)
 
 
 @section.must("the id of an ack reaches the component", "The id is the one that was emitted.", steps="heard emit")
 def _(t: Talk) -> None:
-    t.handshake(on={"ack": HEARD})
+    under_way(t, "1231231", ack=HEARD)
     heard(t, "ack", "1231231")
 
 
 @section.must("the id of a fail reaches the component", "The id is the one that was emitted.", steps="heard emit")
 def _(t: Talk) -> None:
-    t.handshake(on={"fail": HEARD})
+    under_way(t, "é-1231231 🐍", fail=HEARD)
     heard(t, "fail", "é-1231231 🐍")
 
 
@@ -118,15 +103,16 @@ def _(t: Talk) -> None:
     source=f"{PAGE}, Spouts: id; {MEASURED}",
 )
 def _(t: Talk) -> None:
-    t.handshake(on={"ack": HEARD, "fail": HEARD})
-    for id in (7, "7", 2147483648):
-        heard(t, "ack", id)
-        heard(t, "fail", id)
+    acked, failed = (7, "8", 2147483648), ("7", 8, 2147483649)
+    under_way(t, *acked, *failed, ack=HEARD, fail=HEARD)
+    for ack, fail in zip(acked, failed, strict=True):
+        heard(t, "ack", ack)
+        heard(t, "fail", fail)
 
 
 @section.must("ack and fail are not mixed up", "User code is told which of the two it was.", steps="heard emit")
 def _(t: Talk) -> None:
-    t.handshake(on={"ack": HEARD, "fail": HEARD})
+    under_way(t, *map(str, range(6)), ack=HEARD, fail=HEARD)
     for number in range(6):
         heard(t, ["ack", "fail", "fail"][number % 3], str(number))
 
@@ -136,21 +122,6 @@ def _(t: Talk) -> None:
     t.handshake(on={"activate": [["emit", ["on"]]], "deactivate": [["emit", ["off"]]]})
     came = [t.command(command).values for command in ("activate", "deactivate", "activate")]
     t.same(came, [[["on"]], [["off"]], [["on"]]], "user code was not told, or told otherwise")
-
-
-@section.should("next before activate", "Storms before 1.0 say next without an activate: it works.")
-def _(t: Talk) -> None:
-    t.handshake()
-    t.next()
-    t.command("activate")
-
-
-@section.should("an ack of an id that it never emitted", "After a restart, acks of the process before may come.")
-def _(t: Talk) -> None:
-    t.handshake()
-    for id in ("unknown", 10**15, ""):
-        t.command("ack", id)
-        t.command("fail", id)
 
 
 @section.should("deactivate twice, activate twice", "The same state twice is no fault.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.conformance.case import MEASURED, PAGE, Section
+from multilang.conformance.cases.spout_commands import under_way
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
@@ -53,14 +54,14 @@ def _(t: Talk) -> None:
 
 @section.must("an emit in an ack", "A spout may emit in answer to an ack.", steps="emit")
 def _(t: Talk) -> None:
-    t.handshake(on={"ack": [["emit", ["again"], {"id": "2"}]]})
+    under_way(t, "1", ack=[["emit", ["again"], {"id": "2"}]])
     out = t.command("ack", "1")
     t.emitted(out, [["again"]], "the emit did not come before the sync")
 
 
 @section.must("an emit in a fail", "A failed tuple may be sent again at once.", steps="emit")
 def _(t: Talk) -> None:
-    t.handshake(on={"fail": [["emit", ["again"], {"id": "1"}]]})
+    under_way(t, "1", fail=[["emit", ["again"], {"id": "1"}]])
     out = t.command("fail", "1")
     t.emitted(out, [["again"]], "the emit did not come before the sync")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from multilang.conformance.case import MEASURED, PAGE, Section
+from multilang.conformance.cases.spout_ordinary import ACK, FAIL, begin, own
+from multilang.conformance.errors import NotApplicable
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
@@ -25,14 +27,21 @@ def _(t: Talk) -> None:
     "A second sync is read as the answer to the next command: from there on every answer is one too early.",
     source=f"{PAGE}, Spouts: sync; {MEASURED} (spout_two_syncs)",
     watch=("sync.twice",),
+    after=(ACK, FAIL),
 )
 def _(t: Talk) -> None:
-    t.handshake()
-    commands = ["activate", "next", "ack", "next", "fail", "deactivate", "activate", "next"]
-    for command in commands:
-        t.command(command, "1" if command in ("ack", "fail") else "")
+    begin(t)
+    used: list[Any] = []
+    for command in ("ack", "fail"):
+        try:
+            t.command(command, own(t, used))
+        except NotApplicable:
+            break  # what it emits has no ids
+    for command in ("next", "deactivate", "activate", "next"):
+        t.command(command)
+    commands = sum(b'"command":"' in data for direction, data in t.transcript if direction == "sent")
     t.leave()
-    t.same(t.syncs, len(commands), "there are more syncs than commands")
+    t.same(t.syncs, commands, "there are more syncs than commands")
 
 
 @section.must("each command its answer", "What belongs to one command is not in the answer to another.", steps="emit")
@@ -72,6 +81,7 @@ section.watch(
     "an idle next takes a moment",
     "With no tuple to emit a spout sleeps for a small amount of time before its sync: ShellSpout does not sleep for it.",
     source=f"{PAGE}, Spouts: sleep",
+    after=("spout/commands/5",),
 )
 def _(t: Talk) -> None:
     t.handshake()
@@ -81,8 +91,11 @@ def _(t: Talk) -> None:
     quickest = float("inf")
     for _ in range(50):
         start = monotonic()
-        t.next()
-        quickest = min(quickest, (monotonic() - start) * 1000)
+        out = t.next()
+        if not out.emits:
+            quickest = min(quickest, (monotonic() - start) * 1000)
+    if quickest == float("inf"):
+        raise NotApplicable("it had something to emit in each of 60 nexts")
     # The quickest counts, since a busy machine makes many of them slower, but hardly all.
     t.check(
         quickest >= 0.75, "an idle spout keeps a core busy", "1 ms for each idle next, or more", f"{quickest:.2f} ms"

@@ -57,7 +57,7 @@ def _(t: Talk) -> None:
     source=MEASURED,
 )
 def _(t: Talk) -> None:
-    t.world.conf = {"topology.acker.executors": 0}
+    t.world.conf |= {"topology.acker.executors": 0}
     t.handshake('[[["emit",["x"],{"id":"1","ids":true}]]]')
     t.command("activate")
     t.holds_ids = True
@@ -77,7 +77,7 @@ def _(t: Talk) -> None:
     source=MEASURED,
 )
 def _(t: Talk) -> None:
-    t.world.conf = {"topology.acker.executors": 0}
+    t.world.conf |= {"topology.acker.executors": 0}
     t.handshake('[[["emit",["x"],{"id":"1"}],["emit",["y"],{"id":"2"}]]]')
     t.command("activate")
     t.holds_ids = True

@@ -81,10 +81,3 @@ class WantsTheNewContext(Bolt):
     def shake_hands(self):
         super().shake_hands()
         self.name = self.context["componentid"]
-
-
-@mutant("bolt", "common/handshake/7")
-class WantsConf(Bolt):
-    def shake_hands(self):
-        super().shake_hands()
-        self.name = self.conf["topology.name"]

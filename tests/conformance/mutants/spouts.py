@@ -54,7 +54,7 @@ class DoesNotKnowActivate(Spout):
             super().obey(message)
 
 
-@mutant("spout", "spout/commands/20")
+@mutant("spout", "spout/commands/13")
 class SpoutThatAcks(Spout):
     def obey(self, message):
         if message["command"] == "ack":
@@ -62,7 +62,7 @@ class SpoutThatAcks(Spout):
         super().obey(message)
 
 
-@mutant("spout", "spout/commands/14")
+@mutant("spout", "spout/commands/9")
 class MessageIdsAreTexts(Spout):
     def obey(self, message):
         if "id" in message:
@@ -70,7 +70,7 @@ class MessageIdsAreTexts(Spout):
         super().obey(message)
 
 
-@mutant("spout", "spout/commands/15")
+@mutant("spout", "spout/commands/10")
 class AckIsFail(Spout):
     def obey(self, message):
         if message["command"] == "fail":

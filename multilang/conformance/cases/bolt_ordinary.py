@@ -1,0 +1,192 @@
+"""What every bolt has to live through, whatever it does with its tuples; nothing of the contract is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from multilang.conformance.case import PAGE, Section
+from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
+from multilang.conformance.reading import Finding
+from multilang.conformance.world import SENTENCE
+
+if TYPE_CHECKING:
+    from multilang.conformance.talk import Talk
+
+section = Section("bolt/ordinary", "Ordinary work of a bolt", f"{PAGE}, Bolts")
+LIVES, IDS, TICK, MANY = (f"bolt/ordinary/{number}" for number in (1, 3, 4, 5))
+# A bolt may finish its tuples in another thread than its heartbeats: so many seconds are given to it, plus the seconds
+# since the conversation began, because on a busy machine both are slow. No verdict depends on it.
+_LATER = 0.3
+_LARGE = 300_000
+_OTHER = " naïve 漢字 🐍"
+_BROKEN = ("\ufffd", "æ¼¢")  # 漢, when its bytes are taken for other letters
+
+
+def patient(t: Talk, look: Callable[[], Any]) -> None:
+    """Wait for what need not happen. Raises CaseFailed if the program ends."""
+    limit = t.timeout
+    t.timeout = min(limit, _LATER + monotonic() - t.start)
+    try:
+        t.wait(look, "the end of its work")
+    except CaseFailed as failure:
+        if not failure.timed_out:
+            raise
+    finally:
+        t.timeout = limit
+
+
+def blamed(failure: CaseFailed, path: str) -> Halted:
+    """Return what ends a case by the fault of another one."""
+    return Halted(Finding("", f"{failure.why}: {failure.received}"), path)
+
+
+def turn(t: Talk, *tuples: Sequence[Any], **how: Any) -> bool:
+    """Give the bolt tuples, and wait for the answer to a heartbeat behind them, and a moment for their acks.
+
+    Task ids are kept back until the bolt has answered or can only be waiting for them. Return whether there were any.
+    """
+    t.holds_ids = True
+    for values in tuples:
+        t.tuple(values, **how)
+    before = t.syncs
+    t.heartbeat(pieces=lambda data: [data])  # when the tuples were read
+
+    def there() -> bool | None:
+        return t.syncs > before or None
+
+    t.wait(lambda: there() or t.owed or None, "the answer to a heartbeat behind it")
+    patient(t, lambda: (there() and not t.monitor.pending) or None)
+    asked = bool(t.owed)
+    t.holds_ids = False
+    t.answer()
+    try:
+        t.wait(there, "the answer to a heartbeat behind the task ids")
+        if asked:
+            patient(t, lambda: not t.monitor.pending or None)
+        t.beat()
+    except CaseFailed as failure:
+        if asked:
+            raise blamed(failure, IDS) from None
+        raise
+    return asked
+
+
+def sentence(t: Talk, change: Callable[[str], str]) -> list[Any]:
+    """Return a tuple of the program's, one text of which is changed. Only texts of several words are."""
+    if t.world.contract:
+        return [[["emit", [change(SENTENCE)]]]]
+    for values in t.world.tuples:
+        for place, value in enumerate(values):
+            if isinstance(value, str) and " " in value.strip() and value.lstrip()[:1].isalpha():
+                return [*values[:place], change(value), *values[place + 1 :]]
+    raise NotApplicable("no tuple that it is given holds a text of several words: --tuple gives another")
+
+
+@section.must(
+    "it lives through its tuple",
+    "A tuple is worked on, and the heartbeat behind it is answered: a bolt that ends takes its worker along. --tuple says what "
+    "the bolt is given.",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    try:
+        turn(t, *t.world.tuples)
+    except Halted as halted:
+        if halted.path != IDS:
+            raise
+        t.monitor.leaving = True  # it did not live on with the task ids, which another case tells
+
+
+@section.should(
+    "it acks or fails its tuples in time",
+    "Storm replays what is neither acked nor failed within topology.message.timeout.secs; a bolt that keeps tuples finishes them "
+    "later, with a tick for instance.",
+    after=(LIVES,),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    tuples = [t.world.tuples[number % len(t.world.tuples)] for number in range(4)]
+    try:
+        turn(t, *tuples)
+    except CaseFailed as failure:
+        raise blamed(failure, MANY) from None
+    if t.monitor.pending:
+        try:
+            for _ in range(2):
+                t.tuple([5], comp="__system", stream="__tick", task=-1)
+                t.beat()
+        except CaseFailed as failure:
+            raise blamed(failure, TICK) from None
+    t.wait(lambda: not t.monitor.pending or None, "the ack or fail of each tuple")
+
+
+@section.must(
+    "task ids that it did not ask for",
+    "Each emit is answered by an array of task ids, unless it says need_task_ids: false. It is neither a tuple nor a command.",
+    after=(LIVES,),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    if not turn(t, *t.world.tuples) and not t.received.emits:
+        raise NotApplicable("it emitted nothing")
+
+
+@section.must(
+    "a tick",
+    "A tuple of the component __system with one number comes to every bolt of a topology that has ticks.",
+    source="Storm's TOPOLOGY_TICK_TUPLE_FREQ_SECS",
+    after=(LIVES,),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    turn(t, [5], comp="__system", stream="__tick", task=-1)
+
+
+@section.must(
+    "60 tuples in one write",
+    "Tuples come as fast as the pipe takes them, with a heartbeat between; none of them is lost in the reading.",
+    after=(LIVES, IDS, "bolt/heartbeat/5"),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    before = t.syncs
+    with t.at_once():
+        for number in range(60):
+            t.tuple(t.world.tuples[number % len(t.world.tuples)])
+            if number % 20 == 10:
+                t.heartbeat()
+    t.wait(lambda: t.syncs >= before + 3 or None, "the answers to the heartbeats between the tuples")
+    patient(t, lambda: not t.monitor.pending or None)
+    t.beat()
+
+
+@section.must(
+    "a text of 300 KB",
+    "A tuple may be longer than a pipe or a buffer. It is a text of its tuples with a long word behind it.",
+    after=(LIVES,),
+)
+def _(t: Talk) -> None:
+    values = sentence(t, lambda text: f"{text} {'x' * _LARGE}")
+    t.handshake()
+    turn(t, values)
+
+
+@section.must(
+    "a text beyond ASCII",
+    "Texts are UTF-8, as raw letters, and stay what they are. It is a text of its tuples with other letters behind it.",
+    after=(LIVES,),
+)
+def _(t: Talk) -> None:
+    values = sentence(t, lambda text: text + _OTHER)
+    t.handshake()
+    turn(t, values)
+    for message in t.received.emits:
+        text = str(message.values)
+        t.check(
+            not any(each in text for each in _BROKEN),
+            "letters came out changed",
+            f"{_OTHER.strip()!r}, or parts of it",
+            text,
+        )

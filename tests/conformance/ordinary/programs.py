@@ -1,0 +1,357 @@
+"""Ordinary bolts and spouts, which know nothing of the tester, and broken ones: `python programs.py NAME`.
+
+They were written from the protocol's page alone, as a user would write them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections import deque
+
+
+class Program:
+    """Reading, writing and the handshake."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def read(self):
+        lines = []
+        while True:
+            line = sys.stdin.buffer.readline()
+            if not line:
+                sys.exit(0)
+            if line == b"end\n":
+                return self.decode(b"".join(lines))
+            lines.append(line)
+
+    def decode(self, data):
+        return json.loads(data)
+
+    def send(self, **message):
+        with self.lock:
+            sys.stdout.buffer.write(json.dumps(message).encode() + b"\nend\n")
+            sys.stdout.buffer.flush()
+
+    def run(self):
+        setup = self.read()
+        open(os.path.join(setup["pidDir"], str(os.getpid())), "w").close()
+        self.send(pid=os.getpid())
+        self.start()
+        while True:
+            self.handle(self.read())
+
+    def start(self):
+        pass
+
+
+class SplitBolt(Program):
+    """Emits the words of a sentence, takes task ids when they come, and acks."""
+
+    def handle(self, message):
+        if isinstance(message, list):
+            return
+        if message["stream"] == "__heartbeat":
+            self.send(command="sync")
+        elif message["stream"] == "__tick":
+            self.tick(message)
+        else:
+            self.process(message)
+
+    def process(self, tup):
+        for word in tup["tuple"][0].split():
+            self.send(command="emit", tuple=[word], anchors=[tup["id"]])
+        self.ack(tup)
+
+    def tick(self, tup):
+        self.ack(tup)
+
+    def ack(self, tup):
+        self.send(command="ack", id=tup["id"])
+
+
+class SilentBolt(SplitBolt):
+    """Emits nothing: a sink."""
+
+    def process(self, tup):
+        self.ack(tup)
+
+
+class WaitingBolt(SplitBolt):
+    """Waits for the task ids of each emit, as old libraries do."""
+
+    def __init__(self):
+        super().__init__()
+        self.queue = deque()
+
+    def run(self):
+        self.came = self.read
+        self.read = lambda: self.queue.popleft() if self.queue else self.came()
+        super().run()
+
+    def process(self, tup):
+        for word in tup["tuple"][0].split():
+            self.send(command="emit", tuple=[word], anchors=[tup["id"]])
+            while not isinstance(message := self.came(), list):
+                self.queue.append(message)
+        self.ack(tup)
+
+
+class BatchBolt(SplitBolt):
+    """Acks what it has when a tick comes, or with every third tuple."""
+
+    def start(self):
+        self.batch = []
+
+    def process(self, tup):
+        self.batch.append(tup)
+        if len(self.batch) == 3:
+            self.flush()
+
+    def tick(self, tup):
+        self.batch.append(tup)
+        self.flush()
+
+    def flush(self):
+        for tup in self.batch:
+            self.ack(tup)
+        self.batch.clear()
+
+
+class ThreadedBolt(SplitBolt):
+    """Works in a thread, and answers heartbeats beside it."""
+
+    def start(self):
+        self.work = deque()
+        self.there = threading.Semaphore(0)
+        threading.Thread(target=self.worker, daemon=True).start()
+
+    def process(self, tup):
+        self.work.append(tup)
+        self.there.release()
+
+    def worker(self):
+        while True:
+            self.there.acquire()
+            time.sleep(0.01)
+            super().process(self.work.popleft())
+
+
+class CountSpout(Program):
+    """Emits numbers, keeps what is under way, and repeats what failed."""
+
+    def start(self):
+        self.number = 0
+        self.pending = {}
+
+    def handle(self, message):
+        if isinstance(message, list):
+            return
+        getattr(self, message["command"])(message)
+        self.send(command="sync")
+
+    def next(self, _message):
+        if len(self.pending) >= 100:
+            time.sleep(0.002)
+            return
+        self.number += 1
+        self.emit(str(self.number))
+
+    def emit(self, id):
+        self.pending[id] = int(id)
+        self.send(command="emit", tuple=[int(id)], id=id)
+
+    def ack(self, message):
+        del self.pending[message["id"]]  # a KeyError for one that is not under way
+
+    def fail(self, message):
+        self.emit(message["id"])
+
+    def activate(self, message):
+        pass
+
+    def deactivate(self, message):
+        pass
+
+
+class QuietSpout(CountSpout):
+    """Emits unreliably, and asks for no task ids."""
+
+    def next(self, _message):
+        self.number += 1
+        self.send(command="emit", tuple=[self.number], need_task_ids=False)
+
+
+class FewSpout(CountSpout):
+    """Has five tuples, and then none."""
+
+    def next(self, message):
+        if self.number < 5:
+            super().next(message)
+        else:
+            time.sleep(0.002)
+
+
+# ---- broken bolts ----
+
+
+class DiesOnItsTuple(SplitBolt):
+    def process(self, tup):
+        raise RuntimeError("no such word")
+
+
+class DiesBehindItsEmit(SilentBolt):
+    def process(self, tup):
+        self.send(command="emit", tuple=["x"], anchors=[tup["id"]], need_task_ids=False)
+        os._exit(0)
+
+
+class HangsOnItsTuple(SplitBolt):
+    def process(self, tup):
+        time.sleep(3600)
+
+
+class NeverAcks(SplitBolt):
+    def ack(self, tup):
+        pass
+
+
+class AcksEverySecond(SplitBolt):
+    count = 0
+
+    def ack(self, tup):
+        self.count += 1
+        if self.count % 2:
+            super().ack(tup)
+
+
+class TakesTaskIdsForATuple(SplitBolt):
+    def handle(self, message):
+        super().handle({**message})
+
+
+class StopsReadingAtTaskIds(SplitBolt):
+    def handle(self, message):
+        if isinstance(message, list):
+            time.sleep(3600)
+        super().handle(message)
+
+
+class SplitsATick(SplitBolt):
+    def tick(self, tup):
+        self.process(tup)
+
+
+class HangsOnATick(SplitBolt):
+    def tick(self, tup):
+        time.sleep(3600)
+
+
+class ReadsPartOfALongLine(SplitBolt):
+    def read(self):
+        text = sys.stdin.buffer.readline(1 << 17)
+        if not text:
+            sys.exit(0)
+        sys.stdin.buffer.readline()
+        return json.loads(text)
+
+
+class KnowsAsciiAlone(SplitBolt):
+    def process(self, tup):
+        tup["tuple"][0].encode("ascii")
+        super().process(tup)
+
+
+class ReadsLatin1(SplitBolt):
+    def decode(self, data):
+        return json.loads(data.decode("latin-1"))
+
+
+class DiesOnItsTenthTuple(SplitBolt):
+    count = 0
+
+    def process(self, tup):
+        self.count += 1
+        if self.count == 10:
+            raise MemoryError
+        super().process(tup)
+
+
+# ---- broken spouts ----
+
+
+class DiesOnAnAck(CountSpout):
+    def ack(self, message):
+        del self.pending[int(message["id"])]
+
+
+class SilentAfterAnAck(CountSpout):
+    def handle(self, message):
+        if isinstance(message, dict) and message["command"] == "ack":
+            self.ack(message)
+        else:
+            super().handle(message)
+
+
+class DiesOnAFail(CountSpout):
+    def fail(self, message):
+        raise NotImplementedError
+
+
+class SilentAfterAFail(CountSpout):
+    def handle(self, message):
+        if isinstance(message, dict) and message["command"] == "fail":
+            self.fail(message)
+        else:
+            super().handle(message)
+
+
+class TakesTaskIdsForACommand(CountSpout):
+    def handle(self, message):
+        getattr(self, message["command"])(message)
+        self.send(command="sync")
+
+
+class SyncsToTaskIds(CountSpout):
+    def handle(self, message):
+        if isinstance(message, list):
+            self.send(command="sync")
+        else:
+            super().handle(message)
+
+
+class SilentWhileInactive(CountSpout):
+    active = True
+
+    def handle(self, message):
+        if isinstance(message, dict):
+            if message["command"] in ("activate", "deactivate"):
+                self.active = message["command"] == "activate"
+            elif not self.active:
+                return
+        super().handle(message)
+
+
+class SilentWhenItHasNothing(FewSpout):
+    def handle(self, message):
+        if isinstance(message, dict) and message["command"] == "next" and self.number == 5:
+            return
+        super().handle(message)
+
+
+class DiesOnASecondAck(CountSpout):
+    acked = 0
+
+    def ack(self, message):
+        self.acked += 1
+        if self.acked == 2:
+            raise RuntimeError
+        super().ack(message)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]().run()

@@ -1,0 +1,121 @@
+"""Ordinary programs, which do not keep the contract: a broken one fails the case that names its fault and no other."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from multilang.conformance import Run, Target, all_cases
+from multilang.conformance.case import selected
+from multilang.conformance.result import Result
+from tests.soak import SOAK
+
+HERE = Path(__file__).parent / "ordinary"
+PYTHON = [sys.executable, str(HERE / "programs.py")]
+SHELL = ["sh", str(HERE / "bolt.sh")]
+SECTIONS = {
+    "bolt": ("bolt/ordinary", "bolt/heartbeat", "bolt/ack"),
+    "spout": ("spout/ordinary", "spout/commands", "spout/sync"),
+}
+# A correct program is given much time, because the machine may be busy; where the fault is silence, only this limit tells.
+LIMIT, PATIENT = 7.0, 60.0
+
+BROKEN = {
+    "DiesOnItsTuple": ("bolt", 1),
+    "DiesBehindItsEmit": ("bolt", 1),
+    "HangsOnItsTuple": ("bolt", 1),
+    "NeverAcks": ("bolt", 2),
+    "AcksEverySecond": ("bolt", 2),
+    "TakesTaskIdsForATuple": ("bolt", 3),
+    "StopsReadingAtTaskIds": ("bolt", 3),
+    "SplitsATick": ("bolt", 4),
+    "HangsOnATick": ("bolt", 4),
+    "DiesOnItsTenthTuple": ("bolt", 5),
+    "ReadsPartOfALongLine": ("bolt", 6),
+    "KnowsAsciiAlone": ("bolt", 7),
+    "ReadsLatin1": ("bolt", 7),
+    "TakesTaskIdsForACommand": ("spout", 1),
+    "DiesOnAnAck": ("spout", 2),
+    "SilentAfterAnAck": ("spout", 2),
+    "DiesOnAFail": ("spout", 3),
+    "SilentAfterAFail": ("spout", 3),
+    "DiesOnASecondAck": ("spout", 4),
+    "SilentWhileInactive": ("spout", 5),
+}
+BROKEN_NODE = {
+    "DiesOnItsTuple": ("bolt", 1),
+    "NeverAcks": ("bolt", 2),
+    "DiesOnTaskIds": ("bolt", 3),
+    "DiesOnATick": ("bolt", 4),
+    "RejectsOtherLetters": ("bolt", 7),
+    "DiesOnAnAck": ("spout", 2),
+    "HangsOnAFail": ("spout", 3),
+}
+CORRECT = [
+    *(("bolt", name) for name in ("SplitBolt", "SilentBolt", "WaitingBolt", "BatchBolt", "ThreadedBolt")),
+    *(("spout", name) for name in ("CountSpout", "QuietSpout", "FewSpout")),
+]
+
+
+def node() -> list[str]:
+    program = shutil.which("node")
+    if program is None:
+        if os.environ.get("CI"):
+            pytest.fail("there is no node here, though scripts/test installs it in CI")
+        pytest.skip("there is no node on the path")
+    return [program, str(HERE / "programs.js")]
+
+
+def result_of(command: list[str], kind: str, limit: float) -> Result:
+    run = Run(Target(command, kind, timeout=limit, contract=False), again=False)
+    return run.run(None if SOAK else selected(all_cases(kind), SECTIONS[kind]))
+
+
+def failed(result: Result) -> list[str]:
+    return [case.path for case in result.cases if case.status == "failed"]
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_program_fails_the_case_of_its_fault_alone(name: str) -> None:
+    kind, number = BROKEN[name]
+    assert failed(result_of([*PYTHON, name], kind, LIMIT)) == [f"{kind}/ordinary/{number}"]
+
+
+@pytest.mark.parametrize("name", BROKEN_NODE)
+def test_a_broken_program_of_node_does(name: str) -> None:
+    kind, number = BROKEN_NODE[name]
+    assert failed(result_of([*node(), name], kind, LIMIT)) == [f"{kind}/ordinary/{number}"]
+
+
+def test_a_broken_program_of_sh_does() -> None:
+    assert failed(result_of([*SHELL, "broken"], "bolt", LIMIT)) == ["bolt/ordinary/4"]
+
+
+def test_faults_of_the_conversation_have_their_own_cases() -> None:
+    assert failed(result_of([*PYTHON, "SyncsToTaskIds"], "spout", LIMIT)) == ["spout/ordinary/1"]
+    assert failed(result_of([*PYTHON, "SilentWhenItHasNothing"], "spout", LIMIT)) == ["spout/commands/5"]
+
+
+@pytest.mark.parametrize(("kind", "name"), CORRECT)
+def test_a_correct_program_passes(kind: str, name: str) -> None:
+    assert failed(result_of([*PYTHON, name], kind, PATIENT)) == []
+
+
+@pytest.mark.parametrize(("kind", "name"), [("bolt", "UpperBolt"), ("spout", "NumberSpout")])
+def test_a_correct_program_of_node_passes(kind: str, name: str) -> None:
+    assert failed(result_of([*node(), name], kind, PATIENT)) == []
+
+
+def test_a_correct_program_of_sh_passes() -> None:
+    assert failed(result_of(SHELL, "bolt", PATIENT)) == []
+
+
+@pytest.mark.parametrize(("name", "kind", "other"), [("SplitBolt", "spout", "bolt"), ("CountSpout", "bolt", "spout")])
+def test_a_program_of_the_other_kind_is_told(name: str, kind: str, other: str) -> None:
+    result = result_of([*PYTHON, name], kind, LIMIT)
+    assert result.bad()
+    assert any(f"it looks like a {other}" in note for note in result.notes), result.notes
