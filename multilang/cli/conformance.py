@@ -38,7 +38,7 @@ def conformance() -> None:
       multilang conformance matrix a.json b.json --html matrix.html
 
     \b
-    Exit status: 0  every MUST is kept (with --strict: every SHOULD, too)
+    Exit status: 0  every MUST that was asked is kept (--strict: every SHOULD, too; --require: as many were asked)
                  1  not every one is
                  2  the command line is wrong, or it can't be told what the program is
                  3  the program can't be started
@@ -63,7 +63,14 @@ for each in KINDS:
     _command(each)
 
 
-def run_cases(kind: str, command: tuple[str, ...], patterns: tuple[str, ...], only_list: bool, **options: Any) -> int:
+def run_cases(
+    kind: str,
+    command: tuple[str, ...],
+    patterns: tuple[str, ...],
+    excluded: tuple[str, ...],
+    only_list: bool,
+    **options: Any,
+) -> int:
     """Run the cases, write the reports, and return the exit status."""
     from multilang.cli.conformance_view import listed, printable
     from multilang.conformance import Target, Undecided, all_cases
@@ -71,7 +78,8 @@ def run_cases(kind: str, command: tuple[str, ...], patterns: tuple[str, ...], on
 
     known = all_cases(None if kind == "auto" else kind)
     try:
-        cases = selected(known, patterns)
+        out = selected(known, excluded) if excluded else []
+        cases = [case for case in selected(known, patterns) if case not in out]
     except LookupError as error:
         raise click.UsageError(
             f"no case {error.args[0]!r}{_of(kind)}; multilang conformance --list shows them"
@@ -129,7 +137,9 @@ def _of(kind: str) -> str:
     return "" if kind == "auto" else f" for a {kind}"
 
 
-def _run(target: Any, cases: Any, *, jobs: int, strict: bool, verbose: bool, **options: Any) -> int:
+def _run(
+    target: Any, cases: Any, *, jobs: int, strict: bool, verbose: bool, required: int | str | None, **options: Any
+) -> int:
     from multilang.cli.conformance_view import write_result
     from multilang.cli.view import console
     from multilang.conformance import Run
@@ -149,7 +159,8 @@ def _run(target: Any, cases: Any, *, jobs: int, strict: bool, verbose: bool, **o
         result = Run(target, jobs, report).run(cases)
     if not result.cases:
         raise click.UsageError(f"the program is a {result.kind}, and none of the chosen cases is for one")
-    write_result(result, screen, verbose, strict)
+    least = len(result.cases) if required == "all" else None if required is None else int(required)
+    write_result(result, screen, verbose, strict, least)
     texts: dict[str, Callable[[], str]] = {
         "junit": lambda: to_junit(result, strict),
         "as_json": result.to_json,
@@ -160,7 +171,7 @@ def _run(target: Any, cases: Any, *, jobs: int, strict: bool, verbose: bool, **o
             sys.stdout.write(text())
         elif options[name] is not None:
             options[name].write_text(text(), "utf-8")
-    return exits.FAILED_TUPLES if result.bad(strict) else exits.OK
+    return exits.FAILED_TUPLES if result.bad(strict, least) else exits.OK
 
 
 @conformance.command()

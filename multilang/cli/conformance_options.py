@@ -39,6 +39,14 @@ def _tuples(_context: click.Context, _parameter: click.Parameter, texts: tuple[s
     return tuples
 
 
+def _required(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | str | None:
+    if text is None or text == "all":
+        return text
+    if not text.isdecimal():
+        raise click.BadParameter(f"{text!r} is neither a number of cases nor all; write for example --require all")
+    return int(text)
+
+
 def output_file(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
     """Check that a file's folder exists, so that the error comes before the run and not after it."""
     if path is not None and not path.parent.is_dir():
@@ -57,6 +65,20 @@ def run_options(function: Any) -> Any:
             multiple=True,
             metavar="PATH",
             help="Only these: bolt/heartbeat/2, bolt/heartbeat, '*/log/*'.",
+        ),
+        click.option(
+            "--exclude",
+            "excluded",
+            multiple=True,
+            metavar="PATH",
+            help="Not these; written as for --case.",
+        ),
+        click.option(
+            "--require",
+            "required",
+            callback=_required,
+            metavar="N|all",
+            help="Fail unless so many cases have a verdict: with all, none may be skipped or blocked.",
         ),
         click.option("--strict", is_flag=True, help="A SHOULD that is not kept fails, too."),
         click.option(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _STYLES = {PASSED: "green", FAILED: "bold red", BLOCKED: "dim", SKIPPED: "dim"}
 _CONTROLS = {code: ascii(chr(code))[1:-1] for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+_MOST_REASONS = 4  # reasons for skipped cases in the closing line
 _LAST_SENT = 3  # messages to the program that are shown for a failure
 
 
@@ -34,7 +35,9 @@ def word_of(case: CaseResult) -> tuple[str, str]:
     return case.status, _STYLES[case.status]
 
 
-def write_result(result: Result, console: Console, verbose: bool = False, strict: bool = False) -> None:
+def write_result(
+    result: Result, console: Console, verbose: bool = False, strict: bool = False, required: int | None = None
+) -> None:
     """Write the whole report."""
     console.print(_title(result), soft_wrap=True)
     console.print()
@@ -47,6 +50,9 @@ def write_result(result: Result, console: Console, verbose: bool = False, strict
     for note in result.notes:
         console.print(note, style="yellow" if console.is_terminal else "", soft_wrap=True)
     console.print(summary(result, strict), soft_wrap=True)
+    if required is not None and result.judged < required:
+        text = f"{result.judged} of the {required} cases that are required have a verdict"
+        console.print(Text(text, style="bold red"), soft_wrap=True)
 
 
 def _title(result: Result) -> Text:
@@ -122,6 +128,11 @@ def summary(result: Result, strict: bool) -> Text:
     text.append(f"{warned} {'failed a SHOULD' if strict else 'warnings'}", style="yellow" if warned else "")
     blocked, skipped = result.count(BLOCKED), result.count(SKIPPED)
     text.append(f", {blocked} blocked, {skipped} skipped in {result.seconds:.1f} s")
+    for number, (why, count) in enumerate(result.left_out().items()):
+        if number == _MOST_REASONS:
+            text.append("; others skipped for other reasons (-v)")
+            break
+        text.append(f"; {count} skipped: {printable(why)}")
     return text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -85,13 +86,26 @@ class Result:
         """
         return sum(case.status == status and level in (None, case.level) for case in self.cases)
 
-    def bad(self, strict: bool = False) -> bool:
+    @property
+    def judged(self) -> int:
+        """The number of cases that have a verdict: passed or failed."""
+        return self.count(PASSED) + self.count(FAILED)
+
+    def bad(self, strict: bool = False, required: int | None = None) -> bool:
         """Return whether the program fails as a whole.
 
         Args:
             strict: Whether a SHOULD that is not kept counts, too.
+            required: The number of cases that must have a verdict; None: any.
         """
+        if required is not None and self.judged < required:
+            return True
         return any(case.status == FAILED and (strict or case.is_must) for case in self.cases)
+
+    def left_out(self) -> dict[str, int]:
+        """Return the reasons for which cases were skipped, the most frequent first, and how many cases each."""
+        reasons = Counter(case.why or "no reason is known" for case in self.cases if case.status == SKIPPED)
+        return dict(reasons.most_common())
 
     def to_json(self) -> str:
         """Return the result as a JSON document."""

@@ -1,0 +1,61 @@
+"""Whether a program keeps the contract is decided, or the report says that it could not be; what was left out is told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from multilang.conformance import Run, Target, all_cases
+from multilang.conformance.case import selected
+from multilang.conformance.probe import contract_of
+from multilang.conformance.target import Programs
+
+HERE = Path(__file__).parent
+LEGAL = HERE / "legal.py"
+ORDINARY = HERE / "ordinary" / "programs.py"
+PLAIN = HERE.parents[1] / "examples" / "conformance" / "plain.py"
+COMMAND = Path(sys.executable).parent / "multilang"
+
+
+def conformance(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [COMMAND, "conformance", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=240)
+
+
+@pytest.mark.parametrize("name", ["AnswersBehindTheAckBolt", "AnswersLateBolt"])
+def test_an_answer_behind_the_ack_or_long_behind_a_heartbeat_counts(name: str) -> None:
+    notes: list[str] = []
+    with Programs(Target([sys.executable, str(LEGAL), name], "bolt", timeout=60.0)) as programs:
+        assert "keep" in (contract_of(programs, notes=notes) or ())
+    assert notes == []
+
+
+def test_what_could_not_be_found_out_is_told() -> None:
+    target = Target([sys.executable, str(ORDINARY), "HangsOnItsTuple"], "bolt", timeout=2.0)
+    result = Run(target).run(selected(all_cases("bolt"), ("bolt/heartbeat/1",)))
+    [note] = result.notes
+    assert "it could not be found out whether the program keeps the conformance contract" in note
+
+
+def test_the_closing_line_says_what_was_skipped_and_why_and_require_makes_it_a_failure() -> None:
+    some = ("--case", "bolt/ordinary", "--case", "bolt/fail/1", "--exclude", "bolt/ordinary/6", "--timeout", "60")
+    stranger = ["--", sys.executable, ORDINARY, "SplitBolt"]
+    ran = conformance("bolt", "--no-contract", *some, *stranger)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "6 passed, 0 failed, 0 warnings, 0 blocked, 1 skipped" in ran.stdout
+    assert "1 skipped: needs a program that keeps the conformance contract" in " ".join(ran.stdout.split())
+    for required in ("all", "7"):
+        ran = conformance("bolt", "--no-contract", "--require", required, *some, *stranger)
+        assert ran.returncode == 1, ran.stdout + ran.stderr
+        assert "6 of the 7 cases that are required have a verdict" in ran.stdout
+    ran = conformance("bolt", "--require", "all", *some, "--", sys.executable, PLAIN, "bolt")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_a_number_of_required_cases_is_one() -> None:
+    ran = conformance("bolt", "--require", "most", "--", "true")
+    assert ran.returncode == 2
+    assert "'most' is neither a number of cases nor all" in ran.stderr
