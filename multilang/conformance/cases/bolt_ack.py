@@ -82,3 +82,23 @@ section.watch(
     "The number is another id than the string, one that Storm does not know.",
     f"{MEASURED} (ack_int)",
 )
+
+
+@section.must(
+    "an exception behind an ack",
+    "A tuple that was acked is finished: an exception of user code behind it does not fail it, too.",
+    steps="ack throw",
+    source=f"{MEASURED} (ack_then_fail)",
+    watch=("fail.again",),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    id = t.steps(["ack"], ["throw", "behind the ack"])
+    t.same(t.finished(id), "ack", "the tuple was not acked")
+    t.heartbeat()
+    try:
+        t.wait(lambda: t.syncs or None, "the answer to a heartbeat, or the end of the process")
+    except CaseFailed:
+        if not t.child.output_ended:
+            raise
+    t.monitor.leaving = True

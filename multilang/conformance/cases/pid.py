@@ -68,3 +68,17 @@ def _(t: Talk) -> None:
     t.settle()
     t.wait(lambda: t.pid_files() or None, "the PID file")
     t.same(t.pid_files(), [str(t.monitor.pid)], "pidDir holds something else")
+
+
+@section.must(
+    "the file stays",
+    "The supervisor reads it when it ends the topology: a file that goes while the process lives is as good as none.",
+    after=("common/pid/1",),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    name = str(t.monitor.pid)
+    t.wait(lambda: name in t.pid_files() or None, f"a file {name!r} in pidDir")
+    for _ in range(3):
+        t.settle()
+    t.check(name in t.pid_files(), "the PID file vanished", f"the file {name}", f"the files {t.pid_files()}")

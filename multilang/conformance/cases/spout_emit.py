@@ -86,3 +86,16 @@ section.watch("SHOULD", "emit.arity", "as many values as fields", "Storm does no
 def _(t: Talk) -> None:
     [out] = t.perform([["emit", ["x"], {"id": 9007199254740993}]])
     t.same([message.value.get("id") for message in out.emits], [9007199254740993], "the id is another")
+
+
+@section.must(
+    "ids that many languages take for nothing",
+    'An id is any string or number: 0, "", -1 and 1.5 are ids, and come back with the ack.',
+    steps="heard emit",
+)
+def _(t: Talk) -> None:
+    ids = [0, "", -1, 1.5]
+    under_way(t, *ids, ack=[["heard"]])
+    t.same([message.value.get("id") for message in t.received.emits], ids, "ids are others")
+    for id in ids:
+        t.emitted(t.command("ack", id), [[["ack", id]]], "the id came back otherwise")

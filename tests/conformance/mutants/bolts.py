@@ -283,3 +283,31 @@ class LogsLast(Bolt):
             self.logs.append(message)
         else:
             super().send(message)
+
+
+@mutant("bolt", "bolt/ack/9")
+class FailsWhatItAcked(Bolt):
+    def do_throw(self, text):
+        self.do_fail()
+
+
+@mutant("bolt", "bolt/task_ids/8")
+class KeepsSixtyTuplesWhileItWaits(Bolt):
+    def came_meanwhile(self, message):
+        if len(self.waiting) < 60:
+            super().came_meanwhile(message)
+
+
+@mutant("bolt", "bolt/task_ids/8")
+class WaitsByRecursion(Bolt):
+    """Works on what comes while it waits for task ids, and so on, to the end of the stack."""
+
+    def came_meanwhile(self, message):
+        if message.get("stream") == "__heartbeat":
+            super().came_meanwhile(message)
+        else:
+            this, is_open = self.this, self.is_open
+            for step in message["tuple"][0]:
+                step[2:] = [{"ids": True}]
+            self.process(message)
+            self.this, self.is_open = this, is_open

@@ -81,3 +81,17 @@ class WantsTheNewContext(Bolt):
     def shake_hands(self):
         super().shake_hands()
         self.name = self.context["componentid"]
+
+
+@mutant("bolt", "common/pid/6")
+class RemovesItsPidFile(Bolt):
+    def handle(self, message):
+        super().handle(message)
+        for file in self.files:
+            file.unlink(missing_ok=True)
+
+    def read_message(self):
+        message = super().read_message()
+        if "pidDir" in message:
+            self.files = [Path(message["pidDir"], str(os.getpid()))]
+        return message

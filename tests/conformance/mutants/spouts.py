@@ -110,3 +110,17 @@ class BlocksForTaskIds(Spout):
 class NeverSleeps(Spout):
     def do_sleep(self, seconds):
         pass
+
+
+@mutant("spout", "spout/emit/14")
+class NoIdsThatAreFalse(Spout):
+    def emit(self, values, options, message):
+        super().emit(values, options, message if options.get("id") else {})
+
+
+@mutant("spout", "spout/emit/14")
+class IdsAreWholeNumbers(Spout):
+    def emit(self, values, options, message):
+        if isinstance(message.get("id"), float):
+            message["id"] = int(message["id"])
+        super().emit(values, options, message)
