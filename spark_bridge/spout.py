@@ -171,10 +171,6 @@ class PartitionSpout(OverSource, Spout):
         """
         self.report_error(f"gave up row {tup_id} (partition:offset) after {failures} failures")
 
-    def clock(self) -> float:
-        """Return the seconds of a clock that never goes back; in a simulated run they are virtual."""
-        return monotonic()
-
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
         try:

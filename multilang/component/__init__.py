@@ -17,8 +17,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.component.base import Component
     from multilang.component.batching import BatchingBolt
+    from multilang.component.clock import TaskClock
     from multilang.component.middleware import Middleware, Retry, Timing
     from multilang.component.reliable import ReliableSpout
+    from multilang.component.timers import TimerHandle
 
 __all__ = [
     "BasicBolt",
@@ -34,6 +36,8 @@ __all__ = [
     "Retry",
     "Spout",
     "Stream",
+    "TaskClock",
+    "TimerHandle",
     "Timing",
     "Tuple",
 ]
@@ -44,6 +48,8 @@ _LATER = {
     "Middleware": "middleware",
     "ReliableSpout": "reliable",
     "Retry": "middleware",
+    "TaskClock": "clock",
+    "TimerHandle": "timers",
     "Timing": "middleware",
 }
 

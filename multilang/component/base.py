@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from multilang.component.clock import SYSTEM_CLOCK, MovableClock, TaskClock
 from multilang.component.errors import ConfigError
 from multilang.component.streams import Stream, declared_streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import logging
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, ClassVar
 
     from multilang.component.collector import Collector
     from multilang.component.context import Context
     from multilang.component.metrics import MetricsRegistry
     from multilang.component.middleware import Middleware
+    from multilang.component.timers import TaskTimers, TimerHandle
 
     from typing import overload as overload  # noqa: PLC0414  # isort: skip  # "as": type checkers see an export
 else:
@@ -58,6 +60,9 @@ class Component:
     wrapped: Component | None = None
     """The component that a wrapper wraps; None for all others."""
 
+    clock: TaskClock = SYSTEM_CLOCK
+    """The task's clock: ``clock()`` and ``clock.monotonic()`` measure time, ``clock.time()`` is the time of day."""
+
     conf: dict[str, Any]
     context: Context
     _collector: Collector
@@ -96,6 +101,33 @@ class Component:
 
     def close(self) -> None:
         """Release what the component holds: called once at the end if there is time (end of input, SIGTERM, kill)."""
+
+    def set_timer(
+        self, delay_secs: float, callback: Callable[[], object], *, every: float | None = None
+    ) -> TimerHandle:
+        """Have ``callback`` called later, in the component's own thread, between two calls of its other methods.
+
+        The callback may emit, ack and fail. Its emits are anchored to nothing, unless ``anchors`` is given. An
+        exception in it is handled like one in ``process``. Timers end with the task, and before ``close`` is called; a
+        spout's timers rest while the topology is deactivated.
+
+        Args:
+            delay_secs: The seconds from now to the first call, 0 or more; fractions are taken as they are.
+            callback: A function without arguments, such as ``self.flush``.
+            every: The seconds from one call to the next; None for a single call. If calls are late, those that would
+                come at once are left out.
+
+        Returns:
+            The timer, to cancel it.
+
+        Raises:
+            ConfigError: A number is none of seconds, there is nothing to call, or the task is not started.
+            LocalProtocolError: It is called in a thread that the component started itself.
+        """
+        timers = _timers_of(getattr(self, "_collector", None))
+        if timers is None:
+            raise ConfigError(f"{type(self).__name__}.set_timer is there from initialize() on, not in __init__")
+        return timers.set(self, delay_secs, callback, every)
 
     def log(self, message: object, level: str | int = "info") -> None:
         """Write a line to Storm's log.
@@ -164,6 +196,17 @@ class Component:
         self._collector = collector
         self.conf = conf
         self.context = context
+        timers = _timers_of(collector)
+        if timers is not None and timers.clock is not SYSTEM_CLOCK:
+            own = (
+                type(self).clock is not SYSTEM_CLOCK
+            )  # the class has a ``clock`` method, which only virtual time replaces
+            if not (own and isinstance(timers.clock, MovableClock)):
+                self.clock = timers.clock
+
+    def _run_timer(self, callback: Callable[[], object]) -> None:
+        """Call a timer's callback; an exception from it ends the task."""
+        callback()
 
     def _runner_ended(self) -> None:
         """End the component; the runner calls this."""
@@ -174,3 +217,8 @@ class Component:
         for name, method in methods.items():
             if getattr(type(self), name) is getattr(base, name):
                 setattr(self, name, method)
+
+
+def _timers_of(collector: Any) -> TaskTimers | None:
+    """Return the timers of a collector's task, if its engine has given it any."""
+    return getattr(getattr(collector, "scope", None), "timers", None)

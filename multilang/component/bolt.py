@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from multilang.component.base import Component, overload
+from multilang.component.errors import FailedException, ReportedFailedException
+from multilang.component.report import report_exception
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from multilang.component.collector import BoltCollector
     from multilang.component.context import Context
     from multilang.protocol.messages import Tuple, Values
+
+_IN_TIMER = "in a timer"
 
 
 class Bolt(Component):
@@ -122,6 +126,13 @@ class Bolt(Component):
         """
         self._collector.fail(tup)
 
+    def _run_timer(self, callback: Callable[[], object]) -> None:
+        try:
+            callback()
+        except FailedException as error:  # as at a tick: there is no tuple that could fail
+            if isinstance(error, ReportedFailedException):
+                report_exception(self, error, None, _IN_TIMER)
+
     def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         super()._attach(collector, conf, context)
         mine = {"emit": collector.emit, "emit_many": collector.emit_many, "ack": collector.ack, "fail": collector.fail}
@@ -184,5 +195,12 @@ class BasicBolt(AnchoredBolt):
     """The common pattern: emits are anchored to the tuple, which is acked when ``process`` returns.
 
     Any exception from ``process`` is reported and fails the tuple; the process goes on. (This is Storm's IBasicBolt,
-    with the failure handling of Storm's storm.py.) FailedException fails the tuple without a report.
+    with the failure handling of Storm's storm.py.) FailedException fails the tuple without a report. An exception from
+    a timer's callback is reported, too, and the process goes on.
     """
+
+    def _run_timer(self, callback: Callable[[], object]) -> None:
+        try:
+            super()._run_timer(callback)
+        except Exception as error:  # noqa: BLE001 - user code: as in process, the task goes on
+            report_exception(self, error, None, _IN_TIMER)

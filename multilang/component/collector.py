@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, Protocol, TypeAlias
 
+    from multilang.component.timers import TaskTimers
     from multilang.protocol.messages import Tuple, Values
 
     Anchors: TypeAlias = Sequence[Tuple | str] | None
@@ -58,13 +59,21 @@ class Scope:
     Attributes:
         current: The tuple that user code works on; None between tuples.
         anchors: The anchors of ``emit_anchored``: the tuple, or the batch, in process.
+        timers: The task's timers, which its engine sets.
     """
 
-    __slots__ = ("anchors", "current")
+    __slots__ = ("anchors", "current", "timers")
+
+    timers: TaskTimers
 
     def __init__(self) -> None:
         self.current: Tuple | None = None
         self.anchors: Sequence[Tuple] = ()
+
+    def leave_tuple(self) -> None:
+        """Forget the tuple in process, since the call that follows works on none."""
+        self.current = None
+        self.anchors = ()
 
 
 def _ignore(_: object) -> None:

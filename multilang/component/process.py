@@ -130,6 +130,7 @@ class Task:
         from multilang.component.runner import start_bolt, start_spout
         from multilang.component.settings import check, deadline, log_level
         from multilang.component.spout import Spout
+        from multilang.component.timers import TaskTimers
         from multilang.component.wire import (
             UnackedSpoutCollector,
             WireBoltCollector,
@@ -159,11 +160,15 @@ class Task:
             watchdog.is_spout = True
             unacked = self._conf.get("topology.acker.executors") == 0
             spouts = UnackedSpoutCollector(wire, component.ack) if unacked else WireSpoutCollector(wire)
+            TaskTimers(spouts.scope, thread=self._main)
             self._set(component, spouts)
             runner = start_spout(component, spouts, self._conf, self._context)
             wire.on_command = spout_commands(wire, runner, spouts, local)
         else:
             bolts = WireBoltCollector(wire)
+            wire.timers = TaskTimers(bolts.scope, thread=self._main)
+            if local:
+                wire.timers.on_awaited = self._connection.timers
             self._set(component, bolts)
             wire.on_tuple = start_bolt(component, bolts, self._conf, self._context)  # type: ignore[arg-type]
             watchdog.is_spout = False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from time import monotonic
-
 from multilang.component.base import overload
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
@@ -77,10 +75,6 @@ class ReliableSpout(Spout):
             failures: How often it failed.
         """
         self.report_error(f"gave up tuple {tup_id!r} after {failures} failures: {values!r}")
-
-    def clock(self) -> float:
-        """Return the seconds on a clock that never goes back."""
-        return monotonic()
 
     @overload
     def emit(

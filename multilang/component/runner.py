@@ -41,11 +41,14 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
 
 
 def close(component: Component) -> None:
-    """Close ``component``; no tuple is in process any more, so that its emits are anchored to nothing."""
+    """Close ``component``: its timers end, and no tuple is in process any more, so that its emits have no anchors."""
     scope = component._collector.scope
-    scope.current = None
-    scope.anchors = ()
-    component._runner_ended()
+    scope.leave_tuple()
+    scope.timers.cancel_all()
+    try:
+        component._runner_ended()
+    finally:
+        scope.timers.cancel_all()  # those that it set in close
 
 
 def _attach(component: Any, collector: Any, conf: dict[str, Any], context: Context) -> None:
@@ -119,13 +122,28 @@ class SpoutRunner:
         self._spout = spout
         self._next_tuple = next_tuple
         self._replay = None if type(spout).replay is Spout.replay else spout.replay
+        self.timers = spout._collector.scope.timers
+        self.timers.hold()  # until it is activated
+        self._pending_timers = self.timers.heap
         self.ack = spout.ack
         self.fail = spout.fail
-        self.activate = spout.activate
-        self.deactivate = spout.deactivate
+
+    def activate(self) -> None:
+        """Let the timers run, and tell the spout of its activation."""
+        self.timers.release()
+        self._spout.activate()
+
+    def deactivate(self) -> None:
+        """Tell the spout of its deactivation, during which no timer runs."""
+        self.timers.hold()
+        self._spout.deactivate()
 
     def next(self) -> None:
-        """Replay a tuple that is due, or ask for the next one."""
+        """Run the timers that are due; then replay a tuple that is due, or ask for the next one."""
+        if self._pending_timers:
+            if self.timers.held:
+                self.timers.release()  # Storm before 1.0 asks for tuples without an activation before
+            self.timers.run_due()
         if self._replay is None or not self._replay():
             self._next_tuple()
 

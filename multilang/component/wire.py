@@ -8,6 +8,7 @@ from collections import deque
 from time import monotonic, sleep
 
 from multilang.component.collector import BoltCollector, Collector, SpoutCollector, many_anchored
+from multilang.component.timers import NEVER
 from multilang.protocol.codec import encode_id, loads
 from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError
 from multilang.protocol.fast import fast_ack, fast_emit
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from multilang.component.collector import Anchors, Settle
     from multilang.component.output import Output
     from multilang.component.runner import SpoutRunner
+    from multilang.component.timers import TaskTimers
     from multilang.component.watchdog import Watchdog
     from multilang.protocol import ChildConnection
     from multilang.protocol.messages import Message, Values
@@ -41,6 +43,7 @@ _HEARTBEAT_SIZE = 200  # bytes; anything longer holds more than a heartbeat
 _PATIENCE = 10  # milliseconds to wait for a full pipe before reading goes on meanwhile
 _MAX_BACKLOG = 64 * 1024 * 1024  # bytes read ahead while the parent does not read; after that, reading stops, too
 _TELL_SECS = 0.2  # between two times that a local parent is told, unasked, how long the component was busy
+_LONGEST_POLL = 86_400_000  # milliseconds; C takes no number that is much larger
 _MAX_NESTED = 50  # reliable emits of a spout, without ackers, between two waits for their acks
 # Seconds; "if you have no tuples to emit for a next, you should sleep for a small amount of time before syncing".
 _IDLE_SLEEPS = (0.001, 0.002, 0.004, 0.008, 0.016)
@@ -69,6 +72,8 @@ class Wire:
         self.connection = connection
         self.output = output
         self.watchdog: Watchdog | None = None
+        self.timers: TaskTimers | None = None
+        """A bolt's timers; a spout's run at its commands, since Storm listens to it only then."""
         self.on_tuple: Callable[[Tuple], None] = _not_a_bolt
         self.on_command: Callable[[Message], None] = _not_a_spout
         self._fd = fd
@@ -85,6 +90,7 @@ class Wire:
         self._told = 0.0  # the time when the parent was last told how long the component was busy
         self._main = get_ident()
         self._buffer = connection.write
+        self._poll: Any = None  # for the input, while timers are pending
 
     def read(self) -> bytes:
         """Wait for input.
@@ -146,14 +152,18 @@ class Wire:
         assert watchdog is not None
         self._began, self._waited = monotonic(), 0.0
         tells_busy = self.tells_busy and not watchdog.is_spout  # a spout tells it with the answer to a command
+        timers = self.timers
+        pending: Any = () if timers is None else timers.heap  # empty for a component without timers
         while True:
             while backlog:
                 self._handle(backlog.popleft())
+                if pending:
+                    self._run_timers()
+            if pending:
+                self._run_timers()
             self._unread = 0
             if tells_busy:
-                busy = self.busy_to_tell()
-                if busy is not None:
-                    connection.sign_of_life(busy)
+                self._tell_parent()
             self.flush()
             if self.output.closed or self.stopping:
                 raise EndOfInput
@@ -162,6 +172,8 @@ class Wire:
             # While this thread waits, other threads' messages are sent at once.
             connection.write = self._send_now
             try:
+                if pending and not self._wait_for_input():
+                    continue
                 data = self.read()
             finally:
                 connection.write = self._buffer
@@ -173,6 +185,51 @@ class Wire:
                     on_tuple(event)
                 else:
                     self._handle(event)
+                if pending:
+                    self._run_timers()
+
+    def _tell_parent(self) -> None:
+        """Tell our own parent that no timer is to be waited for any more, and how long the component was busy."""
+        if self.timers is not None and self.timers.told:
+            self.timers.tell_none_awaited()
+        busy = self.busy_to_tell()
+        if busy is not None:
+            self.connection.sign_of_life(busy)
+
+    def _wait_for_input(self) -> bool:
+        """Wait for input until the next timer is due; return whether there is something to read."""
+        timers = self.timers
+        assert timers is not None
+        if timers.next_due == NEVER or self._ended or self._failure is not None:
+            return True
+        if self._poll is None:
+            import select
+
+            self._poll = select.poll()
+            self._poll.register(self._fd, select.POLLIN)
+        start = monotonic()
+        left = timers.next_due - start
+        # Rounded up, since a poll that ends too early would only be repeated.
+        ready = self._poll.poll(min(int(left * 1000) + 1, _LONGEST_POLL) if left > 0 else 0)
+        self._waited += monotonic() - start
+        return bool(ready)
+
+    def _run_timers(self) -> None:
+        """Run the timers that are due, between two tuples."""
+        timers, watchdog = self.timers, self.watchdog
+        assert timers is not None
+        assert watchdog is not None
+        now = timers.clock.monotonic()
+        if timers.next_due > now:
+            return
+        if watchdog.parked:
+            watchdog.wake()
+        last = timers.serial
+        while (handle := timers.take(now, last)) is not None:
+            # A new object for each call: the watchdog takes the same one, seen again, for a call that hangs.
+            watchdog.busy = [handle]
+            timers.fire(handle)
+        watchdog.busy = None
 
     def _handle(self, event: Message) -> None:
         if type(event) is Tuple:
@@ -483,6 +540,8 @@ def spout_commands(
     watchdog = wire.watchdog
     assert watchdog is not None
     connection = wire.connection
+    timers = runner.timers
+    pending = timers.heap
     idle = 0
 
     def handle(event: Message) -> None:
@@ -490,6 +549,8 @@ def spout_commands(
         kind = type(event)
         outer, watchdog.busy = watchdog.busy, event
         exhausted = None
+        if pending and outer is None and (kind is Ack or kind is Fail):  # outer: a command that came inside of an emit
+            timers.run_due()
         if kind is Next:
             before = collector.emitted
             runner.next()
@@ -500,7 +561,8 @@ def spout_commands(
             else:
                 wire.flush()
                 watchdog.busy = outer
-                sleep(_IDLE_SLEEPS[min(idle, len(_IDLE_SLEEPS) - 1)])
+                secs = _IDLE_SLEEPS[min(idle, len(_IDLE_SLEEPS) - 1)]
+                sleep(max(0.0, min(secs, timers.next_due - timers.clock.monotonic())) if pending else secs)
                 idle += 1
         elif kind is Ack:
             if not collector.acks_at_once:
@@ -512,7 +574,11 @@ def spout_commands(
             runner.activate()
         elif kind is Deactivate:
             runner.deactivate()
-        connection.sync(exhausted, wire.busy_to_tell() if local_parent else None)
+        if local_parent:
+            left = timers.next_due - timers.clock.monotonic() if pending else NEVER
+            connection.sync(exhausted, wire.busy_to_tell(), None if left == NEVER else max(0.0, left))
+        else:
+            connection.sync(exhausted)
         watchdog.busy = outer
 
     return handle

@@ -31,6 +31,7 @@ class BatchCollector:
         self.emit_many = collector.emit_many
         self.report_error = collector.report_error
         self.log = collector.log
+        self.scope = collector.scope
 
     @overload
     def emit(
@@ -71,13 +72,14 @@ class BatchBolt(Component):
     For each id that comes to a task, a new one is made as the topology declares it: ``initialize`` is called, then
     ``process`` for each tuple, then ``finish_batch``, even if no tuple of the id came. The first value of each input
     and of each emitted tuple is the id. Emits need no anchors, and tuples are acked automatically. An exception fails
-    the whole id; it is reported, unless it is a FailedException. (Storm's IBatchBolt.)
+    the whole id; it is reported, unless it is a FailedException. Timers end with the id. (Storm's IBatchBolt.)
     """
 
     id: Any
     """The id: the first value of all its tuples."""
 
-    _home: Component | None = None
+    _home: BatchBolt | None = None
+    _executor: BatchBoltExecutor
 
     def initialize(self, conf: dict[str, Any], context: Context, collector: BatchCollector, id: Any) -> None:
         """Open what the bolt needs: called once, before anything else.
@@ -147,6 +149,15 @@ class BatchBolt(Component):
         """Send many tuples to one stream, each with the id as its first value."""
         self._collector.emit_many(rows, stream)  # type: ignore[attr-defined]
 
+    def _run_timer(self, callback: Callable[[], object]) -> None:
+        try:
+            callback()
+        except UnrecoverableError:
+            raise
+        except Exception as error:  # noqa: BLE001 - user code: its failure is the id's
+            assert self._home is not None
+            self._home._executor.timer_failed(self, error)
+
     @property
     def metrics(self) -> MetricsRegistry:
         """The metrics, shared by all ids of the task."""
@@ -167,6 +178,8 @@ class BatchBoltExecutor(Wrapper):
         self._attach(collector, conf, context)
         self._new = _maker(self.new_wrapped(), self._factory)
         self.wrapped._attach(collector, conf, context)  # it works on no id itself, but has the metrics of all ids
+        self.wrapped._executor = self
+        self._timers = collector.scope.timers
         self.batches: dict[Hashable, BatchBolt] = {}
         self._batch_collector = BatchCollector(collector)
         process: Callable[[Tuple], None] = self._process
@@ -211,11 +224,22 @@ class BatchBoltExecutor(Wrapper):
             self._report_failure(error, None, f"in finish_batch of {id!r}")
             raise FailedException(str(error)) from error
         finally:
-            self.batches.pop(id, None)
+            self._drop(id)
 
     def timeout_id(self, id: Hashable) -> None:
         """Drop the batch bolt of ``id``, which will not be finished."""
-        self.batches.pop(id, None)
+        self._drop(id)
+
+    def timer_failed(self, batch: BatchBolt, error: Exception) -> None:
+        """Let the id of ``batch`` fail at its next tuple or at its end, since a timer raised ``error``."""
+        self._report_failure(error, None, f"in a timer of {batch.id!r}")
+        self._drop(batch.id)
+        self.batches[batch.id] = _FailedBatch()
+
+    def _drop(self, id: Hashable) -> None:
+        batch = self.batches.pop(id, None)
+        if batch is not None and self._timers.heap:
+            self._timers.cancel_all(batch)
 
     def _process(self, tup: Tuple) -> None:
         id = tup.values[0]
@@ -240,6 +264,16 @@ class BatchBoltExecutor(Wrapper):
     def _report_failure(self, error: Exception, tup: Tuple | None, where: str) -> None:
         if not isinstance(error, FailedException) or isinstance(error, ReportedFailedException):
             report_exception(self.wrapped, error, tup, where)
+
+
+class _FailedBatch(BatchBolt):
+    """Stands for the batch bolt of an id that has failed in a timer."""
+
+    def process(self, tup: Tuple) -> None:
+        raise FailedException("a timer of the id has failed")
+
+    def finish_batch(self) -> None:
+        raise FailedException("a timer of the id has failed")
 
 
 def _maker(template: BatchBolt, factory: Callable[[], Any] | None) -> Callable[[], Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from _queue import SimpleQueue
-from _thread import allocate_lock, start_new_thread
+from _queue import Empty, SimpleQueue
+from _thread import RLock, allocate_lock, start_new_thread
 from collections import deque
 
 from multilang.component.report import report_exception
 from multilang.component.runner import start_bolt
+from multilang.component.timers import NEVER, TaskTimers, TimerHandle
 from multilang.component.wrapper import Wrapper
 from multilang.coordination.program import ProgramBolt
 from multilang.topology.shell import ShellBolt
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.base import Component
-    from multilang.component.collector import BoltCollector
+    from multilang.component.clock import TaskClock
+    from multilang.component.collector import BoltCollector, Scope
     from multilang.component.context import Context
     from multilang.component.wrapper import Execute
     from multilang.protocol.messages import Tuple
@@ -56,6 +58,32 @@ class RoundRobin:
         return tup
 
 
+class _ThreadTimers(TaskTimers):
+    """The timers of a bolt that two threads call: its own, in which they run, and the one that finishes ids."""
+
+    def __init__(self, scope: Scope, clock: TaskClock, wake: Callable[[float], object]) -> None:
+        self._lock = RLock()
+        super().__init__(scope, clock, wake)
+
+    def set(
+        self, owner: Component, delay_secs: float, callback: Callable[[], object], every: float | None
+    ) -> TimerHandle:
+        with self._lock:
+            return super().set(owner, delay_secs, callback, every)
+
+    def cancelled(self, handle: TimerHandle) -> None:
+        with self._lock:
+            super().cancelled(handle)
+
+    def take(self, now: float, last: int | None = None) -> TimerHandle | None:
+        with self._lock:
+            return super().take(now, last)
+
+    def cancel_all(self, owner: Component | None = None) -> None:
+        with self._lock:
+            super().cancel_all(owner)
+
+
 class KeyedFairBolt(Wrapper):
     """A bolt around a bolt that gives it tuples of all ids in turn, however many tuples one of them has.
 
@@ -82,13 +110,17 @@ class KeyedFairBolt(Wrapper):
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         self._attach(collector, conf, context)
-        self._inner = start_bolt(self.wrapped, collector, conf, context)
         self._ended: Any = None
         if not collector.takes_threads:
+            self._inner = start_bolt(self.wrapped, collector, conf, context)
             return self._inner
         self._turns = RoundRobin()
         self._lock = allocate_lock()
         self._wake: SimpleQueue[bool] = SimpleQueue()
+        main = collector.scope.timers
+        self._timers = _ThreadTimers(collector.scope, main.clock, lambda _: self._wake.put(True))
+        self._timers.on_awaited = main.on_awaited
+        self._inner = start_bolt(self.wrapped, collector, conf, context)
         self._ended = allocate_lock()
         self._ended.acquire()
         self._thread = start_new_thread(self._work, ())
@@ -117,16 +149,31 @@ class KeyedFairBolt(Wrapper):
             self._turns.put(tup.values[0], tup)
         self._wake.put(True)
 
-    def _work(self) -> None:
-        tup = None
+    def _is_woken(self) -> bool:
+        """Wait for a tuple, a new timer, or the time of a timer; return False at the end."""
+        due = self._timers.next_due
+        if due == NEVER:
+            return self._wake.get()
         try:
-            while self._wake.get():
+            return self._wake.get(True, max(0.0, due - self._timers.clock.monotonic()))
+        except Empty:
+            return True
+
+    def _work(self) -> None:
+        tup, timers = None, self._timers
+        try:
+            while self._is_woken():
                 with self._lock:
                     tup = self._turns.take()
                 if tup is not None:
                     self._inner(tup)
                     if self.worked is not None:
                         self.worked()
+                tup = None
+                if timers.heap:
+                    timers.run_due()
+                if timers.told:
+                    timers.tell_none_awaited()
         except Exception as error:  # noqa: BLE001 - it ends the process, as it would in the main thread
             report_exception(self.wrapped, error, tup, "in the thread of KeyedFairBolt")
             if tup is not None:

@@ -8,13 +8,16 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from multilang.component.clock import SYSTEM_CLOCK, virtual_clock
 from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.component.report import describe
 from multilang.component.runner import close, start_bolt, start_spout
+from multilang.component.timers import TaskTimers
 from multilang.component.wrapper import innermost
 from multilang.local.errors import LocalClusterError, NotDrainedError, TaskStartError
 from multilang.local.topology import INACTIVE, LocalTopology, TaskInfo
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.runtime.clock import SystemClock
 from multilang.runtime.collectors import LocalBoltCollector, LocalSpoutCollector
 from multilang.runtime.counters import SAMPLE_EVERY, SLOW_SECS
 from multilang.runtime.rotating import RotatingMap
@@ -29,7 +32,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.base import Component
+    from multilang.component.clock import TaskClock
+    from multilang.component.collector import Collector
     from multilang.component.runner import SpoutRunner
+    from multilang.component.timers import TimerHandle
     from multilang.local.topology import Capture
     from multilang.runtime.clock import Clock
     from multilang.runtime.counters import TaskStats
@@ -59,11 +65,13 @@ class BoltActor:
         "counted",
         "every",
         "execute",
+        "has_timers",
         "idle_executed",
         "last_secs",
         "measured",
         "plan",
         "stats",
+        "timers",
         "works_before",
     )
 
@@ -78,6 +86,8 @@ class BoltActor:
         self.measured = 0
         self.busy_secs = 0.0
         self.last_secs = 0.0
+        self.timers: TaskTimers | None = None
+        self.has_timers = False  # it has set a timer at least once
         self.works_before: deque[int] = deque(maxlen=3)
 
     @property
@@ -162,6 +172,7 @@ class SpoutActor:
         "plan",
         "runner",
         "stats",
+        "timers",
     )
 
     def __init__(self, plan: TaskPlan, stats: TaskStats) -> None:
@@ -177,6 +188,7 @@ class SpoutActor:
         self.countdown = self.every = 1
         self.busy_secs = 0.0
         self.last_secs: float | None = None
+        self.timers: TaskTimers | None = None
 
     def took(self, secs: float) -> None:
         """Note the measured time of a call of next_tuple()."""
@@ -211,6 +223,11 @@ def make_idle(items: Iterable[tuple[Any, Any]]) -> None:
     for _, content in items:
         if isinstance(content, LocalTuple) and not content.root:
             content.edge = IDLE
+
+
+def _timed(bolt: BoltActor) -> bool:
+    """Return whether it has timers."""
+    return bolt.timers is not None and bolt.timers.next_due < float("inf")
 
 
 class ActorTopology(LocalTopology):
@@ -304,6 +321,7 @@ class ActorTopology(LocalTopology):
             try:
                 if isinstance(actor, BoltActor):
                     collector = LocalBoltCollector(actor.plan, self.links, actor.stats)
+                    self._give_timers(actor, collector)
                     actor.execute = start_bolt(component, collector, actor.plan.conf, actor.plan.context)
                 else:
                     self._start_spout(actor, component)
@@ -316,6 +334,52 @@ class ActorTopology(LocalTopology):
                 if attempt == START_ATTEMPTS or self.fail_fast or wrong:
                     raise TaskStartError(f"{actor.plan} can't be started: {message}") from error
 
+    def _give_timers(self, actor: BoltActor | SpoutActor, collector: Collector) -> None:
+        """Give a task that starts timers of its own; those of its component before, which died, never run."""
+        if actor.timers is not None:
+            actor.timers.cancel_all()
+        actor.timers = timers = TaskTimers(
+            collector.scope, self._task_clock, lambda due: self._wake_at(due, actor, timers), is_idle
+        )
+
+    def _wake_at(self, due: float, actor: BoltActor | SpoutActor, timers: TaskTimers) -> None:
+        """Run a task's timers at ``due``."""
+        settings = actor.plan.settings
+        if isinstance(actor, BoltActor) and not actor.has_timers:
+            actor.has_timers = True
+            if self.plan.settings.message_timeouts and not settings.tick_secs:
+                self._call_each(self.plan.settings.message_timeout_secs, actor.rotate)
+
+        def wake() -> None:
+            if timers.woken(due):
+                self._run_timers(actor, timers)
+
+        self._call_at(due, wake)
+
+    @abstractmethod
+    def _call_at(self, due: float, call: Callable[[], None]) -> None:
+        """Call ``call`` at the instant ``due``."""
+
+    @abstractmethod
+    def _call_each(self, secs: float, call: Callable[[], None]) -> None:
+        """Call ``call`` every ``secs`` seconds."""
+
+    def _run_timers(self, actor: BoltActor | SpoutActor, timers: TaskTimers) -> None:
+        """Run the timers of a task that are due, unless it dies of one."""
+        now, last = timers.clock.monotonic(), timers.serial
+        while actor.timers is timers and (handle := timers.take(now, last)) is not None:
+            self._fire(actor, timers, handle)
+        if isinstance(actor, SpoutActor):
+            actor.next_at = 0.0  # it may have something to emit now
+
+    @abstractmethod
+    def _fire(self, actor: BoltActor | SpoutActor, timers: TaskTimers, handle: TimerHandle) -> None:
+        """Run one timer, and do what follows."""
+
+    def works(self, actor: BoltActor | SpoutActor, handle: TimerHandle) -> bool:
+        """Return whether what comes of a timer is waited for, like what comes of tuples."""
+        return isinstance(actor, SpoutActor) or handle.awaited or bool(actor.held)
+
     def _start_spout(self, actor: SpoutActor, component: Any) -> None:
         for tup_id, _ in actor.pending.values():
             actor.stats.lost_ids.add(tup_id)
@@ -323,6 +387,7 @@ class ActorTopology(LocalTopology):
         actor.idle = 0
         actor.next_at = 0.0
         collector = LocalSpoutCollector(actor.plan, self.links, actor.stats, actor.pending, component.ack)
+        self._give_timers(actor, collector)
         actor.runner = start_spout(component, collector, actor.plan.conf, actor.plan.context)
         if self.active:
             actor.runner.activate()
@@ -420,6 +485,11 @@ class ActorTopology(LocalTopology):
             for id, task in self.plan.tasks.items()
         ]
 
+    @property
+    def _task_clock(self) -> TaskClock:
+        """The clock that components read."""
+        return SYSTEM_CLOCK if isinstance(self.clock, SystemClock) else virtual_clock(self.clock.now)
+
     def _count(self) -> None:
         for bolt in self.bolts.values():
             bolt.settle()
@@ -452,7 +522,10 @@ class ActorTopology(LocalTopology):
         return lines
 
     def _waited_for(self) -> list[str]:
-        """Return what is waited for: spouts, and bolts that hold tuples and may still do something at their next tick.
+        """Return what is waited for: spouts, and bolts that hold tuples and may still do something by themselves.
+
+        They do that at their next tick, or when a timer is due. A timer that is called once is waited for in any case,
+        unless it was set by another timer or for what came of ticks alone: such timers may follow one another forever.
 
         If nothing times out, any bolt that holds tuples counts, as with processes. If anything is waited for, bolts
         without ticks that hold tuples are named as well: these may be the spouts' tuples.
@@ -461,7 +534,10 @@ class ActorTopology(LocalTopology):
             return [INACTIVE]
         lines = self._open_spouts()
         timeouts = self.plan.settings.message_timeouts
-        able = [bolt for bolt in self.bolts.values() if bolt.plan.settings.tick_secs or not timeouts]
+        able = [bolt for bolt in self.bolts.values() if bolt.plan.settings.tick_secs or not timeouts or _timed(bolt)]
+        for bolt in able:
+            if bolt.timers is not None and bolt.timers.awaited:
+                lines.append(f"{bolt.plan}: {bolt.timers.awaited} timers pending")
         if not lines and not any(bolt.held for bolt in able):
             return []
         held = ((bolt, bolt.held) for bolt in self.bolts.values())

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from random import Random
     from typing import Any
 
+    from multilang.component.timers import TaskTimers, TimerHandle
     from multilang.local.actors import SpoutActor
     from multilang.local.topology import Capture, Until
     from multilang.runtime.clock import Clock
@@ -264,6 +265,25 @@ class InProcessTopology(ActorTopology):
 
     def _tick(self, bolt: BoltActor) -> None:
         self._run_idle(((self.receivers[bolt.plan.id], self.tick_tuple(bolt)),))
+        self._drain()
+
+    def _call_at(self, due: float, call: Callable[[], None]) -> None:
+        self._timers.at(due, call)
+
+    def _call_each(self, secs: float, call: Callable[[], None]) -> None:
+        self._timers.every(secs, call)
+
+    def _fire(self, actor: BoltActor | SpoutActor, timers: TaskTimers, handle: TimerHandle) -> None:
+        works = self.works(actor, handle)
+        try:
+            timers.fire(handle)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
+            self.died(actor, error, None, "in a timer")
+        if not works:
+            mine = self.out[:]
+            del self.out[: len(mine)]
+            make_idle(mine)
+            self._run_idle(mine)
         self._drain()
 
     def _run_one(self, actor: BoltActor, tup: LocalTuple) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from random import Random
     from typing import Any
 
+    from multilang.component.timers import TaskTimers, TimerHandle
     from multilang.local.faults import Faults
     from multilang.local.topology import Capture, Until
     from multilang.runtime.plan import Plan
@@ -136,11 +137,6 @@ class SimulatedTopology(ActorTopology):
             report=self._error,
             metric=self._metric,
         )
-
-    def _start_spout(self, actor: SpoutActor, component: Any) -> None:
-        if hasattr(component, "clock"):  # a spout that waits for times, such as ReliableSpout for replays
-            component.clock = self.virtual.now
-        super()._start_spout(actor, component)
 
     # ---- control ----
 
@@ -412,6 +408,33 @@ class SimulatedTopology(ActorTopology):
 
         # The tasks of a topology do not start at the same instant, and neither do their ticks.
         self._at(self.virtual.now() + secs * self._order.random(), ring)
+
+    def _call_at(self, due: float, call: Callable[[], None]) -> None:
+        self._at(due, call)
+
+    def _call_each(self, secs: float, call: Callable[[], None]) -> None:
+        self._every(secs, call)
+
+    def _run_timers(self, actor: BoltActor | SpoutActor, timers: TaskTimers) -> None:
+        down_until = self._down_until.get(actor.plan.id, 0.0)
+        if down_until > self.virtual.now():
+            self._at(down_until, lambda: self._run_timers(actor, timers))
+        else:
+            super()._run_timers(actor, timers)
+            if isinstance(actor, SpoutActor):
+                self._ask_soon(actor)
+
+    def _fire(self, actor: BoltActor | SpoutActor, timers: TaskTimers, handle: TimerHandle) -> None:
+        works, shown = self.works(actor, handle), repr(handle)
+
+        def call() -> None:
+            try:
+                timers.fire(handle)
+            finally:
+                if not works:
+                    make_idle(self.out)
+
+        self._work(actor, call, "timer", shown)
 
     def _tick(self, bolt: BoltActor) -> None:
         self._process(bolt, self.tick_tuple(bolt))

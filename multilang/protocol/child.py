@@ -289,12 +289,14 @@ class ChildConnection:
         self._answered = True
         self.write(f'{{"pid":{pid}}}\nend\n')
 
-    def sync(self, exhausted: bool | None = None, busy: float | None = None) -> None:
+    def sync(self, exhausted: bool | None = None, busy: float | None = None, timer_secs: float | None = None) -> None:
         """Send sync: from a spout the last command is done, from a bolt a sign of life.
 
         Args:
             exhausted: For our own parent: whether a spout has no more; None: it does not say.
             busy: For our own parent: the seconds in which the component was busy since its start; None: it does not say.
+            timer_secs: For our own parent: the seconds until a spout's next timer, after which it is to get a command;
+                None: it has none.
         """
         if self.commands_owed:
             self.commands_owed -= 1
@@ -303,10 +305,12 @@ class ChildConnection:
                 f"component {self.component!r}: no command waits for a sync; a second one would end the next command "
                 "before it is done"
             )
-        if exhausted is None and busy is None:
+        if exhausted is None and busy is None and timer_secs is None:
             self.write(_SYNC)
         else:
             more = "" if exhausted is None else f',"exhausted":{"true" if exhausted else "false"}'
+            if timer_secs is not None:
+                more += f',"timer_secs":{timer_secs:.6f}'
             self.write(f'{{"command":"sync"{more}{_busy(busy)}}}\nend\n')
 
     def sign_of_life(self, busy: float | None = None) -> None:
@@ -316,6 +320,10 @@ class ChildConnection:
             busy: See ``sync``.
         """
         self.write(f'{{"command":"sync"{_busy(busy)}}}\nend\n')
+
+    def timers(self, awaited: bool) -> None:
+        """Tell our own parent whether this bolt has timers that it should wait for; Storm would ignore it."""
+        self.write(f'{{"command":"sync","timers":{"true" if awaited else "false"}}}\nend\n')
 
     def received(self, tup: Tuple | str) -> Tuple:
         """Return the unfinished tuple that ``tup`` (the tuple, a copy, or its id) stands for.

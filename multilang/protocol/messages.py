@@ -292,10 +292,20 @@ class Sync(Message):
         exhausted: A spout that knows tells our own parent whether more will come; None otherwise.
         busy: The seconds in which the component was busy since its start, now and then told to our own parent; None
             otherwise.
+        timers: A bolt tells our own parent whether it has timers to be waited for; None when it says nothing of them.
+        timer_secs: The seconds until a spout's next timer, after which it is to get a command; None for none.
     """
 
-    __slots__ = ("busy", "exhausted")
+    __slots__ = ("busy", "exhausted", "timer_secs", "timers")
 
-    def __init__(self, exhausted: bool | None = None, busy: float | None = None) -> None:
+    def __init__(
+        self,
+        exhausted: bool | None = None,
+        busy: float | None = None,
+        timers: bool | None = None,
+        timer_secs: float | None = None,
+    ) -> None:
         self.exhausted = exhausted
         self.busy = busy
+        self.timers = timers
+        self.timer_secs = timer_secs

@@ -394,11 +394,14 @@ class ParentConnection:
             if self.command is None and self.strict:
                 raise _broken("a sync", "came with no command to answer", frame)
             self.command = None
-        exhausted = message.get("exhausted")
+        exhausted, timers = message.get("exhausted"), message.get("timers")
         busy: Any = message.get("busy")
+        secs: Any = message.get("timer_secs")
         return Sync(
             exhausted if type(exhausted) is bool else None,
             float(busy) if type(busy) in (int, float) and 0 <= busy < _FOREVER else None,
+            timers if type(timers) is bool else None,
+            float(secs) if type(secs) in (int, float) and 0 <= secs < _FOREVER else None,
         )
 
 

@@ -59,6 +59,10 @@ class Timers:
         """Call once, ``secs`` from now."""
         self._push(self._clock.now() + secs, call, 0.0)
 
+    def at(self, due: float, call: Callable[[], object]) -> None:
+        """Call once, at the instant ``due``."""
+        self._push(due, call, 0.0)
+
     def every(self, secs: float, call: Callable[[], object]) -> None:
         """Call every ``secs`` seconds, the first time ``secs`` from now."""
         self._push(self._clock.now() + secs, call, secs)

@@ -155,5 +155,6 @@ class ExactExecutor(Aligned, StatefulBoltExecutor):
             self.replace_wrapped()
             self._initialized = False
             self._run = self._pending.append
+            self._timers.hold()
             self._start_inner(*self._parts)
         return done

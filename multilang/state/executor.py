@@ -42,6 +42,8 @@ class StatefulBoltExecutor(Checkpointed):
         self._initialized = False
         self._run = self._pending.append
         self._finish = collector.finish
+        self._timers = collector.scope.timers
+        self._timers.hold()  # until the state is there
         self._start_inner(collector, conf, context)
 
     def _start_inner(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
@@ -78,6 +80,7 @@ class StatefulBoltExecutor(Checkpointed):
             bolt.init_state(state)
             self._initialized = True
             self._run = self._inner
+            self._timers.release()
         return True
 
     def completed(self) -> None:

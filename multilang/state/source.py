@@ -8,6 +8,7 @@ from __future__ import annotations
 from multilang.component.collector import SpoutCollector
 from multilang.component.errors import ConfigError
 from multilang.component.runner import start_spout
+from multilang.component.timers import TaskTimers
 from multilang.state.api import KeyValueState
 from multilang.state.checked import state_of
 from multilang.state.exact import Fresh
@@ -42,6 +43,8 @@ class SourceExecutor(Fresh):
         self._start_spout()
 
     def _start_spout(self) -> None:
+        # They run in turns alone, like all that a source does.
+        TaskTimers(self._turns.scope, self._collector.scope.timers.clock)
         self._runner = start_spout(self.wrapped, self._turns, *self._parts)
 
     def claim(self, epoch: int) -> None:

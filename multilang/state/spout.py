@@ -5,8 +5,6 @@ It is Storm's CheckpointSpout with its CheckPointState.
 
 from __future__ import annotations
 
-from time import monotonic
-
 from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
 from multilang.component.repeats import Repeats
@@ -138,10 +136,6 @@ class CheckpointSpout(Spout):
         self._in_use = ""
         self.log("what was in use by another topology is free: this one goes on with it")
         return True
-
-    def clock(self) -> float:
-        """Return seconds on a clock that never goes back."""
-        return monotonic()
 
     @staticmethod
     def step_of(stream: str, values: Sequence[Any]) -> str | None:

@@ -6,12 +6,15 @@ from collections.abc import Hashable
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from multilang.component.clock import virtual_clock
 from multilang.component.runner import close, start_bolt
+from multilang.component.timers import TaskTimers
 from multilang.component.wrapper import innermost
 from multilang.coordination import COORD_STREAM
 from multilang.protocol import Tuple
 from multilang.protocol.codec import normalize
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.runtime.clock import VirtualClock
 from multilang.runtime.collectors import LocalBoltCollector
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.tuples import LocalTuple, Origin
@@ -79,6 +82,7 @@ class BoltRun:
         errors: The errors that it reported.
         logged: Its log lines, as (level, message).
         metrics: Its metrics, as (name, params).
+        clock: The bolt's clock, which ``advance`` moves on.
         bolt: The bolt itself.
         state: A stateful bolt's state, a KeyValueState in memory; otherwise None.
     """
@@ -94,6 +98,7 @@ class BoltRun:
         state: Mapping[Any, Any] | None = None,
         expect: type[Exception] | tuple[type[Exception], ...] = (),
         commits: bool = False,
+        clock: VirtualClock | None = None,
     ) -> None:
         sources: dict[str, dict[str, Sequence[str]]] = {}
         for tup in inputs:
@@ -135,6 +140,8 @@ class BoltRun:
         self._runs = runs
         self._raised = Raised(expect)
         collector = LocalBoltCollector(harness.plan, links, TaskStats(), self._raised.add)
+        self.clock = VirtualClock() if clock is None else clock
+        self._timers = TaskTimers(collector.scope, virtual_clock(self.clock.now))
         if isinstance(self.bolt, Stateful):
             self.bolt._has_state = True
         self._execute = start_bolt(runs, collector, harness.plan.conf, harness.plan.context)
@@ -174,6 +181,21 @@ class BoltRun:
     def tick(self, times: int = 1) -> None:
         """Give it ``times`` ticks."""
         self.process(*(tick() for _ in range(times)))
+
+    def advance(self, secs: float) -> None:
+        """Let ``secs`` seconds pass on the bolt's clock, and run its timers that become due, each at its instant.
+
+        Exceptions are raised as by ``process``.
+        """
+        end = self.clock.now() + secs
+        while (due := self._timers.next_due) <= end:
+            self.clock.move_to(due)
+            try:
+                self._timers.run_due()
+            finally:
+                self._collect(check=False)
+            self._raised.check()
+        self.clock.move_to(end)
 
     def finish(self, *ids: Hashable) -> None:
         """Tell a batch bolt or a coordinated bolt that all tuples of these ids have come: it finishes them.
@@ -279,6 +301,7 @@ def run_bolt(
     state: Mapping[Any, Any] | None = None,
     expect: type[Exception] | tuple[type[Exception], ...] = (),
     commits: bool = False,
+    clock: VirtualClock | None = None,
 ) -> BoltRun:
     """Initialize ``bolt`` and give it ``tuples``, one after the other, in this thread.
 
@@ -301,6 +324,7 @@ def run_bolt(
         expect: Classes of exceptions that the test expects to be reported, as on a cluster. If none comes,
             AssertionError is raised: at once, or by ``close`` if the bolt keeps tuples or waits for an id's end.
         commits: The bolt is given to ``set_committer_bolt`` without being marked as a Committer.
+        clock: The bolt's clock; by default one that begins at 0. It moves on only by ``advance`` of the result.
 
     Returns:
         The bolt, and what it did.
@@ -311,7 +335,7 @@ def run_bolt(
     """
     check_kind(bolt, "bolt")
     inputs = _tuples(tuples, fields)
-    run = BoltRun(bolt, inputs, conf, component, sink_tasks, seed, state, expect, commits)
+    run = BoltRun(bolt, inputs, conf, component, sink_tasks, seed, state, expect, commits, clock)
     run.process(*inputs)
     run._check_expected()
     return run

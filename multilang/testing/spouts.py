@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import TYPE_CHECKING, cast
 
+from multilang.component.clock import MovableClock, virtual_clock
 from multilang.component.runner import close, start_spout
+from multilang.component.timers import TaskTimers
 from multilang.runtime.collectors import LocalSpoutCollector
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.rotating import RotatingMap
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from multilang.component.clock import TaskClock
     from multilang.component.spout import Spout
     from multilang.runtime.clock import VirtualClock
 
@@ -50,18 +52,14 @@ class SpoutRun:
         self.logged = harness.logged
         self.metrics = harness.metrics
         self._roots: RotatingMap[tuple[Any, float]] = RotatingMap()
-        now: Any = monotonic
-        if clock is not None:
-            now = getattr(clock, "now", clock)
-            if not callable(getattr(self.spout, "clock", None)):
-                raise TypeError(
-                    f"run_spout(clock=...): {type(self.spout).__name__} has no clock to be set; define clock(self), which "
-                    "returns seconds, as ReliableSpout does, and ask that for the time"
-                )
-            self.spout.clock = now
+        given: Any = clock
+        own: TaskClock = MovableClock() if given is None else virtual_clock(getattr(given, "now", given))
+        self._moves: Any = getattr(own if given is None else given, "move_to", None)
+        now = own.monotonic
         self._raised = Raised(expect)
         links = harness.links(lambda *_: None, lambda *_: None, lambda *_: None, now)
         collector = LocalSpoutCollector(harness.plan, links, TaskStats(), self._roots, self.ack, self._raised.add)
+        self._timers = TaskTimers(collector.scope, own)
         self._runner = start_spout(self.spout, collector, harness.plan.conf, harness.plan.context)
         self._runner.activate()
         self._collect()
@@ -82,6 +80,27 @@ class SpoutRun:
         for _ in range(times):
             self._runner.next()
             self._collect()
+        return self.emitted[before:]
+
+    def advance(self, secs: float) -> list[Emitted]:
+        """Let ``secs`` seconds pass on the spout's clock, and run its timers that become due, each at its instant.
+
+        Returns:
+            The tuples that it emitted.
+
+        Raises:
+            TypeError: Its clock is a function that the test gave, which only the test can move on.
+        """
+        if self._moves is None:
+            raise TypeError("SpoutRun.advance: the clock that run_spout got is a function; give it a VirtualClock")
+        before = len(self.emitted)
+        now = self._timers.clock.monotonic
+        end = now() + secs
+        while (due := self._timers.next_due) <= end:
+            self._moves(due)
+            self._timers.run_due()
+            self._collect()
+        self._moves(end)
         return self.emitted[before:]
 
     def ack(self, tup_id: Any) -> None:
@@ -145,8 +164,8 @@ def run_spout(
         component: Its component id.
         sink_tasks: The number of the sink's tasks.
         seed: Makes random choices repeatable.
-        clock: The time in seconds for a spout that calls its ``clock()``, as ReliableSpout does for its replays: a
-            VirtualClock, or a function.
+        clock: The spout's clock: a VirtualClock, or a function that returns seconds. None: the machine's, which
+            ``advance`` of the result can move on.
         expect: Classes of exceptions that the test expects to be reported. If none comes, ``close`` raises
             AssertionError.
 
@@ -154,7 +173,7 @@ def run_spout(
         The spout, and what it did.
 
     Raises:
-        TypeError: It is no spout, one in another language, or has no ``clock`` although one is given.
+        TypeError: It is no spout, or one in another language.
     """
     check_kind(spout, "spout")
     run = SpoutRun(spout, conf, component, sink_tasks, seed, clock, expect)

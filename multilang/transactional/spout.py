@@ -15,8 +15,6 @@ It differs from Storm's, which in these cases loses an attempt or stops:
 
 from __future__ import annotations
 
-from time import monotonic
-
 from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
 from multilang.component.report import report_exception
@@ -137,10 +135,6 @@ class TransactionalSpoutCoordinator(Spout):
         self._in_doubt = False
         self._not_before = float("-inf")
         self._coordinator = coordinator_of(self.spout, self._state, conf, context)
-
-    def clock(self) -> float:
-        """Return seconds on a clock that never goes back."""
-        return monotonic()
 
     def next_tuple(self) -> None:
         """Begin the transactions that may begin, and commit the one that may be committed."""

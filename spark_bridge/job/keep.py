@@ -8,21 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle as _cloudpickle
 
+from multilang.component.timers import TimerHandle
+
 if TYPE_CHECKING:
     from multilang.state import State
 
 _Pickler: Any = _cloudpickle.Pickler
 
 # The attributes that the runner sets on each component, so that they are not carried.
-_RUNNERS = frozenset(("_collector", "_logger", "_metrics", "ack", "conf", "context", "emit", "emit_many", "fail"))
+_RUNNERS = frozenset(
+    ("_collector", "_logger", "_metrics", "ack", "clock", "conf", "context", "emit", "emit_many", "fail")
+)
 
 
 def kept(component: object, state: State | None = None) -> tuple[bytes, list[str]]:
     """Return a component's pickled attributes, and the names of those that can't be pickled, such as a connection.
 
-    ``state`` is saved elsewhere; references to it become references to the next component's state.
+    ``state`` is saved elsewhere; references to it become references to the next component's state. An attribute that is
+    a timer stays as the next component's ``initialize`` sets it.
     """
-    attributes = {name: value for name, value in vars(component).items() if name not in _RUNNERS}
+    attributes = {
+        name: value
+        for name, value in vars(component).items()
+        if name not in _RUNNERS and not isinstance(value, TimerHandle)
+    }
     try:
         return _dumped(attributes, state), []
     except Exception:  # noqa: BLE001  # the attributes' code may raise anything; the attribute is found below

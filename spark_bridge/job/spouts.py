@@ -11,6 +11,7 @@ from multilang.component.collector import SpoutCollector
 from multilang.component.report import describe
 from multilang.component.runner import close, start_spout
 from multilang.component.spout import Spout
+from multilang.component.timers import TaskTimers
 from multilang.protocol.codec import encode_id, loads, normalize
 from multilang.runtime.collectors import LinkedCollector, TupleEmitter
 from multilang.runtime.counters import TaskStats
@@ -91,6 +92,7 @@ class _Task:
         self.collector = RoundCollector(plan, links)
         self.collector.keeps_position = keeps_position
         self.links = links
+        TaskTimers(self.collector.scope)
         try:
             self.runner = start_spout(component, self.collector, plan.conf, plan.context)
             self.runner.activate()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from multilang.component.clock import MovableClock
 from multilang.component.report import describe
 from multilang.component.runner import close, start_bolt
+from multilang.component.timers import NEVER, TaskTimers
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.task import START_ATTEMPTS
@@ -17,15 +20,17 @@ from spark_bridge.job.keep import kept, restore
 from spark_bridge.job.tuples import SparkTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from multilang.component.collector import BoltCollector
+    from multilang.component.timers import TimerHandle
     from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
     from multilang.state import State
     from spark_bridge.job.tuples import FailedRoots
 
+_due = attrgetter("due")
 _SYSTEM = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",))
 _PRUNE_FROM = 10_000  # number of kept tuples from which on finished ones are looked for and dropped
 
@@ -38,7 +43,8 @@ class StageBolt:
     ``countdown``: counts down to the next tuple from inside its worker whose time is measured, and which
     stands for ``every`` of them.
 
-    ``anchored``: refuse tuples that are anchored to nothing; ``saved``: the state of a stateful bolt.
+    ``anchored``: refuse tuples that are anchored to nothing; ``saved``: the state of a stateful bolt. ``timed``: the
+    worker's tasks with timers, to which it adds itself.
     """
 
     saved: State | None = None
@@ -54,6 +60,10 @@ class StageBolt:
         self._failed = failed
         self._prune_at = _PRUNE_FROM
         self._component: Any = None
+        self._timers: TaskTimers
+        self._clock = MovableClock()
+        self._instant = self._clock()  # the one at which all rows come; then that of the timer at the end
+        self.timed: dict[StageBolt, None] = {}
         self.execute: Callable[[Any], object]
 
     def start(self, state: bytes | None) -> None:
@@ -61,6 +71,9 @@ class StageBolt:
         for attempt in range(1, START_ATTEMPTS + 1):
             self._component = component = self.plan.spec.new()
             collector: BoltCollector = SparkBoltCollector(self.plan, self._links, self.stats, self._failed)
+            self._timers = TaskTimers(
+                collector.scope, self._clock, lambda _: self.timed.setdefault(self), now=lambda: self._instant
+            )
             if self._anchored:
                 collector = anchored_only(collector, self.plan.context)
             try:
@@ -96,6 +109,55 @@ class StageBolt:
         self._links.report(self.plan, describe(error, component, tup))
         if tup.unfinished:
             component._collector.fail(tup)
+
+    # ---- timers ----
+
+    def run_timers(self) -> Iterator[None]:
+        """Run the timers at the end of the input, as if their time had come; yield after each.
+
+        What a task does must not depend on how fast Spark runs it, since it may run it again. So all rows come at one
+        instant as far as timers are concerned, and no timer runs between two rows, nor does a tick. At the end each
+        timer runs once, in order. While the bolt still holds tuples after that, repeated timers go on, and those that
+        timers have set, until the tuples have timed out. What tuples set meanwhile runs in any case.
+        """
+        timers = self._timers
+        took = self._clock() - self._instant
+        end = self._instant + self.plan.settings.message_timeout_secs
+        for due, _, handle in sorted(timers.heap):
+            if handle.pending and handle.due == due:
+                self._move_to(due, took)
+                timers.take_early(handle)
+                self._fire(handle)
+                yield
+        while timers.next_due < NEVER:
+            if timers.next_due <= end and self.holds:
+                self._move_to(timers.next_due, took)
+                found = timers.take(self._instant)
+            else:
+                found = min((handle for _, _, handle in timers.heap if handle.awaited), key=_due, default=None)
+                if found is None:
+                    break
+                self._move_to(found.due, took)
+                timers.take_early(found)
+            if found is not None:
+                self._fire(found)
+                yield
+        timers.cancel_all()
+
+    def _move_to(self, due: float, took: float) -> None:
+        """Move on to the time of a timer; for the component it is later by what the input ``took``."""
+        self._instant = max(self._instant, due)
+        self._clock.move_to(due + took)
+
+    def _fire(self, handle: TimerHandle) -> None:
+        try:
+            self._timers.fire(handle)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
+            self.timer_died(error)
+
+    def timer_died(self, error: BaseException) -> None:
+        """Report an exception of a timer; the component lives on."""
+        self._links.report(self.plan, describe(error, self._component, None, "in a timer"))
 
     def hold(self, tup: SparkTuple) -> None:
         """Keep a tuple that the bolt has neither acked nor failed."""

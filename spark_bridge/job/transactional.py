@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from multilang.component.collector import Anchors, BoltCollector, Emit, OnTaskIds
+    from multilang.component.timers import TimerHandle
     from multilang.protocol.messages import Values
     from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
@@ -92,6 +93,14 @@ class TransactionalTask(StageBolt):
 
     def died(self, error: BaseException, tup: Any) -> None:
         super().died(error, tup)
+        self._batch.failed = True
+
+    def _fire(self, handle: TimerHandle) -> None:
+        if not self._batch.failed:
+            super()._fire(handle)
+
+    def timer_died(self, error: BaseException) -> None:
+        super().timer_died(error)
         self._batch.failed = True
 
     def tick(self) -> None:

@@ -77,6 +77,7 @@ class StageWorker:
         self._routing = Routing(job.topology, job.assignment, job.layout, place, job.outputs, seed)
         self._links = self._make_links(Random(seed))
         self._tasks: dict[int, Any] = {}
+        self._with_timers: dict[StageBolt, None] = {}  # the tasks with timers
         for task in job.layout.hosts.get(place, ()):
             self._tasks[task] = self._bolt(task)
         for task, bolt in self._tasks.items():
@@ -175,17 +176,8 @@ class StageWorker:
             yield from self._flush(LIMIT)
 
     def _finish(self, rows: int, feed: _Feed | None, got: Ledger | None = None) -> Iterator[Out]:
-        """Finish after the end of the input: ticks, rows that are still in boxes, states, and the report."""
-        for bolt in self._tasks.values():
-            for _ in range(_ticks(bolt.plan.settings)):
-                _timed(bolt, bolt.tick)
-                self.drain()
-                yield from self._flush(LIMIT)
-                if not bolt.holds:
-                    break
-            _timed(bolt, bolt.finish)
-            self.drain()
-            yield from self._flush(LIMIT)
+        """Finish after the end of the input: timers, ticks, rows that are still in boxes, states, and the report."""
+        yield from self._end()
         for bolt in self._tasks.values():
             bolt.settle()
         yield from self._flush(1)
@@ -221,6 +213,31 @@ class StageWorker:
         if feed is not None:
             report["tasks"][feed.task] = (0, feed.emitted, feed.transferred, 0, 0, 0)  # type: ignore[index]
         yield self._addressed(self._record(REPORT, END, 0, None, 0, pickle.dumps(report, 5)))
+
+    def _end(self) -> Iterator[Out]:
+        """Let the tasks do, one after the other, what they do at the end of the input."""
+        for bolt in self._tasks.values():
+            if isinstance(bolt, StageBolt):
+                yield from self._run_timers(bolt)
+            for _ in range(_ticks(bolt.plan.settings)):
+                _timed(bolt, bolt.tick)
+                self.drain()
+                yield from self._flush(LIMIT)
+                if not bolt.holds:
+                    break
+            _timed(bolt, bolt.finish)
+            self.drain()
+            yield from self._flush(LIMIT)
+        while self._with_timers:  # what the others sent at their end has set more
+            for bolt in list(self._with_timers):
+                yield from self._run_timers(bolt)
+                self._with_timers.pop(bolt, None)
+
+    def _run_timers(self, bolt: StageBolt) -> Iterator[Out]:
+        """Run a task's timers, since the end of its input has come."""
+        for _ in bolt.run_timers():
+            self.drain()
+            yield from self._flush(LIMIT)
 
     def _counts(self, task: int, stats: Any) -> tuple[int, ...]:
         # Tuples that took the short way through SparkRoute.places were not counted one by one; their boxes have the
@@ -318,12 +335,16 @@ class StageWorker:
             from spark_bridge.job.shell import ShellTask
 
             return ShellTask(plan, self._links, self._failed)
-        if self._batch is not None:
-            return TransactionalTask(plan, self._links, self._failed, self._batch)
         saving = self._job.saving
-        if isinstance(plan.spec.component, Stateful) and saving is not None:
-            return StatefulTask(plan, self._links, self._failed, saving)
-        return StageBolt(plan, self._links, self._failed, anchored=saving is not None)
+        bolt: StageBolt
+        if self._batch is not None:
+            bolt = TransactionalTask(plan, self._links, self._failed, self._batch)
+        elif isinstance(plan.spec.component, Stateful) and saving is not None:
+            bolt = StatefulTask(plan, self._links, self._failed, saving)
+        else:
+            bolt = StageBolt(plan, self._links, self._failed, anchored=saving is not None)
+        bolt.timed = self._with_timers
+        return bolt
 
     def _routes(self, task: int) -> dict[str, Any]:
         spec = self._job.topology.components[self._job.assignment[task]]

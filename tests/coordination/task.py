@@ -6,9 +6,12 @@ from random import Random
 from time import monotonic
 
 from multilang.component import Bolt, Spout, Stream
+from multilang.component.clock import virtual_clock
 from multilang.component.runner import start_bolt
+from multilang.component.timers import TaskTimers
 from multilang.coordination import ALL, COORD, COORD_STREAM, SINGLE, CoordinatedBolt
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.runtime.clock import VirtualClock
 from multilang.runtime.collectors import LocalBoltCollector
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.links import Links
@@ -78,6 +81,8 @@ class Task:
             metric=lambda *_: None,
         )
         self.collector = LocalBoltCollector(task, links, TaskStats())
+        self.clock = VirtualClock()
+        self.timers = TaskTimers(self.collector.scope, virtual_clock(self.clock.now))
         self.execute = start_bolt(self.bolt, self.collector, task.conf, task.context)
 
     def give(self, component, stream, values, task=0, fields=("id", "n"), answer=True):
@@ -114,6 +119,12 @@ class Task:
 
     def identify(self, id, **more):
         return self.give("source", "id", [id], fields=("id",), **more)
+
+    def advance(self, secs):
+        """Let time pass, and the timers run that become due."""
+        self.clock.sleep(secs)
+        self.timers.run_due()
+        self.settle()
 
     def tick(self):
         self.execute(LocalTuple([15], TICK_STREAM, Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",))))

@@ -164,3 +164,64 @@ def test_what_is_not_finished_is_closed_with_the_task():
     task.report("b", 1)
     task.bolt.close()
     assert closed == ["a"]
+
+
+class Timed(BatchBolt):
+    """Emits what it has each second, and at the end."""
+
+    output_fields = ["id", "n"]
+
+    def initialize(self, conf, context, collector, id):
+        self.sum = 0
+        self.set_timer(1, self.tell, every=1)
+
+    def process(self, tup):
+        self.sum += tup[1]
+
+    def tell(self):
+        if self.sum == 13:
+            raise ZeroDivisionError("no 13")
+        self.emit([self.id, self.sum])
+
+    def finish_batch(self):
+        self.emit([self.id, -self.sum])
+
+
+def test_each_id_has_timers_of_its_own_that_end_with_it_and_whose_emits_are_counted():
+    task = batch_task(Timed())
+    task.data("a", 1)
+    task.data("b", 2)
+    task.advance(1)
+    task.data("a", 3)
+    task.advance(1)
+    task.report("a", 2)
+    task.advance(1)
+    assert values(task) == [["a", 1], ["b", 2], ["a", 4], ["b", 2], ["a", -4], ["b", 2]]
+    assert sum(task.reports["a"]) == 3
+    task.report("b", 1)
+    assert task.timers.heap == []
+
+
+def test_an_exception_in_a_timer_is_reported_and_fails_the_id_alone():
+    task = batch_task(Timed())
+    task.data("a", 13)
+    task.data("b", 2)
+    task.advance(1)
+    assert len(task.errors) == 1
+    assert "ZeroDivisionError in component 'part' (task" in task.errors[0]
+    assert "in a timer of 'a': no 13" in task.errors[0]
+    task.data("a", 1)
+    assert task.failed == [("up", "a", 1)]
+    task.report("b", 1)
+    assert values(task) == [["b", 2], ["b", -2]]
+    task.advance(1)
+    assert len(task.errors) == 1
+
+
+def test_an_id_that_failed_in_a_timer_fails_at_its_end_if_nothing_more_comes():
+    task = batch_task(Timed())
+    task.data("a", 13)
+    task.advance(1)
+    task.report("a", 1)
+    assert task.reports == {}
+    assert [what for what, *_ in task.failed] == [COORD_STREAM]

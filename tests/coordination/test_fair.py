@@ -119,3 +119,45 @@ def test_an_exception_in_its_thread_is_reported_and_ends_the_process(start):
     child.give("a", 1)
     child.ended()
     assert "ZeroDivisionError in component 'part'" in child.errors[0]
+
+
+TIMED = """
+from _thread import get_ident
+from multilang.coordination import KeyedFairBolt
+class Timed(BasicBolt):
+    output_fields = ["value"]
+    def initialize(self, conf, context):
+        self.inside = False
+        self.set_timer(0.005, self.look, every=0.005)
+    def process(self, tup):
+        self.thread = get_ident()
+        self.inside = True
+        time.sleep(0.02)
+        self.inside = False
+        self.set_timer(0.01, lambda: self.emit([[tup[0], get_ident() == self.thread]]))
+    def look(self):
+        if self.inside:
+            self.emit(["inside"])
+Part = KeyedFairBolt(Timed())
+"""
+
+
+def test_timers_run_in_its_thread_between_two_tuples(start):
+    child = start(TIMED)
+    for key in "abcab":
+        child.give(key, 1)
+    child.until(lambda: len(child.emitted) == 5)
+    assert sorted(values[0] for values in child.emitted) == [[key, True] for key in "aabbc"]
+    child.close_input()
+    assert child.ended() == 0
+
+
+def test_a_timer_is_no_tuple_to_its_delegate_in_process():
+    class Late(Echo):
+        def process(self, tup):
+            self.set_timer(1, lambda: self.emit(tup.values))
+
+    task = Task(KeyedFairBolt(Late()), FROM_ONE)
+    task.data("a", 1)
+    task.advance(1)
+    assert [values for _, values, *_ in task.emitted] == [["a", 1]]

@@ -233,11 +233,6 @@ def test_a_spout_s_clock_is_the_test_s(function):
     assert [emitted.values for emitted in run.next()] == [[1]]
 
 
-def test_a_spout_that_asks_no_clock_can_not_have_one_set():
-    with pytest.raises(TypeError, match="Spout has no clock to be set; define clock"):
-        run_spout(Spout, clock=VirtualClock())
-
-
 def test_exceptions_of_a_spout_are_raised():
     class Breaks(Spout):
         output_fields = ["n"]
@@ -285,3 +280,76 @@ def test_what_is_no_component_or_a_command_is_said_to_be(function):
         function(3)
     with pytest.raises(TypeError, match=r"Shell(Bolt|Spout) is a command, which runs in a process of its own"):
         function((ShellBolt if function is run_bolt else ShellSpout)(["program"]))
+
+
+class Flushes(Bolt):
+    output_fields = ["n", "at"]
+
+    def initialize(self, conf, context):
+        self.kept = []
+        self.set_timer(1, self.flush, every=1)
+
+    def process(self, tup):
+        self.kept.append(tup)
+
+    def flush(self):
+        for tup in self.kept:
+            self.emit([tup[0], self.clock()], anchors=[tup])
+            self.ack(tup)
+        self.kept.clear()
+
+
+def test_the_test_lets_time_pass_for_a_bolt():
+    run = run_bolt(Flushes, [[1], [2]])
+    run.advance(0.75)
+    assert (run.values, len(run.unfinished)) == ([], 2)
+    run.advance(0.75)
+    assert run.values == [[1, 1.0], [2, 1.0]]
+    assert [list(each.anchors) for each in run.emitted] == [[each] for each in run.acked]
+    run.process([3])
+    run.advance(10)
+    assert run.values[2:] == [[3, 2.0]]
+    assert run.clock.now() == 11.5
+
+
+def test_what_a_timer_raises_is_raised_where_time_passes():
+    class Breaks(BasicBolt):
+        def process(self, tup):
+            self.set_timer(1, self.breaks)
+
+        def breaks(self):
+            raise OSError("gone")
+
+    run = run_bolt(Breaks, [[1]])
+    with pytest.raises(OSError, match="gone"):
+        run.advance(1)
+    run = run_bolt(Breaks, expect=OSError)
+    run.process([1])
+    run.advance(1)
+    assert "OSError in component 'bolt' (task 2) in a timer: gone" in run.errors[0]
+
+
+class Polls(Spout):
+    output_fields = ["at"]
+
+    def initialize(self, conf, context):
+        self.start = self.clock()
+        self.set_timer(30, lambda: self.emit([round(self.clock() - self.start)]), every=30)
+
+    def next_tuple(self):
+        pass
+
+
+@pytest.mark.parametrize("clock", [None, VirtualClock()])
+def test_the_test_lets_time_pass_for_a_spout(clock):
+    run = run_spout(Polls, clock=clock)
+    assert [emitted["at"] for emitted in run.advance(60)] == [30, 60]
+    run.deactivate()
+    assert run.advance(60) == []
+    run.activate()
+    assert [emitted["at"] for emitted in run.advance(0)] == [120]
+
+
+def test_a_clock_that_is_a_function_is_moved_by_the_test_alone():
+    with pytest.raises(TypeError, match="the clock that run_spout got is a function; give it a VirtualClock"):
+        run_spout(Polls, clock=lambda: 0.0).advance(1)

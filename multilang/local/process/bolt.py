@@ -70,6 +70,8 @@ class ProcessBoltTask(ProcessTask):
         self._looks = 0  # at a program that is ready, and has not answered any heartbeat
         self._asked_at: float | None = None  # the time of the oldest heartbeat that it has not answered
         self._worked_at = 0.0  # when it finished one last that is not IDLE
+        self._timers_at: float | None = None  # when it said that it has timers to be waited for; None for none
+        self._timers_count = False  # they were set for a tuple that is not IDLE, or at the start
         self.full = False
         self.limit = plan.settings.max_shellbolt_pending
         self.upstream: list[ProcessTask] = []
@@ -167,6 +169,9 @@ class ProcessBoltTask(ProcessTask):
         elif kind is Fail:
             self._finished(message.id, False)
         elif kind is Sync:
+            if message.timers is not None:
+                self._has_timers(message.timers)
+                return
             self._asked_at = None
             if message.busy is not None:
                 self.busy_told = message.busy
@@ -247,6 +252,11 @@ class ProcessBoltTask(ProcessTask):
                 for each in root if isinstance(root, dict) else (root,):
                     self.host.fail_root(each)
 
+    def _has_timers(self, awaited: bool) -> None:
+        """Note whether the child has timers that are called once, and that no other timer has set."""
+        self._timers_at = self.host.now if awaited else None
+        self._timers_count = not self.unfinished or any(self._fresh(self.host.stale_before))
+
     def lose(self) -> None:
         """Fail the tuples that the child got and did not finish, since a timeout may be far away."""
         self.stats.lost += len(self.unfinished)
@@ -256,6 +266,7 @@ class ProcessBoltTask(ProcessTask):
             roots.update(dict.fromkeys(root if isinstance(root, dict) else (root,)))
         self.unfinished.clear()
         self.idle = 0
+        self._timers_at = None
         roots.pop(0, None)  # tuples that come of no spout's tuple
         for each in roots:
             self.host.fail_root(each)
@@ -272,4 +283,9 @@ class ProcessBoltTask(ProcessTask):
         if held and self.child is not None and self.child.has_more():
             return f"{self.plan}: its process does not read its input"
         fresh = sum(self._fresh(stale_before)) if held else 0
-        return f"{self.plan}: {fresh} tuples neither acked nor failed" if fresh else ""
+        if fresh:
+            return f"{self.plan}: {fresh} tuples neither acked nor failed"
+        timers_at = self._timers_at
+        if timers_at is not None and (self._timers_count or self._worked_at >= timers_at):
+            return f"{self.plan}: a timer is pending"
+        return ""

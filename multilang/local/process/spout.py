@@ -172,6 +172,8 @@ class ProcessSpoutTask(ProcessTask):
         else:
             self.idle += 1
             self._next_at = self.host.now + self.plan.settings.spout_wait_secs(self.idle, self.exhausted)
+            if sync.timer_secs is not None:  # its timers run at its commands
+                self._next_at = min(self._next_at, self.host.now + sync.timer_secs)
         self.host.dirty.add(self)
 
     # ---- acks and fails of its tuples ----
