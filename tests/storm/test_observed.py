@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from multilang.runtime.status import RunStatus
 from multilang.shipping import pack
 from multilang.shipping.conf import storm_conf
 from multilang.shipping.thrift_topology import storm_topology
@@ -101,6 +102,13 @@ def test_logs_errors_metrics_ticks_and_being_switched_off_and_on(
     assert nobody.returncode == 2
     assert "runs a component 'nobody'; there are pulse, watched" in nobody.stderr
 
-    [error] = nimbus.status(observed).errors
+    wait_for(lambda: nimbus.status(observed)["watched"].kind == "bolt", "Nimbus has figures of the bolt")
+    found = nimbus.status(observed)
+    assert (found.engine, found.state, found["watched"].up) == ("storm", "active", 1)
+    assert found["watched"].capacity is None  # Storm can't know it of a component's process
+    document = json.loads(multilang("status", observed, "--json", *at).stdout)
+    assert RunStatus.from_json(document)["watched"].by_task[0].where == found["watched"].by_task[0].where
+    assert (document["status"], document["name"], document["least_uptime"] > 0) == ("ACTIVE", observed, True)
+    [error] = found.errors
     assert (error.component, error.message) == ("watched", "nothing serious\nbut for two lines")
     assert "nothing serious" in multilang("status", observed, *at).stderr
