@@ -18,7 +18,7 @@ from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from multilang.conformance.descendants import is_marked, kill_marked, new_mark
+from multilang.conformance.descendants import is_marked, kill_marked, marked, new_mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -180,6 +180,10 @@ class StartedProgram:
             return os.getsid(pid) == self.pid or is_marked(pid, self._mark)
         except (ProcessLookupError, OverflowError, PermissionError):
             return False
+
+    def processes(self) -> set[int] | None:
+        """Return the living processes that it started, and itself, or None where the system does not show them."""
+        return marked(self._mark)
 
     # ---- its end ----
 

@@ -34,6 +34,11 @@ def kill_marked(mark: str) -> None:
         killed |= found
 
 
+def marked(mark: str) -> set[int] | None:
+    """Return the living processes whose environment has the mark, or None where that can't be seen."""
+    return _marked(mark.encode() + b"=") if os.path.isdir(f"{_PROC}/self") else None
+
+
 def is_marked(pid: int, mark: str) -> bool:
     """Return whether this process has the mark; False where that can't be seen."""
     return mark.encode() in _environment(str(pid))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from multilang.conformance.case import Section
-from multilang.conformance.errors import CaseFailed
+from multilang.conformance.errors import CaseFailed, NotApplicable
 from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
@@ -116,3 +116,23 @@ def _(t: Talk) -> None:
     t.child.close_input()
     ends(t, "the input was closed, and the program lives on")
     t.same(t.child.status(), 0, "the exit status is not 0")
+
+
+@section.must(
+    "its helpers end with it",
+    "When the input has ended, no process that it started lives on: the supervisor knows only the one whose pid it was told.",
+    after=("common/end/1",),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.settle()
+    if t.child.processes() is None:
+        raise NotApplicable("the processes that a program started are seen on Linux alone")
+    t.monitor.leaving = True
+    t.child.close_input()
+    ends(t, "the input was closed, and the program lives on")
+    until = monotonic() + t.timeout
+    while (left := t.child.processes()) and monotonic() < until:
+        sleep(0.02)
+    if left:
+        raise CaseFailed("processes that it started live on", "none", f"{len(left)} of them", timed_out=True)

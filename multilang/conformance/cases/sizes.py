@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from multilang.conformance.case import MEASURED, PAGE, Section
@@ -68,3 +69,40 @@ def _(t: Talk) -> None:
 @section.should("a value of 8 MB", "Memory is the only limit.", steps="emit")
 def _(t: Talk) -> None:
     echoes(t, "01234567" * (1 << 20))
+
+
+def resources(t: Talk) -> tuple[int, int]:
+    """Return how many descriptors the program has open and its memory in MB; (0, 0) where that can't be seen."""
+    try:
+        with open(f"/proc/{t.monitor.pid}/statm") as file:
+            pages = int(file.read().split()[1])
+        return len(os.listdir(f"/proc/{t.monitor.pid}/fd")), pages * os.sysconf("SC_PAGE_SIZE") >> 20
+    except OSError:
+        return 0, 0
+
+
+@section.must(
+    "5,000 inputs",
+    "A component works for months: it neither falls silent, nor does each input leave a descriptor or much memory behind.",
+    steps="emit",
+)
+def _(t: Talk) -> None:
+    count, early = 5000, 500
+    t.handshake(storm_text([[["emit", [n]]] for n in range(count)]))
+    if t.kind == "spout":
+        t.command("activate")
+    before = (0, 0)
+    for number in range(0, count, 100):
+        if t.kind == "spout":
+            for _ in range(100):
+                t.next()
+        else:
+            for id in [t.steps(["emit", [number + n]]) for n in range(100)]:
+                t.finished(id)
+        if number + 100 == early:
+            before = resources(t)
+    came = sum(message.command == "emit" for message in t.received)
+    t.same(came, count, "emits are missing, or there are more of them")
+    descriptors, memory = (after - start for start, after in zip(before, resources(t), strict=True))
+    t.check(descriptors < 200, "each input leaves descriptors open", "as many as before", f"{descriptors} more")
+    t.check(memory < 150, "each input leaves memory behind", "hardly more than before", f"{memory} MB more")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import time
 
@@ -109,3 +111,40 @@ class MessageWithoutCommand(Bolt):
     def do_ack(self, name="this"):
         super().do_ack(name)
         self.send({"done": True})
+
+
+@mutant("bolt", "common/end/8")
+class LeavesAHelper(Bolt):
+    def shake_hands(self):
+        super().shake_hands()
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.Popen(["sleep", "600"], start_new_session=True, **quiet)
+
+
+@mutant("bolt", "common/sizes/8")
+class OpensAFileForEachTuple(Bolt):
+    files = []
+
+    def process(self, tup):
+        if len(self.files) < 900:
+            self.files.append(os.open(os.devnull, os.O_RDONLY))
+        super().process(tup)
+
+
+@mutant("spout", "common/sizes/8")
+class KeepsMuchOfEachNext(Spout):
+    kept = []
+
+    def obey(self, message):
+        self.kept.append(b"x" * 50_000)
+        super().obey(message)
+
+
+@mutant("bolt", "common/sizes/8")
+class FallsSilent(Bolt):
+    count = 0
+
+    def process(self, tup):
+        self.count += 1
+        if self.count < 4000:
+            super().process(tup)
