@@ -114,7 +114,7 @@ def write(path: Path, content: bytes) -> None:
             lambda path: write(path, b"\x7fELF\0\0"),
             "words is not text (byte 0 at offset 4); give text in UTF-8",
         ),
-        ("words.txt", lambda path: write(path, "Käse".encode("latin-1")), "byte 0xe4 at offset 1 is no UTF-8"),
+        ("words.txt", lambda path: write(path, "Käse".encode("latin-1")), "byte 0xe4 at offset 1 is not UTF-8"),
         ("rows", lambda path: write(path, b"PAR1\x15\0"), "it begins as a file whose name ends in .parquet: rename it"),
         ("rows.csv", lambda path: write(path, b"\x1f\x8b\x08\0"), "whose name ends in .gz"),
         ("rows.csv", os.mkdir, None),
