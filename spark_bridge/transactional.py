@@ -44,10 +44,14 @@ class _SourcePartitions(OverSource, SourceSpout):
     """A spout over a partition source that makes transactions; see TransactionalPartitionSpout for the arguments."""
 
     def __init__(
-        self, source: PartitionSource | str | None = None, take: int = 1000, *, fields: Sequence[str] | None = None
+        self,
+        source: PartitionSource | str | None = None,
+        batch_size: int = 1000,
+        *,
+        fields: Sequence[str] | None = None,
     ) -> None:
         OverSource.__init__(self, source)
-        SourceSpout.__init__(self, fields or (), take)
+        SourceSpout.__init__(self, fields or (), batch_size)
 
     def declared_streams(self) -> dict[str, Stream]:
         if not self.fields:
@@ -81,7 +85,7 @@ class TransactionalPartitionSpout(_SourcePartitions, TransactionalSourceSpout):
 
     Args:
         source: A source, or its URL; None: the conf has the URL as ``multilang.source``.
-        take: The number of rows of each partition in one batch.
+        batch_size: The number of rows of each partition in one batch.
         fields: The names of a row's values; None: those of the source.
     """
 

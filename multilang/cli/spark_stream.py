@@ -39,8 +39,12 @@ def run_stream(
     try:
         query = start(tell)
         try:
-            while not asked and not query.wait(timeout=0.2):
-                pass
+            while not asked:
+                try:
+                    query.wait(timeout=0.2)
+                    break
+                except TimeoutError:
+                    pass
         finally:
             query.stop()
     finally:

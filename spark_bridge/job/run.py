@@ -71,7 +71,7 @@ def run_topology(
     outputs: Iterable[str | tuple[str, str]] | None = None,
     max_replays: int = 3,
     limits: Mapping[str, int] | None = None,
-    batch: int = 100_000,
+    batch_size: int = 100_000,
     seed: int = 0,
     progress: Callable[[JobProgress], None] | None = None,
     initial_state: Where | None = None,
@@ -94,7 +94,7 @@ def run_topology(
         outputs: The streams to keep, by component id or (id, stream); by default those that nobody subscribes to.
         max_replays: How often a row is replayed at most.
         limits: Spout id -> how many tuples a spout without a source may emit at most.
-        batch: How many tuples each task of a spout without a source emits for one round.
+        batch_size: How many tuples each task of a spout without a source emits for one round.
         seed: The seed of all random choices: the same seed groups the same tuples in the same way.
         progress: Called several times a second with the progress, in the caller's thread.
         initial_state: The state with which stateful bolts begin: the path of an SQLite file,
@@ -128,7 +128,7 @@ def run_topology(
             outputs,
             max_replays,
             limits or {},
-            batch,
+            batch_size,
             seed,
             progress,
             begin,
@@ -176,7 +176,7 @@ class JobRun:
         ``known``: what bolts know from an earlier run, by task; when it is given, ``known_now`` returns what they know
         at the end. ``transactions``: of a transactional topology; the rows are the transaction that was begun.
         """
-        for name, number, least in (("max_replays", max_replays, 0), ("batch", batch, 1)):
+        for name, number, least in (("max_replays", max_replays, 0), ("batch_size", batch, 1)):
             if type(number) is not int or number < least:
                 raise NotOnSparkError(f"{name} is {number!r}; use a whole number from {least}")
         settings.check(dict(conf))

@@ -275,22 +275,24 @@ class TopologyQuery:
         message = str(query.status["message"])
         return self._batches.figures.status("active", (message,))
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the query's end, and return whether it has ended. If an error ended it, that error is raised.
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait for the query's end. If an error ended it, that error is raised.
 
         Args:
             timeout: The longest wait in seconds; None: without a limit.
+
+        Raises:
+            TimeoutError: The time is over; the query goes on.
         """
         try:
             if timeout is None:
                 self.query.awaitTermination()
             elif not self.query.awaitTermination(timeout):  # type: ignore[arg-type]  # Spark takes fractions, too
-                return False
+                raise TimeoutError(f"the query {self.query.name!r} has not ended after {timeout:g} s; it goes on")
         except StreamingQueryException as error:
             self._end()
             raise self._cause(error) from error
         self._end()
-        return True
 
     def process_available(self) -> None:
         """Wait until all present rows are processed and committed. If an error ends the query, that error is raised."""

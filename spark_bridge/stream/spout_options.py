@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from multilang.topology.model import Topology
 
 ROWS = 10_000
-_OPTIONS = ("log", "spout", "command", "fields", "topology", "stream", "parallelism", "conf", "rows")
+_OPTIONS = ("log", "spout", "command", "fields", "topology", "stream", "parallelism", "conf", "batch_size")
 
 
 class SpoutOptions:
@@ -38,7 +38,7 @@ class SpoutOptions:
     * ``topology``, ``"shop/topology.py"``, and ``spout``, the spout's id in it.
 
     Further options: ``parallelism``, of the first two forms, 1 by default; ``stream``, the stream to read; ``conf``, a
-    JSON object; ``rows``, about how many rows a batch has at most. A batch has no more rows than are emitted within a
+    JSON object; ``batch_size``, about how many rows a batch has at most. A batch has no more rows than are emitted within a
     second, either.
 
     Raises:
@@ -57,7 +57,7 @@ class SpoutOptions:
                 "emitted until Spark has committed it"
             )
         self.log = given["log"]
-        self.rows = _count(given, "rows", ROWS)
+        self.batch_size = _count(given, "batch_size", ROWS)
         topology = _topology(given)
         self.topology = topology.with_conf(_conf(given))
         self.id = given["spout"] if "topology" in given else next(iter(topology.spouts))

@@ -101,13 +101,13 @@ class SpoutReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._running: RunningSpout | None = None
         declared = SpoutOptions(options)
         Columns(declared.id, declared.fields, schema)
-        self._rows = declared.rows
+        self._batch_size = declared.batch_size
 
     def initialOffset(self) -> Offset:  # noqa: N802
         return self._spout.log.begin
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        return ReadMaxRows(self._rows)
+        return ReadMaxRows(self._batch_size)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._until_exhausted = True
@@ -115,7 +115,7 @@ class SpoutReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802
         log = self._spout.log
         whole = limit is not None and isinstance(limit, ReadAllAvailable)  # for trigger(once=True)
-        most, secs = (sys.maxsize, inf) if whole else (self._rows, _TURN_SECS)
+        most, secs = (sys.maxsize, inf) if whole else (self._batch_size, _TURN_SECS)
         waiting = 0 if start is None else log.next - log.number(start)  # logged, but in no batch yet
         if waiting < most:
             to_the_end = self._until_exhausted

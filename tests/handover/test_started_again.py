@@ -65,7 +65,7 @@ def topology_of(what: str, folder: Path) -> Topology:
         builder.set_bolt("sink", Sink).shuffle_grouping("rows")
         return builder.build("watermarks")
     Update.stored = getattr(Update, "stored", None) or TransactionalMap(SqliteBacking(folder / FILES["map"], "m"))
-    spout = MemoryTransactionalSpout({0: [[n] for n in range(100_000)]}, ["n"], take=1)
+    spout = MemoryTransactionalSpout({0: [[n] for n in range(100_000)]}, ["n"], batch_size=1)
     transactions = TransactionalTopologyBuilder("updates", "spout", spout)
     transactions.set_bolt("update", Update).global_grouping("spout")
     return transactions.build()

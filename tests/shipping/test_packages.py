@@ -51,7 +51,7 @@ TRANSACTIONAL = """
     builder.set_bolt("count", Count).global_grouping("spout")
     topology = builder.build(conf={conf})
 """
-MEMORY = 'MemoryTransactionalSpout({0: [["moon"]]}, ["word"], take=1)'
+MEMORY = 'MemoryTransactionalSpout({0: [["moon"]]}, ["word"], batch_size=1)'
 
 
 def wheels_in(shipment: Shipment) -> set[str]:

@@ -166,7 +166,7 @@ def test_the_end_is_known_from_what_is_stored(store):
 def test_a_source_with_nothing_new_begins_no_transaction(kind, store, tmp_path, monkeypatch):
     monkeypatch.setattr("multilang.transactional.spouts.source.IDLE_SECS", 0.0)
     monkeypatch.setattr("multilang.transactional.spouts.source.UNKNOWN_SECS", 0.0)
-    spout = kind(tmp_path, take=3, pattern="*.txt")
+    spout = kind(tmp_path, batch_size=3, pattern="*.txt")
     coordinator = coordinator_of(spout, store, store.conf, context())
     emitting = Emitting(spout, store)
     batches, line = [], 0
@@ -194,7 +194,7 @@ def test_no_transaction_is_empty_however_many_are_under_way(kind, seed, store, t
     monkeypatch.setattr("multilang.transactional.spouts.source.UNKNOWN_SECS", 0.0)
     rng = random.Random(seed)
     files, window, take = rng.randint(1, 3), rng.choice([1, 2, 3, 10]), rng.randint(1, 4)
-    spout = kind(tmp_path, take=take, pattern="*.txt")
+    spout = kind(tmp_path, batch_size=take, pattern="*.txt")
     for number in range(files):
         (tmp_path / f"{number}.txt").touch()
     coordinator = coordinator_of(spout, store, store.conf, context())

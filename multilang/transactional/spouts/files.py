@@ -36,13 +36,13 @@ class _Files(SourceSpout):
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        take: int = 1000,
+        batch_size: int = 1000,
         pattern: str = "*",
         field: str = "line",
         encoding: str = "utf-8",
         errors: str = "strict",
     ) -> None:
-        super().__init__([field], take)
+        super().__init__([field], batch_size)
         self.folder = os.path.abspath(os.path.expanduser(folder))
         self.pattern = pattern
         self.encoding = encoding
@@ -57,7 +57,7 @@ class TransactionalFileSpout(_Files, TransactionalSourceSpout):
 
     Args:
         folder: The folder. All tasks must see it, and the coordinator must be able to write in it.
-        take: The largest number of lines of a file in one batch.
+        batch_size: The largest number of lines of a file in one batch.
         pattern: A pattern for the files' names. Files whose names begin with a dot are never read.
         field: The name of the field, which is the line without its end.
         encoding: The encoding, one in which a line ends with the byte 10.

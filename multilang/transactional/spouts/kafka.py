@@ -37,10 +37,10 @@ class _Kafka(SourceSpout):
         servers: str,
         topic: str,
         fields: Sequence[str] = ("value",),
-        take: int = 1000,
+        batch_size: int = 1000,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(fields, take)
+        super().__init__(fields, batch_size)
         check_fields(fields)
         self.servers = servers
         self.topic = topic
@@ -58,7 +58,7 @@ class TransactionalKafkaSpout(_Kafka, TransactionalSourceSpout):
         topic: The topic's name.
         fields: The parts of a message that are fields: ``value``, ``key``, ``timestamp`` (milliseconds), ``partition``,
             ``offset``. Key and value are text in UTF-8.
-        take: The largest number of messages of a partition in one batch.
+        batch_size: The largest number of messages of a partition in one batch.
         options: Further settings of librdkafka, such as ``{"security.protocol": "SSL"}``.
     """
 

@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 
 
 class _Memory:
-    def __init__(self, partitions: Partitions, fields: Sequence[str], take: int) -> None:
+    def __init__(self, partitions: Partitions, fields: Sequence[str], batch_size: int) -> None:
         if sorted(partitions) != list(range(len(partitions))):
             raise ConfigError(f"partitions are numbered from 0 on, not {sorted(partitions)}")
-        if type(take) is not int or take < 1:
-            raise ConfigError(f"take is {take!r}; use the number of rows of a partition that are one batch, from 1")
+        if type(batch_size) is not int or batch_size < 1:
+            raise ConfigError(
+                f"batch_size is {batch_size!r}; use the number of rows of a partition that are one batch, from 1"
+            )
         self.partitions = {partition: list(rows) for partition, rows in partitions.items()}
-        self.take = take
+        self.batch_size = batch_size
         self._fields = fields
 
     def declared_streams(self) -> dict[str, Stream]:
@@ -59,7 +61,7 @@ class _Memory:
         self, attempt: TransactionAttempt, collector: BatchCollector, partition: int, start: int
     ) -> dict[str, int]:
         """Emit the batch that begins at ``start``, and return its metadata."""
-        rows = self.partitions[partition][start : start + self.take]
+        rows = self.partitions[partition][start : start + self.batch_size]
         collector.emit_many([attempt, *row] for row in rows)
         return {"index": start, "amount": len(rows)}
 
@@ -116,7 +118,7 @@ class MemoryTransactionalSpout(_Memory, PartitionedTransactionalSpout):
     Args:
         partitions: The rows of each partition, by its number from 0 on.
         fields: The names of a row's values. The stream's fields are ``tx`` and these.
-        take: The largest number of rows of a partition in one batch.
+        batch_size: The largest number of rows of a partition in one batch.
     """
 
     _coordinator = _MemoryCoordinator
@@ -129,13 +131,15 @@ class OpaqueMemoryTransactionalSpout(_Memory, OpaquePartitionedTransactionalSpou
     Args:
         partitions: The rows of each partition, by its number from 0 on.
         fields: The names of a row's values. The stream's fields are ``tx`` and these.
-        take: The largest number of rows of a partition in one batch.
+        batch_size: The largest number of rows of a partition in one batch.
         disabled: The partitions that can't be read at the moment.
     """
 
     _coordinator = _MemoryCoordinator
     _emitter = _OpaqueMemoryEmitter
 
-    def __init__(self, partitions: Partitions, fields: Sequence[str], take: int, disabled: Sequence[int] = ()) -> None:
-        super().__init__(partitions, fields, take)
+    def __init__(
+        self, partitions: Partitions, fields: Sequence[str], batch_size: int, disabled: Sequence[int] = ()
+    ) -> None:
+        super().__init__(partitions, fields, batch_size)
         self.disabled = set(disabled)

@@ -33,13 +33,13 @@ class _RedisStreams(SourceSpout):
         self,
         streams: Sequence[str],
         fields: Sequence[str],
-        take: int = 1000,
+        batch_size: int = 1000,
         host: str = "localhost",
         port: int = 6379,
         database: int = 0,
         timeout: int = 2000,
     ) -> None:
-        super().__init__(fields, take)
+        super().__init__(fields, batch_size)
         if isinstance(streams, str) or not streams:
             raise ConfigError(f'streams is {streams!r}; use a list of names, ["orders-0", "orders-1"]')
         self.streams = list(streams)
@@ -59,7 +59,7 @@ class TransactionalRedisSpout(_RedisStreams, TransactionalSourceSpout):
     Args:
         streams: The names of the streams. One that is added at the end is a further partition.
         fields: The fields of the entries. An entry that lacks one has None there.
-        take: The largest number of entries of a stream in one batch.
+        batch_size: The largest number of entries of a stream in one batch.
         host: The server's host. A password is taken from the environment, ``MULTILANG_REDIS_PASSWORD``.
         port: The server's port.
         database: The number of the database.

@@ -142,14 +142,16 @@ class SourceSpout(ABC):
 
     Args:
         fields: The names of a row's values.
-        take: The largest number of rows of a partition in one batch.
+        batch_size: The largest number of rows of a partition in one batch.
     """
 
-    def __init__(self, fields: Sequence[str], take: int) -> None:
-        if type(take) is not int or take < 1:
-            raise ConfigError(f"take is {take!r}; use the number of rows of a partition that are one batch, from 1")
+    def __init__(self, fields: Sequence[str], batch_size: int) -> None:
+        if type(batch_size) is not int or batch_size < 1:
+            raise ConfigError(
+                f"batch_size is {batch_size!r}; use the number of rows of a partition that are one batch, from 1"
+            )
         self.fields = list(fields)
-        self.take = take
+        self.batch_size = batch_size
 
     def declared_streams(self) -> dict[str, Stream]:
         """Return the stream of the rows."""
@@ -172,10 +174,10 @@ class TransactionalSourceSpout(SourceSpout, PartitionedTransactionalSpout):
     """A spout that replays the very same batch. A partition that can't be read holds up everything until it can."""
 
     def get_coordinator(self, conf: dict[str, Any], context: Context) -> PartitionedCoordinator:
-        return _Coordinator(self.open(conf), conf, self.take, waits=True)
+        return _Coordinator(self.open(conf), conf, self.batch_size, waits=True)
 
     def get_emitter(self, conf: dict[str, Any], context: Context) -> PartitionedEmitter:
-        return _Emitter(self.open(conf), self.take)
+        return _Emitter(self.open(conf), self.batch_size)
 
 
 class OpaqueTransactionalSourceSpout(SourceSpout, OpaquePartitionedTransactionalSpout):
@@ -185,10 +187,10 @@ class OpaqueTransactionalSourceSpout(SourceSpout, OpaquePartitionedTransactional
     """
 
     def get_coordinator(self, conf: dict[str, Any], context: Context) -> OpaqueCoordinator:
-        return _Coordinator(self.open(conf), conf, self.take, waits=False)
+        return _Coordinator(self.open(conf), conf, self.batch_size, waits=False)
 
     def get_emitter(self, conf: dict[str, Any], context: Context) -> OpaqueEmitter:
-        return _OpaqueSourceEmitter(self.open(conf), self.take)
+        return _OpaqueSourceEmitter(self.open(conf), self.batch_size)
 
 
 class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
@@ -198,9 +200,9 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
     ``waits`` is whether it waits for partitions that can't be read.
     """
 
-    def __init__(self, source: Source, conf: dict[str, Any], take: int, waits: bool) -> None:
+    def __init__(self, source: Source, conf: dict[str, Any], batch_size: int, waits: bool) -> None:
         self._source = source
-        self._reader = _SourcePartitionReader(source, take, 0.0 if waits else REST)
+        self._reader = _SourcePartitionReader(source, batch_size, 0.0 if waits else REST)
         self._waits = waits
         self._tells = type(source).committed is not Source.committed
         self._state = open_state(conf)
@@ -290,9 +292,9 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
 
 
 class _Emitter(PartitionedEmitter):
-    def __init__(self, source: Source, take: int) -> None:
+    def __init__(self, source: Source, batch_size: int) -> None:
         self._source = source
-        self._reader = _SourcePartitionReader(source, take, 0.0)
+        self._reader = _SourcePartitionReader(source, batch_size, 0.0)
 
     def close(self) -> None:
         self._source.close()
@@ -318,9 +320,9 @@ class _Emitter(PartitionedEmitter):
 
 
 class _OpaqueSourceEmitter(OpaqueEmitter):
-    def __init__(self, source: Source, take: int) -> None:
+    def __init__(self, source: Source, batch_size: int) -> None:
         self._source = source
-        self._reader = _SourcePartitionReader(source, take, REST)
+        self._reader = _SourcePartitionReader(source, batch_size, REST)
         self._told: dict[int, str] = {}
 
     def close(self) -> None:
@@ -347,9 +349,9 @@ class _OpaqueSourceEmitter(OpaqueEmitter):
 class _SourcePartitionReader:
     """A reader of batches. ``rest`` is REST, or 0 if everything waits for a partition that can't be read anyway."""
 
-    def __init__(self, source: Source, take: int, rest: float) -> None:
+    def __init__(self, source: Source, batch_size: int, rest: float) -> None:
         self._source = source
-        self._take = take
+        self._batch_size = batch_size
         self._rest = rest
         self._resting: dict[int, tuple[float, ReadError]] = {}
         self._ends: dict[int, list[Position]] = {}  # by partition, the positions at which full batches would end
@@ -361,7 +363,7 @@ class _SourcePartitionReader:
         """Return the rows after the last batch (None: there was none), and the new batch's metadata."""
         with self._tried(partition):
             start = self._start(partition, last)
-            rows, end = self._source.read(partition, start, self._take)
+            rows, end = self._source.read(partition, start, self._batch_size)
         return rows, {"from": start, "to": end, "rows": len(rows)}
 
     def read_again(self, partition: int, metadata: Mapping[str, Any]) -> Rows:
@@ -393,8 +395,8 @@ class _SourcePartitionReader:
                     count, at = 0, ends[-1]
                 if not has_more(partition, at):
                     return False
-                rows, end = self._source.read(partition, at, self._take - count)
-                if count + len(rows) < self._take:
+                rows, end = self._source.read(partition, at, self._batch_size - count)
+                if count + len(rows) < self._batch_size:
                     self._tails[partition] = ends[-1], count + len(rows), end
                     return False
                 ends.append(end)

@@ -34,9 +34,14 @@ _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 class _Sqlite(SourceSpout):
     def __init__(
-        self, path: str | os.PathLike[str], query: str, fields: Sequence[str], take: int = 1000, partitions: int = 1
+        self,
+        path: str | os.PathLike[str],
+        query: str,
+        fields: Sequence[str],
+        batch_size: int = 1000,
+        partitions: int = 1,
     ) -> None:
-        super().__init__(fields, take)
+        super().__init__(fields, batch_size)
         if type(partitions) is not int or partitions < 1:
             raise ConfigError(f"partitions is {partitions!r}; use a number from 1")
         needed = [":after", ":to", *([":partition", ":partitions"] if partitions > 1 else [])]
@@ -58,7 +63,7 @@ class TransactionalSqliteSpout(_Sqlite, TransactionalSourceSpout):
         path: The database file.
         query: The query, with ``:after`` and ``:to``; see the module.
         fields: The names of the query's columns.
-        take: The largest number of rows of a partition in one batch.
+        batch_size: The largest number of rows of a partition in one batch.
         partitions: The number of partitions.
     """
 

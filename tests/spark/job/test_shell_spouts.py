@@ -44,7 +44,7 @@ def test_it_runs_until_it_is_exhausted_and_hears_what_came_of_its_tuples(
     spark: SparkSession, tmp_path: Path, arguments: list[str], tasks: int, limits: dict[str, int]
 ) -> None:
     program = topology(sys.executable, CHILD, "60", *arguments, tasks=tasks)
-    with run_topology(program, {}, spark, conf=conf(tmp_path, [4, 51], [2, 1]), limits=limits, batch=25) as result:
+    with run_topology(program, {}, spark, conf=conf(tmp_path, [4, 51], [2, 1]), limits=limits, batch_size=25) as result:
         assert (result.acked, result.lost) == (60, 0)
         assert {
             key: total for key, total, _ in sorted(result.rdd("sums").collect())

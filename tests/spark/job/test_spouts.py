@@ -37,7 +37,7 @@ def test_a_spout_runs_until_it_is_exhausted_and_is_told_what_was_acked_with_acke
         "test.fail": [4, 77],
         "test.times": [2, 1],
     }
-    with run_topology(numbers(parallelism), {}, spark, conf=conf, batch=40) as result:
+    with run_topology(numbers(parallelism), {}, spark, conf=conf, batch_size=40) as result:
         assert (result.acked, result.lost) == (100, 0)
         sums: dict[str, int] = {}
         for key, total, _ in result.rdd("sums").collect():

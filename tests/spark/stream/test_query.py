@@ -91,6 +91,8 @@ def test_each_row_counts_once_over_restarts_and_repeated_batches(
     lines.put(sentences(0, 10))
     with start() as query:
         query.process_available()
+        with pytest.raises(TimeoutError, match=r"has not ended after 0\.1 s; it goes on"):
+            query.wait(timeout=0.1)
     assert state_of(durable) == words_of(100) + words_of(50) + words_of(10)
 
 
@@ -224,7 +226,7 @@ def test_in_which_order_sources_are_given_does_not_matter(spark: SparkSession, t
             each_batch=lambda result, batch: found.extend(result.rdd("joined").map(lambda row: row[:2]).collect()),
             trigger={"availableNow": True},
         )
-        assert query.wait(timeout=120)
+        query.wait(timeout=120)
     assert sorted(map(tuple, found)) == [
         ("first", "first 0"), ("first", "first 2"), ("second", "second 0"), ("second", "second 2"),
     ]  # fmt: skip
@@ -259,7 +261,7 @@ def test_failed_rows_are_replayed_within_their_batch_and_told_of(
         trigger={"availableNow": True},
         progress=told.append,
     )
-    assert query.wait(timeout=120)
+    query.wait(timeout=120)
     assert [(each.rows, each.acked, each.failed, each.replayed, each.lost) for each in told] == [(4, 3, 5, 3, 1)]
     (batch,) = told
     assert batch.process_rate <= 4 / batch.seconds * 1.1

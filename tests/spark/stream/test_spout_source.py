@@ -196,7 +196,7 @@ def test_nothing_is_lost_when_the_spouts_process_is_killed(seen: Seen, tmp_path:
     queue = tmp_path / "queue"
     items = fill(queue, 0, 100)
     conf = json.dumps({"test.queue": str(queue), "test.die": [where, str(tmp_path / "died")]})
-    options = {"spout": f"{HERE}.Queue", "conf": conf, "rows": "30"}
+    options = {"spout": f"{HERE}.Queue", "conf": conf, "batch_size": "30"}
     with pytest.raises(StreamingQueryException):
         seen.run(**options)
     assert any(queue.iterdir())
@@ -217,7 +217,13 @@ def test_a_spout_in_another_language_and_one_without_ids(spark: SparkSession, tm
     conf = json.dumps({"test.folder": str(tmp_path)})
     command = f"{sys.executable} {CHILD} 60 tells"
     shell.run(
-        "key string, n long", command=command, spout="numbers", fields="key, n", parallelism="2", rows="25", conf=conf
+        "key string, n long",
+        command=command,
+        spout="numbers",
+        fields="key, n",
+        parallelism="2",
+        batch_size="25",
+        conf=conf,
     )
     assert sorted(shell.rows) == sorted([f"k{n % 3}", n] for n in range(60))
     assert len(shell.batches) >= 3
@@ -252,7 +258,7 @@ def test_a_driver_that_is_killed_loses_nothing_and_counts_nothing_twice(spark_pr
         options = {
             "topology": f"{HERE}:topology",
             "spout": "numbers",
-            "rows": "40",
+            "batch_size": "40",
             "conf": json.dumps({"test.numbers": numbers}),
         }
         return subprocess.Popen(
@@ -324,7 +330,9 @@ def test_values_take_the_types_of_the_schema_and_others_are_json(tmp_path: Path)
     assert source.partitions(end, end) == []
     source.stop()
     # What was logged and is in no batch is there for the next one, before anything new.
-    again = reader(tmp_path, "n long, value string", spout=f"{HERE}.Numbers", conf='{"test.numbers": 8}', rows="3")
+    again = reader(
+        tmp_path, "n long, value string", spout=f"{HERE}.Numbers", conf='{"test.numbers": 8}', batch_size="3"
+    )
     assert again.initialOffset() == start
     assert again.latestOffset(start) == end
     later = again.latestOffset(end)
@@ -347,12 +355,12 @@ def test_values_take_the_types_of_the_schema_and_others_are_json(tmp_path: Path)
 
 
 def test_available_now_reads_to_the_end_also_behind_other_streams_and_no_further(seen: Seen) -> None:
-    seen.run("n long", spout=f"{HERE}.Late", rows="20")
+    seen.run("n long", spout=f"{HERE}.Late", batch_size="20")
     assert seen.rows == [[n] for n in range(40, 50)]
 
 
 def test_what_a_slow_spout_has_does_not_wait_for_a_whole_batch(tmp_path: Path) -> None:
-    source = reader(tmp_path, "n long", spout=f"{HERE}.Slow", rows="1000000000")
+    source = reader(tmp_path, "n long", spout=f"{HERE}.Slow", batch_size="1000000000")
     source.prepareForTriggerAvailableNow()
     start = source.initialOffset()
     assert rows_of(source, start, source.latestOffset(start))
@@ -361,7 +369,7 @@ def test_what_a_slow_spout_has_does_not_wait_for_a_whole_batch(tmp_path: Path) -
 
 def test_one_batch_of_all_that_there_is_has_also_what_a_slow_spout_has(tmp_path: Path) -> None:
     whole = pytest.importorskip("pyspark.sql.streaming.datasource", reason="Spark 4.2").ReadAllAvailable()
-    source = reader(tmp_path, "n long", spout=f"{HERE}.Slow", rows="10", conf='{"test.numbers": 150}')
+    source = reader(tmp_path, "n long", spout=f"{HERE}.Slow", batch_size="10", conf='{"test.numbers": 150}')
     start = source.initialOffset()
     assert len(rows_of(source, start, source.latestOffset(start, whole))) == 150
     source.stop()
@@ -407,8 +415,8 @@ def test_what_can_not_be_a_source_is_refused_by_name(
     (tmp_path / "orders.js").touch()
     for options, said in (
         ({}, r"storm_spout needs a spout, by one of"),
-        ({"spout": f"{HERE}.Numbers", "row": "1"}, r"has no option 'row'.*rows"),
-        ({"spout": f"{HERE}.Numbers", "rows": "0"}, r"rows is '0'; use a whole number from 1"),
+        ({"spout": f"{HERE}.Numbers", "batch_siz": "1"}, r"has no option 'batch_siz'.*batch_size"),
+        ({"spout": f"{HERE}.Numbers", "batch_size": "0"}, r"batch_size is '0'; use a whole number from 1"),
         ({"spout": f"{HERE}.Numbers", "fields": "a"}, r"what fields is the spout says itself"),
         ({"spout": f"{HERE}.Numbers", "conf": "[1]"}, r"conf is a JSON object"),
         ({"topology": f"{HERE}:topology", "spout": "number"}, r"'number' is no spout of 'numbers'.*numbers"),

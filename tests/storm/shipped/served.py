@@ -67,7 +67,7 @@ def at_least_once():
 
 
 def in_transactions(kind, spout):
-    builder = TransactionalTopologyBuilder(kind, "rows", spout(take=20, fields=["n"]), parallelism=2)
+    builder = TransactionalTopologyBuilder(kind, "rows", spout(batch_size=20, fields=["n"]), parallelism=2)
     builder.set_bolt("tens", Tens, parallelism=2).shuffle_grouping("rows")
     builder.set_bolt("count", Count(kind), parallelism=2).fields_grouping("tens", "key")
     return builder.build(conf={"topology.max.spout.pending": 3, "topology.message.timeout.secs": 5})

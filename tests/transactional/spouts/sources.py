@@ -137,10 +137,10 @@ class FilledKafka(Filled):
         assert self.producer.flush(LIMIT) == 0
 
     def spout(self, take: int) -> SourceSpout:
-        return TransactionalKafkaSpout(self.address, self.topic, take=take)
+        return TransactionalKafkaSpout(self.address, self.topic, batch_size=take)
 
     def opaque(self, take: int) -> SourceSpout:
-        return OpaqueTransactionalKafkaSpout(self.address, self.topic, take=take)
+        return OpaqueTransactionalKafkaSpout(self.address, self.topic, batch_size=take)
 
 
 def filled(kind: str, request: pytest.FixtureRequest, folder: Path) -> Filled:

@@ -163,6 +163,6 @@ def test_a_batch_whose_rows_have_gone_is_told_and_not_replaced_by_another(tmp_pa
 
 
 @pytest.mark.parametrize("take", [0, -1, "5", None, 2.0])
-def test_a_take_that_is_no_number_is_refused(source, take):
-    with pytest.raises(ConfigError, match="take is"):
+def test_a_batch_size_that_is_no_number_is_refused(source, take):
+    with pytest.raises(ConfigError, match="batch_size is"):
         source.spout(take)
