@@ -9,7 +9,7 @@ from time import monotonic, sleep
 
 from multilang.component.collector import BoltCollector, Collector, SpoutCollector, many_anchored
 from multilang.component.timers import NEVER
-from multilang.protocol.codec import encode_id, loads
+from multilang.protocol.codec import id_as_received
 from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError
 from multilang.protocol.fast import fast_ack, fast_emit
 from multilang.protocol.messages import (
@@ -521,7 +521,7 @@ class UnackedSpoutCollector(WireSpoutCollector):
             self._nested = 0
         tasks = super().emit(values, tup_id, stream, direct_task, wait, on_task_ids)
         if tup_id is not None:
-            self._acked(tup_id if type(tup_id) in (str, int) else loads(encode_id(tup_id)))  # as it would come back
+            self._acked(id_as_received(tup_id))
         return tasks if need_task_ids else None
 
 

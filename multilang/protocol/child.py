@@ -17,9 +17,8 @@ from __future__ import annotations
 
 from _thread import RLock
 from collections import deque  # ujson has loaded it already
-from itertools import chain
 
-from multilang.protocol.codec import FREE, MAX_INT, MIN_INT, dumps, encode_id, loads, reason_against
+from multilang.protocol.codec import MAX_INT, MIN_INT, dumps, encode_id, encode_rows, loads, reason_against
 from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError, UnserializableValue, shortened, shown
 from multilang.protocol.framing import DEFAULT_MAX_BUFFER, BrokenReader, FrameReader
 from multilang.protocol.handshake import KINDS, read_setup
@@ -415,32 +414,17 @@ class ChildConnection:
             self._outputs.check_direct(out, None)
         head = self._head(out, anchors)
         rows = list(rows)
-        if self._ask and self._write_rows(out, head + self._ask + '"tuple":[', rows):
-            return
+        if self._ask:
+            text = encode_rows(rows, out.arity, head + self._ask + '"tuple":[', "]}\nend\n")
+            if text is not None:
+                self.write(text)
+                return
         for values in rows:
             text = self._outputs.encode(out, values)
             if self._ask:
                 self.write(head + self._ask + '"tuple":' + text + "}\nend\n")
             else:
                 self.write_asking(head + '"tuple":' + text + "}\nend\n", None)
-
-    def _write_rows(self, out: OutStream, start: str, rows: list[Values]) -> bool:
-        """Encode all rows at once if they are plain; return False if that is not possible."""
-        if out.arity < 1 or set(map(type, rows)) != {list} or set(map(len, rows)) != {out.arity}:
-            return False
-        if not FREE.issuperset(map(type, chain.from_iterable(rows))):
-            return False
-        try:
-            text = dumps(rows)
-            if not text.isascii():
-                text.encode()
-        except (OverflowError, ValueError):
-            return False
-        # Rows are separated by "],[". If that stands nowhere else, a single replacement makes every message.
-        if text.count("],[") != len(rows) - 1:
-            return False
-        self.write(start + text[2:-2].replace("],[", "]}\nend\n" + start) + "]}\nend\n")
-        return True
 
     def emit_from_spout(
         self,
@@ -537,9 +521,10 @@ class ChildConnection:
         if anchors is None:
             return '{"command":"emit",' + out.part
         if not isinstance(anchors, (list, tuple)):
+            given: Any = anchors
+            kind = Tuple if isinstance(given, Tuple) else type(given)  # every engine has a tuple class of its own
             raise LocalProtocolError(
-                f"component {self.component!r}: anchors is a list of tuples, not {type(anchors).__name__}; "
-                "write anchors=[tup]"
+                f"component {self.component!r}: anchors is a list of tuples, not {kind.__name__}; write anchors=[tup]"
             )
         if not anchors:
             return '{"command":"emit",' + out.part

@@ -16,6 +16,8 @@ exponent below 16, so that only the exponent 16 is affected.
 
 from __future__ import annotations
 
+from itertools import chain
+
 import ujson
 
 from multilang.protocol.errors import UnserializableValue
@@ -30,9 +32,12 @@ MAX_DEPTH = 300  # Storm's json-smart refuses more than 400; the message's own n
 MIN_INT = -(2**63)
 MAX_INT = 2**63 - 1
 
-FREE = {str, float, bool, type(None)}  # ujson itself refuses NaN and infinities in these
+FREE: set[type] = {str, float, bool, type(None)}  # ujson itself refuses NaN and infinities in these
 _SCALARS = FREE | {int}
-TEXTS: set[type[str]] = set()  # the subclasses of str that send_as_text was given
+_SURE: set[type] = {
+    bool,
+    type(None),
+}  # all values of these can be sent, also the subclasses of str that send_as_text was given
 
 loads = ujson.loads
 dumps_by_position = ujson.dumps
@@ -40,7 +45,7 @@ dumps_by_position = ujson.dumps
 
 def send_as_text(kind: type[str]) -> type[str]:
     """Send a subclass of str as its plain text, without checking it; its instances must be ASCII."""
-    TEXTS.add(kind)
+    _SURE.add(kind)
     FREE.add(kind)
     _SCALARS.add(kind)
     return kind
@@ -68,19 +73,22 @@ def encode_values(values: Sequence[Any]) -> str:
         UnserializableValue: A value would not arrive as it is. The error names its position.
     """
     kind = type(values)
-    if (kind is list or kind is tuple) and _SCALARS.issuperset(map(type, values)):
-        # Letters and digits need no escape, and writing them here costs less than calling the encoder.
-        row = ""
-        for value in values:
-            kind = type(value)
-            if kind is str and value.isalnum():
-                row += f'"{value}",'
-            elif kind is int and MIN_INT <= value <= MAX_INT:
-                row += f"{value},"
-            else:
-                break
+    if kind is not list and kind is not tuple:
+        _check(values)
+        return dumps(values)
+    # Letters and digits need no escape, and writing them here costs less than calling the encoder.
+    row = ""
+    for value in values:
+        kind = type(value)
+        if kind is str and value.isalnum():
+            row += f'"{value}",'
+        elif kind is int and MIN_INT <= value <= MAX_INT:
+            row += f"{value},"
         else:
-            return f"[{row[:-1]}]"
+            break
+    else:
+        return f"[{row[:-1]}]"
+    if _SCALARS.issuperset(map(type, values)):
         try:
             for value in values:
                 if type(value) is int and not MIN_INT <= value <= MAX_INT:
@@ -97,21 +105,55 @@ def encode_values(values: Sequence[Any]) -> str:
     return dumps(values)
 
 
+def encode_rows(rows: Sequence[Sequence[Any]], width: int, start: str, end: str) -> str | None:
+    """Return the messages of many tuples, encoded all at once; None if their values must be looked at one by one.
+
+    Args:
+        rows: The values of each tuple.
+        width: The number of values that each must have.
+        start: What comes before a tuple's values, with the bracket that opens them.
+        end: What comes after them, with the bracket that closes them.
+    """
+    if width < 1 or set(map(type, rows)) != {list} or set(map(len, rows)) != {width}:
+        return None
+    if not FREE.issuperset(map(type, chain.from_iterable(rows))):
+        return None
+    try:
+        text = dumps(rows)
+        if not text.isascii():
+            text.encode()
+    except (OverflowError, ValueError):
+        return None
+    # Rows are separated by "],[". If that stands nowhere else, a single replacement makes every message.
+    if text.count("],[") != len(rows) - 1:
+        return None
+    return start + text[2:-2].replace("],[", end + start) + end
+
+
 def normalize(values: Sequence[Any]) -> list[Any]:
-    """Return the values as a receiver would get them: refuse the same ones, copy containers, turn tuples into lists."""
-    if type(values) not in (list, tuple) or not _SCALARS.issuperset(map(type, values)):
-        return loads(encode_values(values))  # type: ignore[no-any-return]
-    for value in values:
-        kind = type(value)
-        if kind is str:
-            if not value.isascii():
-                _check(values)
-        elif kind is int:
-            if not MIN_INT <= value <= MAX_INT:
-                _check(values)
-        elif kind is float and value - value != 0.0:
+    """Return the values as a receiver would get them: refuse the same ones, copy containers, turn tuples into lists.
+
+    Every emit in a process without a wire calls it, so what most tuples consist of comes first.
+    """
+    kind = type(values)
+    if kind is list or kind is tuple:
+        for value in values:
+            kind = type(value)
+            if kind is str:
+                if value.isascii():
+                    continue
+            elif kind is int:
+                if MIN_INT <= value <= MAX_INT:
+                    continue
+            elif kind in _SURE or (kind is float and value - value == 0.0):
+                continue
+            break
+        else:
+            return [*values]
+        if _SCALARS.issuperset(map(type, values)):
             _check(values)
-    return list(values)
+            return [*values]
+    return loads(encode_values(values))  # type: ignore[no-any-return]
 
 
 def encode_id(value: object) -> str:
@@ -120,6 +162,14 @@ def encode_id(value: object) -> str:
     if reason is not None:
         raise UnserializableValue(f"the message id {_show(value)}: {reason}")
     return dumps(value)
+
+
+def id_as_received(value: Any) -> Any:
+    """Return a message id as Storm returns it, or raise the error of ``encode_id``."""
+    kind = type(value)
+    if (kind is int and MIN_INT <= value <= MAX_INT) or (kind is str and value.isascii()):
+        return value
+    return loads(encode_id(value))
 
 
 def reason_against(value: object, depth: int = 1) -> str | None:  # noqa: C901 - one branch a kind of value

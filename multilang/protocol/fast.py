@@ -7,7 +7,7 @@ else, and every error, goes to the slow path (``otherwise``), which checks every
 
 from __future__ import annotations
 
-from multilang.protocol.codec import MAX_INT, MIN_INT, encode_values
+from multilang.protocol.codec import encode_values
 from multilang.protocol.errors import UnserializableValue
 from multilang.protocol.messages import Tuple
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
         """Something that has the anchors to use when none are given."""
 
         anchors: Sequence[Tuple]
-
-
-_NOT_PLAIN = (-2, "")
 
 
 class NoAnchors:
@@ -59,8 +56,7 @@ def fast_emit(
 ) -> Callable[..., Any]:
     """Return an ``emit`` with the signature of Bolt.emit; without ``anchors`` it uses those of ``default``."""
     plain = connection.plain
-    # A function's cells are read faster than a module's names.
-    encode, not_plain, lowest, highest = encode_values, _NOT_PLAIN, MIN_INT, MAX_INT
+    encode = encode_values  # a function's cells are read faster than a module's names
 
     def emit(
         values: Values,
@@ -72,40 +68,27 @@ def fast_emit(
     ) -> Any:
         if anchors is None:
             anchors = default.anchors
-        if not need_task_ids and direct_task is None and type(values) is list and len(anchors) == 1:
-            try:
+        kind = type(anchors)
+        try:
+            if (
+                (kind is list or kind is tuple)
+                and len(anchors) == 1
+                and type(values) is list
+                and direct_task is None
+                and not need_task_ids
+            ):
                 arity, text = plain[stream]
-            except (KeyError, TypeError):
-                arity, text = not_plain
-            if len(values) == arity or arity == -1:
-                # Letters and digits need no escape, and writing them here costs less than calling the encoder.
-                row = ""
-                for value in values:
-                    kind = type(value)
-                    if kind is str and value.isalnum():
-                        row += f'"{value}",'
-                    elif kind is int and lowest <= value <= highest:
-                        row += f"{value},"
+                tup: Any = anchors[0]
+                if (len(values) == arity or arity == -1) and tup.unfinished:
+                    if on_task_ids is None:
+                        connection.write(f'{text}{tup.id}"],"need_task_ids":false,"tuple":{encode(values)}}}\nend\n')
                     else:
-                        break
-                else:
-                    kind = None
-                try:
-                    tup: Any = anchors[0]
-                    if tup.unfinished:
-                        if on_task_ids is not None:
-                            row = f"[{row[:-1]}]" if kind is None else encode(values)
-                            connection.write_asking(f'{text}{tup.id}"],"tuple":{row}}}\nend\n', on_task_ids)
-                        elif kind is None:
-                            connection.write(f'{text}{tup.id}"],"need_task_ids":false,"tuple":[{row[:-1]}]}}\nend\n')
-                        else:
-                            row = encode(values)
-                            connection.write(f'{text}{tup.id}"],"need_task_ids":false,"tuple":{row}}}\nend\n')
-                        return None
-                except (AttributeError, LookupError, TypeError, UnserializableValue):
-                    # for an anchor given by its id, or a value that can't be sent: the slow path sends it or says what
-                    # is wrong
-                    pass
+                        connection.write_asking(f'{text}{tup.id}"],"tuple":{encode(values)}}}\nend\n', on_task_ids)
+                    return None
+        except (AttributeError, LookupError, TypeError, UnserializableValue):
+            # for a stream that is not plain, an anchor given by its id, or what can't be sent: the slow path sends it or
+            # says what is wrong
+            pass
         return otherwise(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
 
     return emit

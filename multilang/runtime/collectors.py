@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from multilang.component.collector import BoltCollector, Collector, SpoutCollector, many_anchored, one_by_one
 from multilang.protocol import ChildConnection, Tuple, UnserializableValue
-from multilang.protocol.codec import MAX_INT, MIN_INT, TEXTS, dumps, encode_id, loads, normalize
+from multilang.protocol.codec import dumps, id_as_received, normalize
 from multilang.protocol.messages import DEFAULT_STREAM
 from multilang.runtime.counters import SAMPLE_EVERY
 from multilang.runtime.edges import edges
@@ -144,22 +144,15 @@ class TupleEmitter:
         setup = dumps({"conf": {"multilang.parent": "local"}, "pidDir": "", "context": dict(plan.context)})
         self.wire.receive_data(setup.encode() + b"\nend\n")
 
-    def refuse(self, values: Any, stream: str | None, direct_task: int | None) -> tuple[list[Any], Route]:
-        """Raise the error that the wire would raise; without one, return the values as received, and their route."""
+    def checked(self, values: Any, stream: str | None, direct_task: int | None) -> tuple[list[Any], Route]:
+        """Return the values as received, and their route; raise the error that the wire would raise."""
         self.wire.emit(values, stream, None, direct_task)
         self.wire.data_to_send()
         return normalize(values), self.routes[DEFAULT_STREAM if stream is None else stream]
 
-    def checked(self, values: Any, stream: str | None) -> list[Any]:
-        """Return values that are not all plain text and integers as a receiver gets them, or raise the wire's error."""
-        try:
-            return normalize(values)
-        except UnserializableValue:
-            return self.refuse(values, stream, None)[0]
-
     def live(self, anchors: Any, values: list[Any], stream: str | None, direct_task: int | None) -> list[LocalTuple]:
         """Return the tuples that ``anchors`` stand for, or raise the wire's error for one that is finished."""
-        if not isinstance(anchors, str | Tuple):
+        if isinstance(anchors, list | tuple):
             found = [self._original(anchor) for anchor in anchors]
             if all(isinstance(anchor, LocalTuple) and anchor.unfinished for anchor in found):
                 return found
@@ -223,6 +216,7 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
     getrandbits = links.getrandbits
     append = links.out.append
     receivers = links.receivers
+    new = LocalTuple.__new__
 
     def emit(  # noqa: C901
         values: Values,
@@ -232,37 +226,27 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
         need_task_ids: bool = False,
         on_task_ids: OnTaskIds | None = None,
     ) -> list[int] | None:
-        route = default if stream is None else routes.get(stream)
-        kind = type(values)
-        if (
-            route is None
-            or direct_task is not None
-            or (kind is not list and kind is not tuple)
-            or len(values) != route.width
-        ):
-            values, route = emitter.refuse(values, stream, direct_task)
-        else:
-            for value in values:
-                kind = type(value)
-                if kind is str:
-                    if value.isascii():
-                        continue
-                elif (kind is int and MIN_INT <= value <= MAX_INT) or kind in TEXTS:
-                    continue
-                values = emitter.checked(values, stream)
-                break
-            else:
-                values = [*values]
+        route: Any = default if stream is None else routes.get(stream)
+        row: Any = None
+        if route is not None and direct_task is None:
+            try:
+                if len(values) == route.width:
+                    row = normalize(values)
+            except (TypeError, UnserializableValue):
+                pass  # the wire's end says what is wrong
+        if row is None:
+            row, route = emitter.checked(values, stream, direct_task)
         if automatic and anchors is None:
             anchors = scope.anchors
         targets: Sequence[int]
         if direct_task is not None:
-            targets = route.targets(values, direct_task)
+            targets = route.targets(row, direct_task)
         elif route.choose is None:
             targets = ()
         else:
-            targets = route.choose(values)
-        if anchors:
+            targets = route.choose(row)
+        kind: type = type(anchors)
+        if (kind is list or kind is tuple) and anchors:
             anchor = anchors[0]
             if len(anchors) == 1 and type(anchor) is LocalTuple and anchor.unfinished:
                 root = anchor.root
@@ -275,15 +259,24 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
                         if root:
                             edge = getrandbits(64)
                             anchor.edge ^= edge
-                        append((receivers[targets[0]], LocalTuple(values, route.stream, route.origin, root, edge)))
+                        tup = new(LocalTuple)  # its fields are set here, as the call of __init__ would cost more
+                        tup.values = row
+                        tup.stream = route.stream
+                        tup.origin = route.origin
+                        tup.root = root
+                        tup.edge = edge
+                        tup.unfinished = True
+                        append((receivers[targets[0]], tup))
                 else:
-                    emitter.deliver(route, values, targets, edges((anchor,), getrandbits))
+                    emitter.deliver(route, row, targets, edges((anchor,), getrandbits))
             else:
                 emitter.deliver(
-                    route, values, targets, edges(emitter.live(anchors, values, stream, direct_task), getrandbits)
+                    route, row, targets, edges(emitter.live(anchors, row, stream, direct_task), getrandbits)
                 )
+        elif anchors is None or kind is list or kind is tuple:
+            emitter.deliver(route, row, targets, None)
         else:
-            emitter.deliver(route, values, targets, None)
+            emitter.live(anchors, row, stream, direct_task)
         if need_task_ids or on_task_ids is not None:
             return emitter.answer(targets if direct_task is None else (direct_task,), need_task_ids, on_task_ids)
         return None
@@ -348,7 +341,9 @@ def _bolt_fail(emitter: TupleEmitter) -> Settle:
     return fail
 
 
-def _spout_emit(emitter: TupleEmitter, pending: Pending, acked: Callable[[Any], None]) -> SpoutEmit:
+def _spout_emit(  # noqa: C901  # one body, as for a bolt
+    emitter: TupleEmitter, pending: Pending, acked: Callable[[Any], None]
+) -> SpoutEmit:
     """Make a spout's emit. ``pending``: root id -> (message id, time of the emit if it is sampled, otherwise 0)."""
     links = emitter.links
     stats = emitter.stats
@@ -358,6 +353,7 @@ def _spout_emit(emitter: TupleEmitter, pending: Pending, acked: Callable[[Any], 
     default = routes.get(DEFAULT_STREAM)
     append = links.out.append
     receivers = links.receivers
+    new = LocalTuple.__new__
     spout_task = emitter.plan.id
     until_sample = 1
 
@@ -370,33 +366,27 @@ def _spout_emit(emitter: TupleEmitter, pending: Pending, acked: Callable[[Any], 
         on_task_ids: OnTaskIds | None = None,
     ) -> list[int] | None:
         nonlocal until_sample
-        route = default if stream is None else routes.get(stream)
-        kind = type(values)
-        if (
-            route is None
-            or direct_task is not None
-            or (kind is not list and kind is not tuple)
-            or len(values) != route.width
-        ):
-            values, route = emitter.refuse(values, stream, direct_task)
+        route: Any = default if stream is None else routes.get(stream)
+        row: Any = None
+        if route is not None and direct_task is None:
+            try:
+                if len(values) == route.width:
+                    row = normalize(values)
+            except (TypeError, UnserializableValue):
+                pass  # the wire's end says what is wrong
+        if row is None:
+            row, route = emitter.checked(values, stream, direct_task)
+        if tup_id is not None:
+            tup_id = id_as_received(tup_id)
+        targets: Sequence[int]
+        if direct_task is not None:
+            targets = route.targets(row, direct_task)
+        elif route.choose is None:
+            targets = ()
         else:
-            for value in values:
-                kind = type(value)
-                if kind is str:
-                    if value.isascii():
-                        continue
-                elif (kind is int and MIN_INT <= value <= MAX_INT) or kind in TEXTS:
-                    continue
-                values = emitter.checked(values, stream)
-                break
-            else:
-                values = [*values]
-        kind = type(tup_id)
-        if not (tup_id is None or (kind is int and MIN_INT <= tup_id <= MAX_INT) or (kind is str and tup_id.isascii())):
-            tup_id = loads(encode_id(tup_id))  # as it would come back; raises an error if the wire can't carry it
-        targets = route.targets(values, direct_task)
+            targets = route.choose(row)
         if tup_id is None or init is None:
-            emitter.deliver(route, values, targets, None)
+            emitter.deliver(route, row, targets, None)
             if tup_id is not None:
                 stats.acked += 1
                 acked(tup_id)  # "spout.ack(message id) is called inside emit, synchronously, before emit returns"
@@ -413,7 +403,14 @@ def _spout_emit(emitter: TupleEmitter, pending: Pending, acked: Callable[[Any], 
                 stats.transferred += 1
                 edge = getrandbits(64)
                 init(root, edge, spout_task)
-                append((receivers[targets[0]], LocalTuple(values, route.stream, route.origin, root, edge)))
+                tup = new(LocalTuple)
+                tup.values = row
+                tup.stream = route.stream
+                tup.origin = route.origin
+                tup.root = root
+                tup.edge = edge
+                tup.unfinished = True
+                append((receivers[targets[0]], tup))
             else:
                 total = 0
 
@@ -423,7 +420,7 @@ def _spout_emit(emitter: TupleEmitter, pending: Pending, acked: Callable[[Any], 
                     total ^= edge
                     return root, edge
 
-                emitter.deliver(route, values, targets, roots)
+                emitter.deliver(route, row, targets, roots)
                 init(root, total, spout_task)
         if need_task_ids or on_task_ids is not None:
             return emitter.answer(targets if direct_task is None else (direct_task,), need_task_ids, on_task_ids)

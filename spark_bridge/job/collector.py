@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.component.collector import many_anchored
-from multilang.protocol.codec import MAX_INT, MIN_INT
+from multilang.protocol.codec import normalize
+from multilang.protocol.errors import UnserializableValue
 from multilang.protocol.messages import DEFAULT_STREAM
 from multilang.runtime.collectors import LocalBoltCollector, TupleEmitter
 from spark_bridge.job.tuples import SparkTuple, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from typing import Any
 
     from multilang.component.collector import Anchors, Emit, EmitMany, OnTaskIds, Scope, Settle
@@ -46,10 +47,8 @@ def _emit(  # noqa: C901  # one function, as each further call would cost a shar
     stats = emitter.stats
     routes: dict[str, SparkRoute] = emitter.routes  # type: ignore[assignment]
     default = routes.get(DEFAULT_STREAM)
-    places = None if default is None else default.places
-    # If nobody reads the default stream, its tuples are only checked, counted, and kept if the stream is an output.
-    width = -1 if default is None or default.boxes or default.choose else default.width
-    keep = None if default is None or default.output is None else default.output.keep
+    find = None if default is None or default.places is None else default.places.get
+    otherwise = _any_emit(emitter)
 
     def emit(  # noqa: C901
         values: Values,
@@ -62,81 +61,71 @@ def _emit(  # noqa: C901  # one function, as each further call would cost a shar
         if automatic and anchors is None:
             anchors = scope.anchors
         root: Any = 0
-        if anchors:
-            anchor: Any = anchors[0]
-            root = anchor.root if len(anchors) == 1 and type(anchor) is SparkTuple and anchor.unfinished else None
-        kind = type(values)
-        if (
-            places is not None
-            and stream is None
-            and direct_task is None
-            and root is not None
-            and (kind is list or kind is tuple)
-            and len(values) == 1
-            and type(values[0]) is str
-            and not need_task_ids
-            and on_task_ids is None
-        ):
-            place = places.get(values[0])
-            if place is not None:
-                place[1](place[0])
-                place[2](root)
-                return None
-        elif (
-            stream is None
-            and direct_task is None
-            and root is not None
-            and (kind is list or kind is tuple)
-            and len(values) == width
-            and not need_task_ids
-            and on_task_ids is None
-        ):
-            for value in values:
-                kind = type(value)
-                if not ((kind is str and value.isascii()) or (kind is int and MIN_INT <= value <= MAX_INT)):
-                    break
-            else:
+        kind: type = type(anchors)
+        if kind is list or kind is tuple:
+            if anchors:
+                anchor: Any = anchors[0]
+                root = anchor.root if len(anchors) == 1 and type(anchor) is SparkTuple and anchor.unfinished else None
+        elif anchors is not None:
+            root = None
+        if root is not None and direct_task is None and not need_task_ids and on_task_ids is None:
+            row = None
+            try:
+                if stream is None:
+                    if find is not None and ((kind := type(values)) is list or kind is tuple) and len(values) == 1:
+                        place = find(values[0])
+                        if place is not None:
+                            place[1](place[0])
+                            place[2](root)
+                            return None
+                    route = default
+                else:
+                    route = routes.get(stream)
+                if route is not None and len(values) == route.width:
+                    row = normalize(values)
+            except (TypeError, UnserializableValue):
+                pass  # the wire's end says what is wrong
+            if row is not None:
+                choose = route.choose  # type: ignore[union-attr]
+                if choose is None:
+                    stats.emitted += 1
+                    if route.output is not None:  # type: ignore[union-attr]
+                        route.output.keep(row)  # type: ignore[union-attr]
+                    return None
+                targets = choose(row)
                 stats.emitted += 1
-                if keep is not None:
-                    keep([*values])
+                stats.transferred += len(targets)
+                if targets or route.output is not None:  # type: ignore[union-attr]
+                    route.give(row, targets, root)  # type: ignore[union-attr]
                 return None
-            kind = type(values)
-        route = default if stream is None else routes.get(stream)
-        if (
-            route is None
-            or direct_task is not None
-            or (kind is not list and kind is not tuple)
-            or len(values) != route.width
-        ):
-            values, route = emitter.refuse(values, stream, direct_task)  # type: ignore[assignment]
-        else:
-            for value in values:
-                kind = type(value)
-                if kind is str:
-                    if value.isascii():
-                        continue
-                elif kind is int and MIN_INT <= value <= MAX_INT:
-                    continue
-                values = emitter.checked(values, stream)
-                break
-            else:
-                values = [*values]
-        if root is None:
-            root = joined(emitter.live(anchors, values, stream, direct_task))
-        targets: Sequence[int]
-        if direct_task is not None:
-            targets = route.targets(values, direct_task)  # type: ignore[union-attr]
-        elif route.choose is None:  # type: ignore[union-attr]
-            targets = ()
-        else:
-            targets = route.choose(values)  # type: ignore[union-attr]
+        return otherwise(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
+
+    return emit
+
+
+def _any_emit(emitter: TupleEmitter) -> Emit:
+    """Return an emit that takes everything: direct emits, several anchors, wishes for task ids, and what is wrong."""
+    stats = emitter.stats
+
+    def emit(
+        values: Values,
+        stream: str | None = None,
+        anchors: Anchors = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: OnTaskIds | None = None,
+    ) -> list[int] | None:
+        row, checked = emitter.checked(values, stream, direct_task)
+        route: SparkRoute = checked  # type: ignore[assignment]
+        root: Any = 0
+        if anchors or not isinstance(anchors, list | tuple | None):
+            root = joined(emitter.live(anchors, row, stream, direct_task))
+        targets = route.targets(row, direct_task)
         stats.emitted += 1
         stats.transferred += len(targets)
-        if targets or route.output is not None:  # type: ignore[union-attr]
-            route.give(values, targets, root)  # type: ignore[union-attr]
-        if need_task_ids or on_task_ids is not None:
-            return emitter.answer(targets if direct_task is None else (direct_task,), need_task_ids, on_task_ids)
-        return None
+        if targets or route.output is not None:
+            route.give(row, targets, root)
+        return emitter.answer(targets if direct_task is None else (direct_task,), need_task_ids, on_task_ids)
 
     return emit
 
@@ -148,9 +137,12 @@ def _emit_many(emitter: TupleEmitter, emit: Emit) -> EmitMany:
 
     def emit_many(rows: Iterable[Values], stream: str | None = None, anchors: Anchors = None) -> None:
         root: Any = 0
-        if anchors:
+        kind: type = type(anchors)
+        if (kind is list or kind is tuple) and anchors:
             anchor: Any = anchors[0]
             root = anchor.root if len(anchors) == 1 and type(anchor) is SparkTuple and anchor.unfinished else None
+        elif anchors is not None and kind is not list and kind is not tuple:
+            root = None
         if places is None or stream is not None or root is None:
             for values in rows:
                 emit(values, stream, anchors)

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from multilang.protocol.codec import MAX_INT, MIN_INT, normalize
+from multilang.protocol.codec import normalize
 from multilang.protocol.errors import UnserializableValue, shown
 from multilang.topology.errors import did_you_mean
 from multilang.transactional.api import AnySpout
@@ -112,20 +112,15 @@ class SourceReader:
             )
         for index, convert in self._converters:
             values[index] = convert(values[index])
-        for value in values:
-            kind = type(value)
-            if (kind is str and value.isascii()) or (kind is int and MIN_INT <= value <= MAX_INT):
-                continue
+        try:
             try:
-                try:
-                    return normalize(values)
-                except UnserializableValue:
-                    return normalize([plain(each) for each in values])
-            except UnserializableValue as error:
-                raise SparkJobError(
-                    f"row {offset} of partition {partition} of the source of {self.name!r}, {shown(row, _MAX_SHOWN)}: {error}"
-                ) from None
-        return values
+                return normalize(values)
+            except UnserializableValue:
+                return normalize([plain(each) for each in values])
+        except UnserializableValue as error:
+            raise SparkJobError(
+                f"row {offset} of partition {partition} of the source of {self.name!r}, {shown(row, _MAX_SHOWN)}: {error}"
+            ) from None
 
 
 def _sum(rows: list[list[Any]]) -> int:

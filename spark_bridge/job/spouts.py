@@ -12,7 +12,8 @@ from multilang.component.report import describe
 from multilang.component.runner import close, start_spout
 from multilang.component.spout import Spout
 from multilang.component.timers import TaskTimers
-from multilang.protocol.codec import encode_id, loads, normalize
+from multilang.protocol.codec import id_as_received, normalize
+from multilang.protocol.errors import UnserializableValue
 from multilang.runtime.collectors import LinkedCollector, TupleEmitter
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.links import Links
@@ -68,14 +69,19 @@ class RoundCollector(LinkedCollector, SpoutCollector):
             raise SparkJobError(
                 f"{self._plan} asks for task ids, which are not known on Spark before the round has run; emit without"
             )
+        row = None
         route = self._plan.routes.get("default" if stream is None else stream)
-        if route is None or direct_task is not None or type(values) not in (list, tuple) or len(values) != route.width:
-            values, _ = self._emitter.refuse(values, stream, direct_task)
-        else:
-            values = normalize(values)
+        if route is not None and direct_task is None:
+            try:
+                if len(values) == route.width:
+                    row = normalize(values)
+            except (TypeError, UnserializableValue):
+                pass  # the wire's end says what is wrong
+        if row is None:
+            row, _ = self._emitter.checked(values, stream, direct_task)
         if tup_id is not None:
-            tup_id = loads(encode_id(tup_id))
-        self.emitted.append((tup_id, values, stream, direct_task))
+            tup_id = id_as_received(tup_id)
+        self.emitted.append((tup_id, row, stream, direct_task))
         return None
 
 
