@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 
 from multilang.component import settings
 from multilang.component.repeats import kind_of
-from multilang.runtime.counters import Counters
 from multilang.runtime.plan import storm_id
 from multilang.runtime.settings import DEFAULTS, Settings
 from multilang.runtime.status import RunStatus
 from multilang.state import settings as state_settings
 from multilang.state.bolt import Stateful
 from multilang.state.names import namespace
-from multilang.topology.errors import did_you_mean
 from multilang.transactional.plain import late
-from spark_bridge.job.blocks import REPORT, STATE
 from spark_bridge.job.by_value import by_value
+from spark_bridge.job.checks import check_spouts, check_state, outputs_of
+from spark_bridge.job.conclusion import conclude, counters_of
 from spark_bridge.job.cut import Cut
 from spark_bridge.job.declared import as_declared, is_transactional
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
@@ -27,13 +26,14 @@ from spark_bridge.job.feeds import EmittedFeed, RowFeed, sources_of
 from spark_bridge.job.job import Job
 from spark_bridge.job.layout import Layout, in_order
 from spark_bridge.job.maps import check_maps
+from spark_bridge.job.records import comes_here, is_report, is_state, keyed, record_of, stage_function
 from spark_bridge.job.reports import RoundReport
-from spark_bridge.job.result import FailedTuple, JobResult, ReportedError
+from spark_bridge.job.result import JobResult, ReportedError
 from spark_bridge.job.sources import check_sources, fields_of_rows, rows_of
-from spark_bridge.job.spouts import SpoutFeed, check_bound
-from spark_bridge.job.stage import Stage
+from spark_bridge.job.spec import RunSpec
+from spark_bridge.job.spouts import SpoutFeed
 from spark_bridge.job.stateful import joined, split
-from spark_bridge.job.states import NoStates, States, initial_and_saved, is_stateful
+from spark_bridge.job.states import NoStates, initial_and_saved, is_stateful
 from spark_bridge.job.status import components_of, errors_of
 from spark_bridge.job.transactional import running
 from spark_bridge.job.transactions import Transactions
@@ -51,15 +51,8 @@ if TYPE_CHECKING:
     from spark_bridge.job.states import Where
     from spark_bridge.sources.source import PartitionSource
 
-MAX_NAMED = 1000  # failed tuples whose values are fetched for the result
 MAX_ERRORS = 100  # kinds of errors in the result, the latest ones; the counters count all errors
 _IDLE_SECS = 0.02  # pause while a spout waits for its replays to be due
-
-# Methods of stateful bolts that have no place on Spark: name, when they are called elsewhere, what to use instead.
-_LATE_HOOKS = (
-    ("pre_commit", "committed", "pre_prepare"),
-    ("pre_rollback", "rolled back", "init_state, which a new bolt is given after each rollback"),
-)
 
 
 def run_topology(
@@ -121,18 +114,20 @@ def run_topology(
         transactions = Transactions(declared) if is_transactional(declared) else None
         begin = before or NoStates(after)
         run = JobRun(
-            topology,
-            cut.sources,
-            spark,
-            conf or {},
-            outputs,
-            max_replays,
-            limits or {},
-            batch_size,
-            seed,
-            progress,
-            begin,
-            transactions=transactions,
+            RunSpec(
+                topology,
+                cut.sources,
+                spark,
+                conf=conf or {},
+                outputs=outputs,
+                max_replays=max_replays,
+                limits=limits or {},
+                batch=batch_size,
+                seed=seed,
+                progress=progress,
+                states=begin,
+                transactions=transactions,
+            )
         )
         if transactions is not None:
             transactions.begin()
@@ -155,33 +150,15 @@ def run_topology(
 class JobRun:
     """One call of run_topology, or one batch of a streaming query."""
 
-    def __init__(
-        self,
-        topology: Topology,
-        sources: Mapping[Any, Any],
-        spark: SparkSession,
-        conf: Mapping[str, Any],
-        outputs: Iterable[str | tuple[str, str]] | None,
-        max_replays: int,
-        limits: Mapping[str, int],
-        batch: int,
-        seed: int,
-        progress: Callable[[JobProgress], None] | None,
-        states: States | NoStates,
-        known: Mapping[int, bytes] | None = None,
-        transactions: Transactions | None = None,
-    ) -> None:
-        """Check everything that can be checked before a job starts.
-
-        ``known``: what bolts know from an earlier run, by task; when it is given, ``known_now`` returns what they know
-        at the end. ``transactions``: of a transactional topology; the rows are the transaction that was begun.
-        """
-        for name, number, least in (("max_replays", max_replays, 0), ("batch_size", batch, 1)):
+    def __init__(self, spec: RunSpec) -> None:
+        """Check everything that can be checked before a job starts."""
+        spark, states, transactions = spec.spark, spec.states, spec.transactions
+        for name, number, least in (("max_replays", spec.max_replays, 0), ("batch_size", spec.batch, 1)):
             if type(number) is not int or number < least:
                 raise NotOnSparkError(f"{name} is {number!r}; use a whole number from {least}")
-        settings.check(dict(conf))
+        settings.check(dict(spec.conf))
         self._spark = spark
-        declared = topology.with_conf(conf)
+        declared = spec.topology.with_conf(spec.conf)
         name = declared.name
         self._conf = {**DEFAULTS, "multilang.parent": "spark", **declared.conf}
         self._conf.update({"topology.name": name, "storm.id": storm_id(name)})
@@ -197,7 +174,7 @@ class JobRun:
             self._conf.update(states.conf)
             self._saving = states.saving
             self._is_exact = state_settings.alignment(declared.conf) == state_settings.EXACT
-            self._check_state(states)
+            check_state(topology, states, spark)
         self._stateful = {
             task: namespace(id, index)
             for id, spec in topology.bolts.items()
@@ -205,32 +182,38 @@ class JobRun:
             for index, task in enumerate(sorted(task for task, name in self._assignment.items() if name == id))
         }
         self._described = {
-            task: f"{spec.kind} {id!r} (task {task})"
+            task: f"{component.kind} {id!r} (task {task})"
             for task, id in self._assignment.items()
-            if (spec := topology.components.get(id)) is not None
+            if (component := topology.components.get(id)) is not None
         }
         if transactions is not None:
             check_maps(topology, str(spark.sparkContext.master))
         in_order(topology)  # first of all, because it refuses cycles
-        found = check_sources(topology, sources)
-        self._limits = dict(limits)
-        self._check_spouts({component for component, _ in found})
-        self._outputs = _outputs(topology, outputs)
-        self._max_replays = max_replays
-        self._batch = batch
-        self._seed = seed
-        self._progress = progress
+        found = check_sources(topology, spec.sources)
+        self._limits = dict(spec.limits)
+        self._sourced = {component for component, _ in found}
+        check_spouts(
+            topology,
+            self._sourced,
+            self._limits,
+            is_transactional=transactions is not None,
+            is_exact=self._is_exact,
+        )
+        self._outputs = outputs_of(topology, spec.outputs)
+        self._max_replays = spec.max_replays
+        self._batch = spec.batch
+        self._seed = spec.seed
+        self._progress = spec.progress
         self._rows = {
             key: rows_of(key[0], fields_of_rows(topology.components[key[0]], key[1]), given)
             for key, given in found.items()
         }
-        self._sourced = {component for component, _ in found}
         self._result = JobResult(topology, spark, self._outputs)
         self._sums: dict[int, list[int]] = {}
         self._busy: dict[int, float] = {}
         self._start = time.perf_counter()
         self._left: dict[str, set[str]] = {}
-        self._known = known
+        self._known = spec.known
         self._at_end: dict[int, bytes] = {}  # what bolts knew at the end of the last round
 
     def changes(self) -> dict[str, Rows]:
@@ -247,47 +230,6 @@ class JobRun:
             for task, payload in self._at_end.items()
         }
 
-    def _check_state(self, states: States | NoStates) -> None:
-        if (
-            isinstance(states, States)
-            and states.is_local
-            and not str(self._spark.sparkContext.master).startswith("local")
-        ):
-            raise NotOnSparkError(
-                f"the state is in the {states.describe()}, which executors on other machines can't read: use a Redis"
-            )
-        for id, spec in self._topology.bolts.items():
-            if not isinstance(spec.component, Stateful):
-                continue
-            for hook, when, instead in _LATE_HOOKS:
-                if getattr(type(spec.component), hook) is not getattr(Stateful, hook):
-                    raise NotOnSparkError(
-                        f"bolt {id!r} does something in {hook}, and on Spark it is not there any more when its state is {when}: do it "
-                        f"in {instead}, or run the topology on the embedded cluster or on Storm"
-                    )
-
-    def _check_spouts(self, sourced: set[str]) -> None:
-        spouts = self._topology.spouts
-        for id, limit in self._limits.items():
-            if id not in spouts or id in sourced:
-                why = "has a source" if id in sourced else f"is no spout; {did_you_mean(id, spouts)}"
-                raise NotOnSparkError(f"limits: {id!r} {why}")
-            if type(limit) is not int or limit < 0:
-                raise NotOnSparkError(f"limits: {id!r} is bounded by {limit!r}; use a number of tuples")
-        for id, spec in spouts.items():
-            if id not in sourced and self._transactions is not None:
-                raise NotOnSparkError(
-                    f"spout {id!r} makes transactions, and here the rows of its source are one: give it a source, "
-                    f"{{{id!r}: rdd}}"
-                )
-            if id not in sourced and self._is_exact:
-                raise NotOnSparkError(
-                    f"spout {id!r} has no source, and with exact alignment what fails is read again from the start: give it "
-                    f"one, {{{id!r}: rdd}}"
-                )
-            if id not in sourced:
-                check_bound(spec, self._limits.get(id))
-
     def run(self) -> JobResult:
         """Run all rounds."""
         start = self._start = time.perf_counter()
@@ -296,7 +238,7 @@ class JobRun:
             try:
                 feeds.extend(self._feeds())  # lazily: if making one fails, those before it are closed
                 self._rounds(feeds)
-                self._conclude(feeds)
+                conclude(self._result, feeds, self._assignment, self._sums)
             except SPARK_ERRORS as error:
                 raise readable(error) from error
             finally:
@@ -313,7 +255,7 @@ class JobRun:
         for feed in feeds:
             if isinstance(feed, EmittedFeed):
                 busy.update({task.plan.id: task.busy_secs for task in feed.spout.tasks if task.busy_secs is not None})
-        counters = self._counters(feeds)
+        counters = counters_of(self._topology, feeds, self._assignment, self._sums)
         return RunStatus(
             topology=self._topology.name,
             engine="spark",
@@ -406,17 +348,17 @@ class JobRun:
         parts = rows if states is None else [*rows, states]
         known = self._known or {} if states is None else {}
         records: Any = parts[0] if len(parts) == 1 else sc.union(parts)
-        records = records.mapPartitionsWithIndex(_function(job, 0, known))
+        records = records.mapPartitionsWithIndex(stage_function(job, 0, known))
         for level, size in enumerate(job.layout.sizes[1:], 1):
-            records = records.partitionBy(size, int).mapPartitionsWithIndex(_function(job, level, known))
-        records = records.map(_record).persist(StorageLevel.DISK_ONLY)
+            records = records.partitionBy(size, int).mapPartitionsWithIndex(stage_function(job, level, known))
+        records = records.map(record_of).persist(StorageLevel.DISK_ONLY)
         tasks = [*job.layout.sizes]
         tell = None if self._progress is None else partial(self._tell, feeds)
         here = None if self._known is not None else frozenset(self._stateful)
         with running(sc, job.attempt):
-            found = collected(records.filter(lambda record: _comes_here(record, here)), tasks, tell)
-        self._at_end = {record[6]: record[-1] for record in found if _is_state(record)}
-        report = RoundReport(job.layout, filter(_is_report, found), self._described)
+            found = collected(records.filter(lambda record: comes_here(record, here)), tasks, tell)
+        self._at_end = {record[6]: record[-1] for record in found if is_state(record)}
+        report = RoundReport(job.layout, filter(is_report, found), self._described)
         for task, counts in report.tasks.items():
             sums = self._sums.setdefault(task, [0] * len(counts))
             sums[:] = [a + b for a, b in zip(sums, counts, strict=True)]
@@ -435,7 +377,7 @@ class JobRun:
         self._result._add(records, report.kinds)
         for feed, count, failed, checks in zip(feeds, report.rows, report.failed, report.sums, strict=True):
             self._result.acked += feed.settle(count, failed, checks)
-        return records.filter(_is_state).map(_keyed)  # type: ignore[no-any-return]
+        return records.filter(is_state).map(keyed)  # type: ignore[no-any-return]
 
     def _tell(self, feeds: list[RowFeed | EmittedFeed], done: int, tasks: int) -> None:
         if self._progress is not None:
@@ -458,122 +400,3 @@ class JobRun:
                 return
         errors.append(ReportedError(component, task, self._result.rounds, message, times))
         del errors[:-MAX_ERRORS]
-
-    # ---- the end ----
-
-    def _conclude(self, feeds: list[RowFeed | EmittedFeed]) -> None:
-        result = self._result
-        for feed in feeds:
-            if isinstance(feed, RowFeed):
-                result.lost += sum(map(len, feed.lost.values()))
-                result.failed += self._named(feed, MAX_NAMED - len(result.failed))
-            else:
-                result.lost += len(feed.lost)
-                room = MAX_NAMED - len(result.failed)
-                for tup_id, values in list(feed.lost.values())[:room]:
-                    result.failed.append(FailedTuple(feed.component, tup_id, values))
-        result.counters = self._counters(feeds)
-
-    def _named(self, feed: RowFeed, room: int) -> list[FailedTuple]:
-        """Return the rows that were given up, which are read once more for this."""
-        picks: dict[int, list[int]] = {}
-        for partition in sorted(feed.lost):
-            taken = feed.lost[partition][:room]
-            room -= len(taken)
-            if taken:
-                picks[partition] = taken
-        if not picks:
-            return []
-        reader = feed.reader(picks)
-
-        def named(partition: int, rows: Iterable[Any]) -> Iterable[Any]:
-            return (((partition, offset), values) for offset, values, _, _ in reader.read(partition, rows))
-
-        found = collected(feed.rows.mapPartitionsWithIndex(named), [], None)
-        return [FailedTuple(feed.component, id, values) for id, values in found]
-
-    def _counters(self, feeds: list[RowFeed | EmittedFeed]) -> dict[str, Counters]:
-        counters = {}
-        for id, spec in self._topology.components.items():
-            of_tasks = [
-                self._sums[task] for task, name in self._assignment.items() if name == id and task in self._sums
-            ]
-            executed, emitted, transferred, acked, failed, errors = (
-                (sum(each) for each in zip(*of_tasks, strict=True)) if of_tasks else (0,) * 6
-            )
-            lost = timed_out = unfinished = 0
-            if spec.kind == "bolt":
-                unfinished = executed - acked - failed
-            for feed in feeds:
-                if feed.component == id:
-                    lost += len(feed.lost) if isinstance(feed, EmittedFeed) else sum(map(len, feed.lost.values()))
-                    failed += feed.failures
-                    timed_out += feed.timed_out
-                    if isinstance(feed, EmittedFeed):
-                        acked += feed.acked
-                        errors += feed.spout.errors
-                    else:
-                        acked += feed.total - sum(map(len, feed.lost.values()))
-            counters[id] = Counters(
-                id,
-                spec.kind,
-                spec.tasks,
-                emitted=emitted,
-                transferred=transferred,
-                executed=executed,
-                acked=acked,
-                failed=failed,
-                timed_out=timed_out,
-                lost=lost,
-                unfinished=unfinished,
-                errors=errors,
-            )
-        return counters
-
-
-def _outputs(topology: Topology, wanted: Iterable[str | tuple[str, str]] | None) -> list[tuple[str, str]]:
-    """Return the streams to keep, as (component, stream)."""
-    every = [(id, stream) for id, spec in topology.components.items() for stream in spec.streams]
-    if wanted is None:
-        read = {(input_.component, input_.stream) for spec in topology.bolts.values() for input_ in spec.inputs}
-        return [key for key in every if key not in read and topology.components[key[0]].kind == "bolt"]
-    found: list[tuple[str, str]] = []
-    for each in [wanted] if isinstance(wanted, str) else wanted:
-        keys = [key for key in every if key == each or key[0] == each]
-        if not keys:
-            component = each if isinstance(each, str) else each[0]
-            raise NotOnSparkError(
-                f"outputs: there is no stream {each!r}; {did_you_mean(str(component), {key[0] for key in every})}"
-            )
-        found += [key for key in keys if key not in found]
-    return found
-
-
-def _function(job: Job, level: int, known: Mapping[int, bytes]) -> Callable[[int, Iterable[Any]], Iterable[Any]]:
-    stage = Stage(job, level, known)
-
-    def run(index: int, records: Iterable[Any]) -> Iterable[Any]:
-        return stage(index, records)
-
-    return run
-
-
-def _record(keyed: tuple[int, Any]) -> Any:
-    return keyed[1]
-
-
-def _keyed(record: Any) -> tuple[int, Any]:
-    return 0, record
-
-
-def _is_report(record: Any) -> bool:
-    return record[0] == REPORT  # type: ignore[no-any-return]
-
-
-def _comes_here(record: Any, tasks: frozenset[int] | None) -> bool:
-    """Return whether the driver wants the record: reports, and what the bolts of these tasks (None: of all) know."""
-    return _is_report(record) or (_is_state(record) and (tasks is None or record[6] in tasks))
-
-
-def _is_state(record: Any) -> bool:
-    return record[0] == STATE  # type: ignore[no-any-return]

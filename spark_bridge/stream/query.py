@@ -15,6 +15,7 @@ from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.job.maps import check_maps
 from spark_bridge.job.run import JobRun
 from spark_bridge.job.sources import check_sources
+from spark_bridge.job.spec import RunSpec
 from spark_bridge.job.states import NoStates, States, is_stateful
 from spark_bridge.job.status import QueryFigures
 from spark_bridge.job.transactions import Transactions
@@ -188,19 +189,18 @@ class _Batches:
             return
         sc.setJobDescription(f"{self.topology.name}: batch {batch}")
         run = JobRun(
-            self.topology,
-            self.frames.of(rows),
-            spark,
-            self._conf,
-            self._outputs,
-            self._max_replays,
-            {},
-            1,
-            self._seed + batch,
-            None,
-            log if isinstance(log, States) else NoStates(),
-            self._known,
-            log if isinstance(log, Transactions) else None,
+            RunSpec(
+                self.topology,
+                self.frames.of(rows),
+                spark,
+                conf=self._conf,
+                outputs=self._outputs,
+                max_replays=self._max_replays,
+                seed=self._seed + batch,
+                states=log if isinstance(log, States) else NoStates(),
+                known=self._known,
+                transactions=log if isinstance(log, Transactions) else None,
+            )
         )
         with run.run() as result:
             if self._each_batch is not None:

@@ -1,0 +1,114 @@
+"""The end of a run on Spark: the lost tuples and the counters of its result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multilang.runtime.counters import Counters
+from spark_bridge.job.feeds import EmittedFeed, RowFeed
+from spark_bridge.job.result import FailedTuple
+from spark_bridge.job.watch import collected
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from multilang.topology.model import Topology
+    from spark_bridge.job.result import JobResult
+
+MAX_NAMED = 1000  # failed tuples whose values are fetched for the result
+
+
+def conclude(
+    result: JobResult,
+    feeds: list[RowFeed | EmittedFeed],
+    assignment: Mapping[int, str],
+    sums: Mapping[int, list[int]],
+) -> None:
+    """Put the lost tuples and the counters into the result of a run whose rounds are over.
+
+    Args:
+        result: The result.
+        feeds: The sources of the run.
+        assignment: Task id -> component.
+        sums: The figures of each task, added up over all rounds.
+    """
+    for feed in feeds:
+        if isinstance(feed, RowFeed):
+            result.lost += sum(map(len, feed.lost.values()))
+            result.failed += _named(feed, MAX_NAMED - len(result.failed))
+        else:
+            result.lost += len(feed.lost)
+            room = MAX_NAMED - len(result.failed)
+            for tup_id, values in list(feed.lost.values())[:room]:
+                result.failed.append(FailedTuple(feed.component, tup_id, values))
+    result.counters = counters_of(result.topology, feeds, assignment, sums)
+
+
+def _named(feed: RowFeed, room: int) -> list[FailedTuple]:
+    """Return the rows that were given up, which are read once more for this."""
+    picks: dict[int, list[int]] = {}
+    for partition in sorted(feed.lost):
+        taken = feed.lost[partition][:room]
+        room -= len(taken)
+        if taken:
+            picks[partition] = taken
+    if not picks:
+        return []
+    reader = feed.reader(picks)
+
+    def named(partition: int, rows: Iterable[Any]) -> Iterable[Any]:
+        return (((partition, offset), values) for offset, values, _, _ in reader.read(partition, rows))
+
+    found = collected(feed.rows.mapPartitionsWithIndex(named), [], None)
+    return [FailedTuple(feed.component, id, values) for id, values in found]
+
+
+def counters_of(
+    topology: Topology,
+    feeds: list[RowFeed | EmittedFeed],
+    assignment: Mapping[int, str],
+    sums: Mapping[int, list[int]],
+) -> dict[str, Counters]:
+    """Return the counters of each component after the rounds that have ended.
+
+    Args:
+        topology: The topology.
+        feeds: The sources of the run.
+        assignment: Task id -> component.
+        sums: The figures of each task, added up over these rounds.
+    """
+    counters = {}
+    for id, spec in topology.components.items():
+        of_tasks = [sums[task] for task, name in assignment.items() if name == id and task in sums]
+        executed, emitted, transferred, acked, failed, errors = (
+            (sum(each) for each in zip(*of_tasks, strict=True)) if of_tasks else (0,) * 6
+        )
+        lost = timed_out = unfinished = 0
+        if spec.kind == "bolt":
+            unfinished = executed - acked - failed
+        for feed in feeds:
+            if feed.component == id:
+                lost += len(feed.lost) if isinstance(feed, EmittedFeed) else sum(map(len, feed.lost.values()))
+                failed += feed.failures
+                timed_out += feed.timed_out
+                if isinstance(feed, EmittedFeed):
+                    acked += feed.acked
+                    errors += feed.spout.errors
+                else:
+                    acked += feed.total - sum(map(len, feed.lost.values()))
+        counters[id] = Counters(
+            id,
+            spec.kind,
+            spec.tasks,
+            emitted=emitted,
+            transferred=transferred,
+            executed=executed,
+            acked=acked,
+            failed=failed,
+            timed_out=timed_out,
+            lost=lost,
+            unfinished=unfinished,
+            errors=errors,
+        )
+    return counters
