@@ -6,6 +6,8 @@ starts fast.
 
 from __future__ import annotations
 
+from multilang.lazy import lazily
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.component import (
@@ -27,27 +29,6 @@ if TYPE_CHECKING:
     from multilang.topology import CustomGrouping, ShellBolt, ShellSpout, Topology, TopologyBuilder
 
 __version__ = "0.1.0"
-
-_HOMES = {
-    "multilang.component": (
-        "BasicBolt",
-        "BatchingBolt",
-        "Bolt",
-        "Component",
-        "Context",
-        "FailedException",
-        "ReliableSpout",
-        "ReportedFailedException",
-        "Spout",
-        "Stream",
-        "Tuple",
-    ),
-    "multilang.coordination": ("BatchBolt", "KeyedFairBolt"),
-    "multilang.local": ("LocalCluster",),
-    "multilang.state": ("KeyValueState", "StatefulBasicBolt", "StatefulBolt"),
-    "multilang.topology": ("CustomGrouping", "ShellBolt", "ShellSpout", "Topology", "TopologyBuilder"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "BasicBolt",
@@ -75,17 +56,25 @@ __all__ = [
     "__version__",
 ]
 
-
-def __getattr__(name: str) -> object:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'multilang' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "multilang.component": (
+            "BasicBolt",
+            "BatchingBolt",
+            "Bolt",
+            "Component",
+            "Context",
+            "FailedException",
+            "ReliableSpout",
+            "ReportedFailedException",
+            "Spout",
+            "Stream",
+            "Tuple",
+        ),
+        "multilang.coordination": ("BatchBolt", "KeyedFairBolt"),
+        "multilang.local": ("LocalCluster",),
+        "multilang.state": ("KeyValueState", "StatefulBasicBolt", "StatefulBolt"),
+        "multilang.topology": ("CustomGrouping", "ShellBolt", "ShellSpout", "Topology", "TopologyBuilder"),
+    },
+)

@@ -6,6 +6,8 @@ are first used, because a spout's process reads a source without Spark.
 
 from __future__ import annotations
 
+from multilang.lazy import lazily
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spark_bridge.replayable import ReplayablePartitionSpout
@@ -27,29 +29,6 @@ if TYPE_CHECKING:
     from spark_bridge.sources.store import SQLiteStore, WatermarkStore
     from spark_bridge.spout import PartitionSpout
     from spark_bridge.transactional import OpaqueTransactionalPartitionSpout, TransactionalPartitionSpout
-
-_HOMES = {
-    "spark_bridge.replayable": ("ReplayablePartitionSpout",),
-    "spark_bridge.sources.errors": (
-        "ChangedRowsError",
-        "DamagedError",
-        "OtherFieldsError",
-        "SourceError",
-        "SourceUnavailable",
-    ),
-    "spark_bridge.sources.live": ("RDDSource",),
-    "spark_bridge.sources.publish": ("publish",),
-    "spark_bridge.sources.published": ("PublishedSource",),
-    "spark_bridge.sources.serve": ("Served", "serve"),
-    "spark_bridge.sources.served": ("ServedSource",),
-    "spark_bridge.sources.lists": ("ListSource",),
-    "spark_bridge.sources.opened": ("open_source",),
-    "spark_bridge.sources.source": ("PartitionSource", "Progress"),
-    "spark_bridge.sources.store": ("SQLiteStore", "WatermarkStore"),
-    "spark_bridge.spout": ("PartitionSpout",),
-    "spark_bridge.transactional": ("OpaqueTransactionalPartitionSpout", "TransactionalPartitionSpout"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ChangedRowsError",
@@ -75,17 +54,27 @@ __all__ = [
     "serve",
 ]
 
-
-def __getattr__(name: str) -> object:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'spark_bridge' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "spark_bridge.replayable": ("ReplayablePartitionSpout",),
+        "spark_bridge.sources.errors": (
+            "ChangedRowsError",
+            "DamagedError",
+            "OtherFieldsError",
+            "SourceError",
+            "SourceUnavailable",
+        ),
+        "spark_bridge.sources.lists": ("ListSource",),
+        "spark_bridge.sources.live": ("RDDSource",),
+        "spark_bridge.sources.opened": ("open_source",),
+        "spark_bridge.sources.publish": ("publish",),
+        "spark_bridge.sources.published": ("PublishedSource",),
+        "spark_bridge.sources.serve": ("Served", "serve"),
+        "spark_bridge.sources.served": ("ServedSource",),
+        "spark_bridge.sources.source": ("PartitionSource", "Progress"),
+        "spark_bridge.sources.store": ("SQLiteStore", "WatermarkStore"),
+        "spark_bridge.spout": ("PartitionSpout",),
+        "spark_bridge.transactional": ("OpaqueTransactionalPartitionSpout", "TransactionalPartitionSpout"),
+    },
+)

@@ -11,6 +11,7 @@ from multilang.component.context import Context
 from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
 from multilang.component.spout import Spout
 from multilang.component.streams import Stream
+from multilang.lazy import lazily
 from multilang.protocol.messages import Tuple
 
 TYPE_CHECKING = False
@@ -42,24 +43,14 @@ __all__ = [
     "Tuple",
 ]
 
-_LATER = {
-    "BatchingBolt": "batching",
-    "Component": "base",
-    "Middleware": "middleware",
-    "ReliableSpout": "reliable",
-    "Retry": "middleware",
-    "TaskClock": "clock",
-    "TimerHandle": "timers",
-    "Timing": "middleware",
-}
-
-
-def __getattr__(name: str) -> object:
-    module = _LATER.get(name)
-    if module is None:
-        raise AttributeError(f"module 'multilang.component' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"multilang.component.{module}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        ".base": ("Component",),
+        ".batching": ("BatchingBolt",),
+        ".clock": ("TaskClock",),
+        ".middleware": ("Middleware", "Retry", "Timing"),
+        ".reliable": ("ReliableSpout",),
+        ".timers": ("TimerHandle",),
+    },
+)

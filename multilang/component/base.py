@@ -222,3 +222,26 @@ class Component:
 def _timers_of(collector: Any) -> TaskTimers | None:
     """Return the timers of a collector's task, if its engine has given it any."""
     return getattr(getattr(collector, "scope", None), "timers", None)
+
+
+# ---- for what runs components; users' classes have these names for themselves ----
+
+
+def attach(component: Component, collector: Any, conf: dict[str, Any], context: Context) -> None:
+    """Connect a component to its collector, before ``initialize``."""
+    component._attach(collector, conf, context)
+
+
+def end(component: Component) -> None:
+    """End a component: its ``close``, and what its base classes do around it."""
+    component._runner_ended()
+
+
+def collector_of(component: Component) -> Any:
+    """Return the collector that a component is connected to."""
+    return component._collector
+
+
+def used_metrics(component: Component) -> MetricsRegistry | None:
+    """Return a component's metrics; None if it has none so far."""
+    return component._metrics

@@ -137,11 +137,10 @@ def check_named(conf: Mapping[str, Any]) -> None:
 
 
 def _found(name: str) -> Any:
-    from importlib import import_module
+    from multilang.dotted import by_dotted_name
 
-    module, _, attribute = name.rpartition(".")
     try:
-        return getattr(import_module(module), attribute)
+        return by_dotted_name(name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"multilang.middleware names {name!r}, which can't be imported: {error}") from error
 

@@ -245,8 +245,12 @@ class Task:
             except Exception as error:  # noqa: BLE001 - user code: reported, and the end goes on
                 status = status or 1
                 self._report(self._describe(error))
-        if component is not None and component._metrics is not None:
-            component._metrics.report()
+        if component is not None:
+            from multilang.component.base import used_metrics
+
+            metrics = used_metrics(component)
+            if metrics is not None:
+                metrics.report()
         if watchdog.repeats is not None:
             watchdog.repeats.tell_rest()
         watchdog.drain()

@@ -111,7 +111,7 @@ class ReliableSpout(Spout):
         """Send a tuple as Spout.emit does, and keep it until it is acked; ``tup_id`` is a serial number by default."""
         if tup_id is None:
             self._serial = tup_id = self._serial + 1
-        key = _key(tup_id)
+        key = key_of(tup_id)
         if key in self._sent:
             raise LocalProtocolError(
                 f"component {self.context.component!r}: the message id {tup_id!r} is under way already; "
@@ -138,13 +138,13 @@ class ReliableSpout(Spout):
                 self.emit(values, tup_id, stream)
 
     def ack(self, tup_id: Any) -> None:
-        key = _key(tup_id)
+        key = key_of(tup_id)
         if self._sent.pop(key, None) is not None:
             self._due.pop(key, None)
             self.acked(tup_id)
 
     def fail(self, tup_id: Any) -> None:
-        key = _key(tup_id)
+        key = key_of(tup_id)
         sent = self._sent.get(key)
         if sent is None:
             return  # acked before, for example after a timeout that came before a late ack
@@ -192,7 +192,7 @@ class ReliableSpout(Spout):
                 raise ConfigError(f"{type(self).__name__}.{name} is {getattr(self, name)!r}; use seconds from 0")
 
 
-def _key(tup_id: Any) -> Any:
+def key_of(tup_id: Any) -> Any:
     """Return ``tup_id`` as a key of a dict: it must come back unchanged, so that it is found again."""
     if not isinstance(tup_id, str | int | float):
         raise LocalProtocolError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.component.base import collector_of
 from multilang.component.errors import ConfigError, UnrecoverableError
 
 TYPE_CHECKING = False
@@ -53,4 +54,4 @@ def _text(error: BaseException) -> str:
 def report_exception(component: Component, error: BaseException, tup: Tuple | None, where: str = "") -> None:
     """Show ``error`` in Storm's log and UI."""
     component.report_error(describe(error, component, tup, where))
-    component._collector.reported(error)
+    collector_of(component).reported(error)

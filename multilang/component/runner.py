@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.component.base import attach, collector_of, end
 from multilang.component.bolt import BasicBolt
 from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.report import report_exception
@@ -29,7 +30,7 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
     if bolt.wrapped is not None:
         wrapper: Any = bolt
         return wrapper.start(collector, conf, context)  # type: ignore[no-any-return]
-    _attach(bolt, collector, conf, context)
+    _connect(bolt, collector, conf, context)
     bolt.initialize(conf, context)
     process: Callable[[Tuple], None] = bolt.process
     if bolt.middleware or conf.get("multilang.middleware"):
@@ -42,18 +43,18 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
 
 def close(component: Component) -> None:
     """Close ``component``: its timers end, and no tuple is in process any more, so that its emits have no anchors."""
-    scope = component._collector.scope
+    scope = collector_of(component).scope
     scope.leave_tuple()
     scope.timers.cancel_all()
     try:
-        component._runner_ended()
+        end(component)
     finally:
         scope.timers.cancel_all()  # those that it set in close
 
 
-def _attach(component: Any, collector: Any, conf: dict[str, Any], context: Context) -> None:
+def _connect(component: Any, collector: Any, conf: dict[str, Any], context: Context) -> None:
     check(conf)
-    component._attach(collector, conf, context)
+    attach(component, collector, conf, context)
     if conf.get("multilang.metrics.prometheus.port") is not None:
         component.metrics.items()  # served from the start, not only once there is a metric
 
@@ -156,10 +157,11 @@ class SpoutRunner:
 
 def start_spout(spout: Spout, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> SpoutRunner:
     """Initialize ``spout`` with ``collector`` and return its runner."""
-    _attach(spout, collector, conf, context)
+    from multilang.component.spout import after_initialize
+
+    _connect(spout, collector, conf, context)
     spout.initialize(conf, context)
-    spout._runner_started(conf, context)
-    next_tuple = spout._around_next(spout.next_tuple)
+    next_tuple = after_initialize(spout, conf, context)
     if spout.middleware or conf.get("multilang.middleware"):
         from multilang.component.middleware import all_middleware
 

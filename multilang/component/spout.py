@@ -145,3 +145,9 @@ class Spout(Component):
     def _attach(self, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         super()._attach(collector, conf, context)
         self._shadow(Spout, {"emit": collector.emit, "emit_many": collector.emit_many})
+
+
+def after_initialize(spout: Spout, conf: dict[str, Any], context: Context) -> Callable[[], None]:
+    """Start what needs an initialized spout, and return the function that emits its next tuple."""
+    spout._runner_started(conf, context)
+    return spout._around_next(spout.next_tuple)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from multilang.component.base import Component
     from multilang.component.collector import Collector
+    from multilang.component.metrics import MetricsRegistry
     from multilang.component.output import Output
     from multilang.component.repeats import Repeats
     from multilang.component.stdio import Stdio
@@ -179,8 +180,9 @@ class Watchdog:
         for stray in self._stray.values():
             stray.look()
         component = self.component
-        if component is not None and component._metrics is not None:
-            component._metrics.report_if_due(now)
+        metrics = None if component is None else _metrics_of(component)
+        if metrics is not None:
+            metrics.report_if_due(now)
         if self.repeats is not None:
             self.repeats.tell_due()
         self._flush(now)
@@ -205,7 +207,7 @@ class Watchdog:
             self._ending_at is not None
             or not self._flushed
             or any(stray.held for stray in self._stray.values())
-            or (self.component is not None and self.component._metrics is not None)
+            or (self.component is not None and _metrics_of(self.component) is not None)
             or (self.repeats is not None and self.repeats.untold)
             or count_threads() > 1  # a user's thread may emit just when the main thread begins to wait
         )
@@ -303,3 +305,9 @@ class Stray:
         if self._dropped and self.waiting <= _MAX_WAITING:
             self._connection.log(f"{self._name}: {self._dropped} bytes left out, since the log is not read", WARN)
             self._dropped = 0
+
+
+def _metrics_of(component: Component) -> MetricsRegistry | None:
+    from multilang.component.base import used_metrics  # the watchdog is there before any component is imported
+
+    return used_metrics(component)

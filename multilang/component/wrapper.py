@@ -40,12 +40,12 @@ class Wrapper(Bolt):
 
     def __init__(self, wrapped: Component, factory: type[Component] | None = None) -> None:
         self.wrapped = wrapped
-        self._factory = factory
+        self.factory = factory
         self.component_conf = wrapped.component_conf  # type: ignore[misc]
 
     def new_wrapped(self) -> Any:
         """Return a new copy of the wrapped component as the topology declares it, before it is started."""
-        return deepcopy(self.wrapped) if self._factory is None else self._factory()
+        return deepcopy(self.wrapped) if self.factory is None else self.factory()
 
     def declared_streams(self) -> dict[str, Stream]:
         return {**self.wrapped.declared_streams(), **self.own_streams}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from multilang.component.base import Component, overload
+from multilang.component.base import Component, attach, overload
 from multilang.component.errors import FailedException, ReportedFailedException, UnrecoverableError
 from multilang.component.report import report_exception
 from multilang.component.wrapper import Wrapper
@@ -176,8 +176,8 @@ class BatchBoltExecutor(Wrapper):
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         self._attach(collector, conf, context)
-        self._new = _maker(self.new_wrapped(), self._factory)
-        self.wrapped._attach(collector, conf, context)  # it works on no id itself, but has the metrics of all ids
+        self._new = _maker(self.new_wrapped(), self.factory)
+        attach(self.wrapped, collector, conf, context)  # it works on no id itself, but has the metrics of all ids
         self.wrapped._executor = self
         self._timers = collector.scope.timers
         self.batches: dict[Hashable, BatchBolt] = {}
@@ -252,7 +252,7 @@ class BatchBoltExecutor(Wrapper):
         batch: BatchBolt = self._new()
         batch.id = id
         batch._home = self.wrapped
-        batch._attach(self._batch_collector, self.conf, self.context)  # type: ignore[arg-type]
+        attach(batch, self._batch_collector, self.conf, self.context)
         batch.initialize(self.conf, self.context, self._batch_collector, id)
         self.batches[id] = batch
         return batch

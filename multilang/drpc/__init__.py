@@ -7,10 +7,10 @@ stands between clients and topologies. ``DRPCClient`` and ``AsyncDRPCClient`` as
 
 from __future__ import annotations
 
+from multilang.lazy import lazily
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from multilang.drpc.aio import AsyncDRPCClient
     from multilang.drpc.builder import LinearDRPCTopologyBuilder
     from multilang.drpc.client import DRPCClient
@@ -22,23 +22,6 @@ if TYPE_CHECKING:
     from multilang.drpc.returns import ReturnResults
     from multilang.drpc.server import DRPCServer
     from multilang.drpc.spout import DRPCSpout
-
-_HOMES = {
-    "AsyncDRPCClient": "aio",
-    "DRPCClient": "client",
-    "DRPCConnectionError": "errors",
-    "DRPCError": "errors",
-    "DRPCExecutionException": "errors",
-    "DRPCInvocationsClient": "invocations",
-    "DRPCServer": "server",
-    "DRPCSpout": "spout",
-    "DRPCTimeoutError": "errors",
-    "JoinResult": "join",
-    "LinearDRPCTopologyBuilder": "builder",
-    "LocalDRPC": "local",
-    "PrepareRequest": "prepare",
-    "ReturnResults": "returns",
-}
 
 __all__ = [
     "AsyncDRPCClient",
@@ -57,11 +40,19 @@ __all__ = [
     "ReturnResults",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a name at its first use: a task's process needs the bolts, not the server."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        ".aio": ("AsyncDRPCClient",),
+        ".builder": ("LinearDRPCTopologyBuilder",),
+        ".client": ("DRPCClient",),
+        ".errors": ("DRPCConnectionError", "DRPCError", "DRPCExecutionException", "DRPCTimeoutError"),
+        ".invocations": ("DRPCInvocationsClient",),
+        ".join": ("JoinResult",),
+        ".local": ("LocalDRPC",),
+        ".prepare": ("PrepareRequest",),
+        ".returns": ("ReturnResults",),
+        ".server": ("DRPCServer",),
+        ".spout": ("DRPCSpout",),
+    },
+)

@@ -270,7 +270,7 @@ class LinearDRPCTopologyBuilder:
 
     def _works_alone(self, builder: TopologyBuilder) -> bool:
         """Return whether only one task of the last step works on a request, and so knows all its results."""
-        spec = builder._specs[f"bolt{len(self._steps) - 1}"]
+        spec = builder.specs[f"bolt{len(self._steps) - 1}"]
         step: Any = spec.component
         return step.alone or max(spec.parallelism, spec.tasks) == 1
 
@@ -279,13 +279,13 @@ class LinearDRPCTopologyBuilder:
 
         The tuple that announces a request goes to one task, chosen by its id, so everything else must go there, too.
         """
-        spec = builder._specs[f"bolt{number}"]
+        spec = builder.specs[f"bolt{number}"]
         if max(spec.parallelism, spec.tasks) == 1:
             return
         for each in spec.inputs:
             if each.component != before or each.stream == COORD_STREAM or not each.grouping.is_to_one:
                 continue
-            stream = builder._specs[before].streams.get(each.stream)
+            stream = builder.specs[before].streams.get(each.stream)
             if stream is not None and tuple(each.grouping.fields) != stream.fields[:1]:
                 raise TopologyError(
                     f"step {number} of {self.function!r} is the last and finishes requests in {spec.tasks} tasks, so all of a "
@@ -294,7 +294,7 @@ class LinearDRPCTopologyBuilder:
                 )
 
     def _result_stream(self, builder: TopologyBuilder) -> str:
-        own = [name for name in builder._specs[f"bolt{len(self._steps) - 1}"].streams if name != COORD_STREAM]
+        own = [name for name in builder.specs[f"bolt{len(self._steps) - 1}"].streams if name != COORD_STREAM]
         if len(own) != 1:
             raise TopologyError(
                 f"the last step of {self.function!r} emits the results, on one stream of two fields, the request id and "
@@ -303,7 +303,7 @@ class LinearDRPCTopologyBuilder:
         return own[0]
 
     def _result_fields(self, builder: TopologyBuilder) -> tuple[str, ...]:
-        stream = builder._specs[f"bolt{len(self._steps) - 1}"].streams[self._result_stream(builder)]
+        stream = builder.specs[f"bolt{len(self._steps) - 1}"].streams[self._result_stream(builder)]
         if len(stream.fields) != 2 or stream.direct:
             raise TopologyError(
                 f"the last step of {self.function!r} emits two fields, the request id and the result, not "

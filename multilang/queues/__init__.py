@@ -5,6 +5,8 @@ The names below are imported at their first use.
 
 from __future__ import annotations
 
+from multilang.lazy import lazily
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.queues.kafka import KafkaSpout
@@ -12,18 +14,4 @@ if TYPE_CHECKING:
 
 __all__ = ["KafkaSpout", "RedisStreamSpout"]
 
-
-def __getattr__(name: str) -> object:
-    if name == "KafkaSpout":
-        from multilang.queues.kafka import KafkaSpout
-
-        return KafkaSpout
-    if name == "RedisStreamSpout":
-        from multilang.queues.redis import RedisStreamSpout
-
-        return RedisStreamSpout
-    raise AttributeError(f"module 'multilang.queues' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazily(__name__, {".kafka": ("KafkaSpout",), ".redis": ("RedisStreamSpout",)})

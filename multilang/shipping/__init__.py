@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from multilang.lazy import lazily
+
 if TYPE_CHECKING:
     from multilang.shipping.archive import archive_folder
     from multilang.shipping.conf import default_conf, storm_conf
@@ -15,18 +17,6 @@ if TYPE_CHECKING:
     from multilang.shipping.jar import Shipment, pack
     from multilang.shipping.java_text import java_class
     from multilang.shipping.wheels import WheelTarget
-
-_HOMES = {
-    "ShippingError": "errors",
-    "Shipment": "jar",
-    "WheelTarget": "wheels",
-    "archive_folder": "archive",
-    "default_conf": "conf",
-    "flux_yaml": "flux",
-    "java_class": "java_text",
-    "pack": "jar",
-    "storm_conf": "conf",
-}
 
 __all__ = [
     "Shipment",
@@ -40,10 +30,15 @@ __all__ = [
     "storm_conf",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'multilang.shipping' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"multilang.shipping.{_HOMES[name]}"), name)
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        ".archive": ("archive_folder",),
+        ".conf": ("default_conf", "storm_conf"),
+        ".errors": ("ShippingError",),
+        ".flux": ("flux_yaml",),
+        ".jar": ("Shipment", "pack"),
+        ".java_text": ("java_class",),
+        ".wheels": ("WheelTarget",),
+    },
+)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import multilang
+from multilang.lazy import home_of
 from multilang.shipping.commands import LAUNCHER, ShippedCommands, add_tree
 from multilang.shipping.contents import YOURS, Contents, Item
 from multilang.shipping.errors import ShippingError
@@ -328,7 +329,7 @@ def _part(name: str) -> str:
     words = name.split(".")
     if len(words) < 2 or words[0] != "multilang":
         return ""
-    home = multilang._HOME_OF.get(words[1])
+    home = home_of("multilang", words[1])
     return home.split(".")[1] if home is not None else words[1]
 
 

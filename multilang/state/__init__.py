@@ -5,6 +5,8 @@ The names below are imported at their first use.
 
 from __future__ import annotations
 
+from multilang.lazy import lazily
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.state.api import KeyValueState, State
@@ -27,34 +29,6 @@ if TYPE_CHECKING:
     from multilang.state.settings import state_file
     from multilang.state.sqlite import SqliteStateProvider
     from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced
-
-_HOME_OF = {
-    "FencedError": "errors",
-    "InUseError": "errors",
-    "KeyValueState": "api",
-    "MemoryStateProvider": "memory",
-    "PositionSpout": "position_spout",
-    "RedisStateProvider": "redis",
-    "OwnedPlace": "owner",
-    "Owner": "owner",
-    "ReplayableSpout": "replayable",
-    "Serializer": "serializers",
-    "SqliteStateProvider": "sqlite",
-    "State": "api",
-    "StateError": "errors",
-    "StateProvider": "provider",
-    "StatefulBasicBolt": "bolt",
-    "StatefulBolt": "bolt",
-    "Store": "stored",
-    "StoreGoneError": "errors",
-    "StoredState": "stored",
-    "UnanchoredEmitError": "errors",
-    "WrongProviderError": "errors",
-    "check_commit": "stored",
-    "check_prepare": "stored",
-    "fenced": "stored",
-    "state_file": "settings",
-}
 
 __all__ = [
     "FencedError",
@@ -84,17 +58,28 @@ __all__ = [
     "state_file",
 ]
 
-
-def __getattr__(name: str) -> object:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'multilang.state' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"multilang.state.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        ".api": ("KeyValueState", "State"),
+        ".bolt": ("StatefulBasicBolt", "StatefulBolt"),
+        ".errors": (
+            "FencedError",
+            "InUseError",
+            "StateError",
+            "StoreGoneError",
+            "UnanchoredEmitError",
+            "WrongProviderError",
+        ),
+        ".memory": ("MemoryStateProvider",),
+        ".owner": ("OwnedPlace", "Owner"),
+        ".position_spout": ("PositionSpout",),
+        ".provider": ("StateProvider",),
+        ".redis": ("RedisStateProvider",),
+        ".replayable": ("ReplayableSpout",),
+        ".serializers": ("Serializer",),
+        ".settings": ("state_file",),
+        ".sqlite": ("SqliteStateProvider",),
+        ".stored": ("Store", "StoredState", "check_commit", "check_prepare", "fenced"),
+    },
+)

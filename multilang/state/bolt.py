@@ -22,7 +22,7 @@ class Stateful(Base):
 
     transformations = ["multilang.state.transform:stateful"]
 
-    _has_state: bool = False  # set by the executor that will call init_state
+    _has_state: bool = False
 
     def init_state(self, state: Any) -> None:
         """Receive the state as it was committed last. Called after ``initialize`` and before the first tuple.
@@ -57,6 +57,11 @@ class Stateful(Base):
                 "TopologyBuilder, or test it with run_bolt"
             )
         super()._attach(collector, conf, context)
+
+
+def promise_state(bolt: Stateful) -> None:
+    """Let a stateful bolt be started: the caller will call its ``init_state``."""
+    bolt._has_state = True
 
 
 class StatefulBolt(Stateful, Bolt):

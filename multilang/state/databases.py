@@ -6,12 +6,9 @@ what is shipped to workers follow from the table.
 
 from __future__ import annotations
 
-from importlib import import_module
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
 
 class Database:
@@ -57,17 +54,3 @@ DATABASES: Mapping[str, Database] = {
     ),
     "zookeeper": Database(transactions="multilang.transactional.stores.zookeeper.ZooKeeperTransactionalState"),
 }
-
-
-def loaded(name: str) -> Any:
-    """Return the class of a dotted name.
-
-    Args:
-        name: The name, such as "multilang.state.memory.MemoryStateProvider".
-
-    Raises:
-        ImportError: There is no such module.
-        AttributeError: The module has no such class.
-    """
-    module, _, attribute = name.rpartition(".")
-    return getattr(import_module(module), attribute)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from multilang.component.batching import BatchingBolt
 from multilang.component.report import report_exception
 from multilang.component.runner import close, start_bolt
+from multilang.state.bolt import promise_state
 from multilang.state.checkpointed import Checkpointed, CheckpointTupleForwarder
 from multilang.state.errors import StateError
 from multilang.state.executor import StatefulBoltExecutor
@@ -143,7 +144,7 @@ class ExactExecutor(Aligned, StatefulBoltExecutor):
 
     def _start_inner(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
         self._parts = (collector, conf, context)
-        self.wrapped._has_state = True
+        promise_state(self.wrapped)
         self._inner = start_bolt(self.wrapped, collector, conf, context)
 
     def handle(self, txid: int, action: str) -> bool:

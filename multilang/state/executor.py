@@ -8,6 +8,7 @@ from __future__ import annotations
 from multilang.component.closing import close_all
 from multilang.component.filters import BoltFilter
 from multilang.component.runner import start_bolt
+from multilang.state.bolt import promise_state
 from multilang.state.checked import state_of
 from multilang.state.checkpointed import Checkpointed
 from multilang.state.names import COMMIT, INITSTATE, PREPARE, ROLLBACK
@@ -47,7 +48,7 @@ class StatefulBoltExecutor(Checkpointed):
         self._start_inner(collector, conf, context)
 
     def _start_inner(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
-        self.wrapped._has_state = True
+        promise_state(self.wrapped)
         inner = BoltFilter(collector, ack=collector.deferred_ack(self._acked))
         self._inner: Execute = start_bolt(self.wrapped, inner, conf, context)
 

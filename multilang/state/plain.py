@@ -28,7 +28,7 @@ def _unwrapped(spec: ComponentSpec) -> ComponentSpec:
     wrapper = spec.component
     if isinstance(wrapper, Checkpointed):
         twin.component = wrapper.wrapped
-        twin.factory = wrapper._factory
+        twin.factory = wrapper.factory
         twin.streams = wrapper.wrapped.declared_streams()
         twin.inputs = [input_ for input_ in spec.inputs if input_.stream not in (STREAM, TURN, MORE)]
         if isinstance(wrapper, SourceExecutor):

@@ -11,7 +11,7 @@ from collections import deque
 
 from multilang.component.base import overload
 from multilang.component.errors import ConfigError
-from multilang.component.reliable import _key
+from multilang.component.reliable import key_of
 from multilang.protocol.codec import dumps, loads, reason_against
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.replayable import ReplayableSpout
@@ -101,7 +101,7 @@ class PositionSpout(ReplayableSpout):
         """
         if tup_id is None:
             self._serial = tup_id = self._serial + 1
-        key = _key(tup_id)
+        key = key_of(tup_id)
         if key in self._sent:  # super() refuses a message id that is in flight
             return super().emit(values, tup_id, stream, direct_task)
         turn = self._turn
@@ -115,11 +115,11 @@ class PositionSpout(ReplayableSpout):
 
     def ack(self, tup_id: Any) -> None:
         super().ack(tup_id)
-        self._done(_key(tup_id))
+        self._done(key_of(tup_id))
 
     def fail(self, tup_id: Any) -> None:
         super().fail(tup_id)
-        key = _key(tup_id)
+        key = key_of(tup_id)
         if key not in self._sent:  # the tuple was given up
             self._done(key)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from multilang.component.errors import ConfigError, NotSetError
-from multilang.state.databases import DATABASES, loaded
+from multilang.dotted import by_dotted_name
+from multilang.state.databases import DATABASES
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.owner import claim
 from multilang.state.settings import may_return, owner_of, state_file
@@ -146,7 +147,7 @@ def positions_class(conf: Mapping[str, Any]) -> type[PositionStore]:
         ConfigError: The setting is wrong.
     """
     if conf.get(POSITIONS) is None:
-        found: type[PositionStore] = loaded(DATABASES[_FILES].positions)
+        found: type[PositionStore] = by_dotted_name(DATABASES[_FILES].positions)
         return found
     return _named(conf)[0]
 
@@ -155,7 +156,7 @@ def _named(conf: Mapping[str, Any]) -> tuple[type[PositionStore], Any]:
     """Return the class that the setting names, and the place in its database."""
     given = conf[POSITIONS]
     kinds: dict[str, type[PositionStore]] = {
-        name: loaded(row.positions) for name, row in DATABASES.items() if row.positions
+        name: by_dotted_name(row.positions) for name, row in DATABASES.items() if row.positions
     }
     what = f"{POSITIONS} is {given!r}; use {', or '.join(kind.form for kind in kinds.values())}"
     if not isinstance(given, str) or not given or "\0" in given:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
+from multilang.dotted import by_dotted_name
 from multilang.protocol.codec import loads
-from multilang.state.databases import DATABASES, loaded
+from multilang.state.databases import DATABASES
 from multilang.state.errors import StateError
 from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonSerializer, serializer
@@ -118,7 +119,7 @@ def _config(conf: Mapping[str, Any]) -> dict[str, Any]:
 
 def _load(name: str) -> Any:
     try:
-        return loaded(name)
+        return by_dotted_name(name)
     except (ImportError, AttributeError, TypeError, ValueError) as problem:
         raise ConfigError(
             f"{PROVIDER} {name!r} can't be imported: {problem}; use a class by its dotted name, "

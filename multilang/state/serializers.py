@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from importlib import import_module
 
 from multilang.component.errors import ConfigError
+from multilang.dotted import by_dotted_name
 from multilang.protocol.codec import dumps, loads, reason_against
 
 TYPE_CHECKING = False
@@ -84,9 +84,8 @@ def serializer(config: Mapping[str, Any], member: str, default: type[Serializer]
     name = config.get(member)
     if name is None:
         return default()
-    module, _, attribute = str(name).rpartition(".")
     try:
-        found = getattr(import_module(module), attribute)
+        found = by_dotted_name(str(name))
     except (ImportError, AttributeError, TypeError, ValueError) as problem:
         raise ConfigError(f"{member} {name!r} can't be imported: {problem}; write 'package.module.Class'") from problem
     if not isinstance(found, type) or not issubclass(found, Serializer):

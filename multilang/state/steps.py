@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from multilang.component.errors import ConfigError
+from multilang.dotted import by_dotted_name
 from multilang.state.settings import TRACE
 
 TYPE_CHECKING = False
@@ -58,9 +57,8 @@ def traced(conf: Mapping[str, Any], setting: str) -> Callable[[str, str, int], N
         return None
     if not isinstance(name, str):
         raise ConfigError(f"{setting} is {name!r}; use a function by its dotted name")
-    module, _, attribute = name.rpartition(".")
     try:
-        function: Callable[[str, str, int], None] = getattr(import_module(module), attribute)
+        function: Callable[[str, str, int], None] = by_dotted_name(name)
     except (ImportError, AttributeError, TypeError, ValueError) as problem:
         raise ConfigError(f"{setting} {name!r} can't be imported: {problem}") from problem
     if not callable(function):

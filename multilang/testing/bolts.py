@@ -18,7 +18,7 @@ from multilang.runtime.clock import VirtualClock
 from multilang.runtime.collectors import LocalBoltCollector
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.tuples import LocalTuple, Origin
-from multilang.state.bolt import Stateful
+from multilang.state.bolt import Stateful, promise_state
 from multilang.state.memory import MemoryStateProvider
 from multilang.testing.harness import Emitted, Harness, Raised, check_kind, coordinated_part
 
@@ -143,7 +143,7 @@ class BoltRun:
         self.clock = VirtualClock() if clock is None else clock
         self._timers = TaskTimers(collector.scope, virtual_clock(self.clock.now))
         if isinstance(self.bolt, Stateful):
-            self.bolt._has_state = True
+            promise_state(self.bolt)
         self._execute = start_bolt(runs, collector, harness.plan.conf, harness.plan.context)
         if isinstance(self.bolt, Stateful):
             self.state = MemoryStateProvider().new_state(component)

@@ -102,7 +102,7 @@ def complete_topology(
                 f"complete_topology: tuples are given for {id!r}, {describe(spec.component)}, which is no spout; name a spout"
             )
         spouts[id] = spout = _fixed(spec, rows)
-        parallelism, tasks = spec._declared
+        parallelism, tasks = spec.declared
         specs[id] = ComponentSpec(
             id, "spout", spout, streams=spec.streams, parallelism=parallelism, tasks=tasks, conf=spec.conf
         )

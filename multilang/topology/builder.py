@@ -159,12 +159,15 @@ class TopologyBuilder:
     Components are instances, classes that need no arguments, or commands in any language (ShellSpout, ShellBolt). All
     methods raise TopologyError, whose message says what to write instead.
 
-    The files that commands name are looked for in the folder of the module that calls ``build``.
+    Attributes:
+        specs: The components by id, as they are declared so far.
+        folder: The folder in which files that commands name are looked for; None: that of the module that calls
+            ``build``.
     """
 
     def __init__(self) -> None:
-        self._folder: str | None = None  # None: the folder of the calling module
-        self._specs: dict[str, ComponentSpec] = {}
+        self.folder: str | None = None
+        self.specs: dict[str, ComponentSpec] = {}
 
     def set_spout(
         self,
@@ -229,11 +232,11 @@ class TopologyBuilder:
         caller = sys._getframe(1).f_globals
         module = caller.get("__name__")
         check_conf(conf, "the topology's conf")
-        copies = {id: spec.copy() for id, spec in self._specs.items()}
+        copies = {id: spec.copy() for id, spec in self.specs.items()}
         topology = Topology(_name(caller) if name is None else name, conf or {}, copies, module=module)
         check(topology)
         if any(program_of(spec.component) for spec in copies.values()):
-            _find_files(topology, self._folder, sys._getframe(1))
+            _find_files(topology, self.folder, sys._getframe(1))
         return transformed(topology)
 
     def _add(
@@ -246,8 +249,8 @@ class TopologyBuilder:
         conf: dict[str, Any] | None,
     ) -> ComponentSpec:
         check_id(id, "component")
-        if id in self._specs:
-            raise TopologyError(f"there is already a {self._specs[id].kind} {id!r}; give this {kind} another id")
+        if id in self.specs:
+            raise TopologyError(f"there is already a {self.specs[id].kind} {id!r}; give this {kind} another id")
         _check_kind(id, kind, component)
         for what, number in (("parallelism", parallelism), ("tasks", tasks)):
             if not is_count(number) and not (what == "tasks" and number is None):
@@ -274,7 +277,7 @@ class TopologyBuilder:
             tasks=tasks,
             conf=own,
         )
-        self._specs[id] = spec
+        self.specs[id] = spec
         return spec
 
 

@@ -56,12 +56,13 @@ class ComponentSpec:
         conf: Its own conf, which overrides the topology's.
         inputs: A bolt's subscriptions, in the order in which they were declared.
         home: The folder with the files that a command in another language names.
+        declared: The parallelism and the number of tasks (None: as many) as they were declared, which a conf may change.
     """
 
     __slots__ = (
-        "_declared",
         "component",
         "conf",
+        "declared",
         "factory",
         "home",
         "id",
@@ -94,7 +95,7 @@ class ComponentSpec:
         self.conf = dict(conf or {})
         self.inputs = list(inputs or ())
         self.home = home
-        self._declared = (parallelism, tasks)
+        self.declared = (parallelism, tasks)
         self.parallelism = parallelism
         self.tasks = tasks or parallelism
 
@@ -113,7 +114,7 @@ class ComponentSpec:
 
     def settle(self, conf: Mapping[str, Any]) -> None:
         """Work out ``tasks`` and ``parallelism`` from a topology's conf, as Storm's ``componentParallelism`` does."""
-        parallelism, tasks = self._declared
+        parallelism, tasks = self.declared
         if tasks is None:
             tasks = _count(self, TASKS, conf) or parallelism
         limit = _count(self, MAX_PARALLELISM, conf)
@@ -122,7 +123,7 @@ class ComponentSpec:
 
     def copy(self) -> ComponentSpec:
         """Return a copy of the declaration, which can be changed independently; the component itself is shared."""
-        parallelism, tasks = self._declared
+        parallelism, tasks = self.declared
         return ComponentSpec(
             self.id,
             self.kind,

@@ -5,6 +5,8 @@ The names below are imported at their first use.
 
 from __future__ import annotations
 
+from multilang.lazy import lazily
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.transactional.api import (
@@ -35,38 +37,6 @@ if TYPE_CHECKING:
     from multilang.transactional.spouts.redis import OpaqueTransactionalRedisSpout, TransactionalRedisSpout
     from multilang.transactional.spouts.sqlite import OpaqueTransactionalSqliteSpout, TransactionalSqliteSpout
     from multilang.transactional.state import TransactionalState
-
-_HOME_OF = {
-    "Backing": "maps",
-    "Committer": "marker",
-    "Coordinator": "api",
-    "Emitter": "api",
-    "MemoryBacking": "maps",
-    "MemoryTransactionalSpout": "spouts.memory",
-    "OpaqueCoordinator": "api",
-    "OpaqueEmitter": "api",
-    "OpaqueMap": "maps",
-    "OpaqueMemoryTransactionalSpout": "spouts.memory",
-    "OpaquePartitionedTransactionalSpout": "api",
-    "OpaqueTransactionalFileSpout": "spouts.files",
-    "OpaqueTransactionalKafkaSpout": "spouts.kafka",
-    "OpaqueTransactionalRedisSpout": "spouts.redis",
-    "OpaqueTransactionalSqliteSpout": "spouts.sqlite",
-    "PartitionedCoordinator": "api",
-    "PartitionedEmitter": "api",
-    "PartitionedTransactionalSpout": "api",
-    "RedisBacking": "maps",
-    "SqliteBacking": "maps",
-    "TransactionAttempt": "attempt",
-    "TransactionalFileSpout": "spouts.files",
-    "TransactionalKafkaSpout": "spouts.kafka",
-    "TransactionalMap": "maps",
-    "TransactionalRedisSpout": "spouts.redis",
-    "TransactionalSpout": "api",
-    "TransactionalSqliteSpout": "spouts.sqlite",
-    "TransactionalState": "state",
-    "TransactionalTopologyBuilder": "builder",
-}
 
 __all__ = [
     "Backing",
@@ -100,17 +70,29 @@ __all__ = [
     "TransactionalTopologyBuilder",
 ]
 
-
-def __getattr__(name: str) -> object:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'multilang.transactional' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"multilang.transactional.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        ".api": (
+            "Coordinator",
+            "Emitter",
+            "OpaqueCoordinator",
+            "OpaqueEmitter",
+            "OpaquePartitionedTransactionalSpout",
+            "PartitionedCoordinator",
+            "PartitionedEmitter",
+            "PartitionedTransactionalSpout",
+            "TransactionalSpout",
+        ),
+        ".attempt": ("TransactionAttempt",),
+        ".builder": ("TransactionalTopologyBuilder",),
+        ".maps": ("Backing", "MemoryBacking", "OpaqueMap", "RedisBacking", "SqliteBacking", "TransactionalMap"),
+        ".marker": ("Committer",),
+        ".spouts.files": ("OpaqueTransactionalFileSpout", "TransactionalFileSpout"),
+        ".spouts.kafka": ("OpaqueTransactionalKafkaSpout", "TransactionalKafkaSpout"),
+        ".spouts.memory": ("MemoryTransactionalSpout", "OpaqueMemoryTransactionalSpout"),
+        ".spouts.redis": ("OpaqueTransactionalRedisSpout", "TransactionalRedisSpout"),
+        ".spouts.sqlite": ("OpaqueTransactionalSqliteSpout", "TransactionalSqliteSpout"),
+        ".state": ("TransactionalState",),
+    },
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.component.base import attach
 from multilang.component.closing import close_all
 from multilang.component.errors import FailedException, ReportedFailedException, UnrecoverableError
 from multilang.component.report import report_exception
@@ -152,7 +153,7 @@ class TransactionalSpoutBatchExecutor(Wrapper):
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         self._attach(collector, conf, context)
-        self.wrapped._attach(collector, conf, context)
+        attach(self.wrapped, collector, conf, context)
         self._active: dict[int, TransactionAttempt] = {}
         self._cleaned = 0
         self._epoch = -1  # no epoch yet

@@ -138,17 +138,17 @@ class TransactionalTopologyBuilder:
             name: The topology's name; None: the transactional id.
             conf: The topology's conf.
         """
-        specs = self._builder._specs
+        specs = self._builder.specs
         whole = TopologyBuilder()
-        whole._specs = {id: spec.copy() for id, spec in specs.items()}
-        bolts = {id: spec for id, spec in whole._specs.items() if isinstance(spec.component, TransactionalBolt)}
+        whole.specs = {id: spec.copy() for id, spec in specs.items()}
+        bolts = {id: spec for id, spec in whole.specs.items() if isinstance(spec.component, TransactionalBolt)}
         for id, spec in bolts.items():
-            self._coordinate(id, spec, whole._specs)
+            self._coordinate(id, spec, whole.specs)
         late = {id for id in bolts if any(_commits(specs.get(each)) for each in (id, *_upstream(id, specs)))}
         for id in late:
             bolt: Any = bolts[id].component
             bolt.early = frozenset(bolt.sources) - late
-        for spec in whole._specs.values():
+        for spec in whole.specs.values():
             if spec.kind == "bolt" and TICKS not in (conf or {}):
                 spec.conf.setdefault(TICKS, TICK_SECS)
         topology = whole.build(self.id if name is None else name, conf)

@@ -55,7 +55,7 @@ def _unwrapped(spec: ComponentSpec) -> ComponentSpec:
         twin.kind = "spout"
         twin.component, twin.factory, twin.inputs = wrapper.wrapped.wrapped, None, []
     else:
-        twin.component, twin.factory = wrapper.wrapped, wrapper._factory
+        twin.component, twin.factory = wrapper.wrapped, wrapper.factory
         twin.inputs = [input_ for input_ in spec.inputs if input_.stream not in (COORD_STREAM, COMMIT_STREAM)]
     twin.streams = twin.component.declared_streams()
     return twin

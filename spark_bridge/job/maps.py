@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.component.wrapper import innermost
-from multilang.state.databases import DATABASES, loaded
+from multilang.dotted import by_dotted_name
+from multilang.state.databases import DATABASES
 from multilang.transactional.maps.base import maps_of
 from spark_bridge.job.errors import NotOnSparkError
 
@@ -19,7 +20,7 @@ def check_maps(topology: Topology, master: str) -> None:
     for spec in topology.bolts.values():
         for found in maps_of(innermost(spec.component)):
             if not _is_shared(found.backing, master):
-                kinds = (loaded(row.maps) for row in DATABASES.values() if row.maps)
+                kinds = (by_dotted_name(row.maps) for row in DATABASES.values() if row.maps)
                 elsewhere = " or ".join(f"a {kind.__name__}" for kind in kinds if _is_shared(kind, master))
                 raise NotOnSparkError(
                     f"bolt {spec.id!r} updates a map ({found.backing.describe()}), which the executors of {master} don't share: "

@@ -185,7 +185,13 @@ class JobResult:
             self._token.destroy()
             self._token = None
 
-    def _add(self, part: RDD[Any], kinds: Mapping[tuple[str, str], Sequence[set[str]]]) -> None:
+    def add(self, part: RDD[Any], kinds: Mapping[tuple[str, str], Sequence[set[str]]]) -> None:
+        """Add what a round emitted. Called by the job.
+
+        Args:
+            part: The records of the round.
+            kinds: The kinds of values that each stream's columns have.
+        """
         self._parts.append(part)
         for key, columns in kinds.items():
             known = self._kinds.setdefault(key, [set() for _ in columns])

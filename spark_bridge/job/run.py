@@ -374,7 +374,7 @@ class JobRun:
             records.unpersist()
             self._undo(report, feeds)
             return None
-        self._result._add(records, report.kinds)
+        self._result.add(records, report.kinds)
         for feed, count, failed, checks in zip(feeds, report.rows, report.failed, report.sums, strict=True):
             self._result.acked += feed.settle(count, failed, checks)
         return records.filter(is_state).map(keyed)  # type: ignore[no-any-return]

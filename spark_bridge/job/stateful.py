@@ -9,8 +9,10 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, NamedTuple
 
+from multilang.component.base import collector_of
 from multilang.component.report import describe
 from multilang.state.api import KeyValueState
+from multilang.state.bolt import promise_state
 from multilang.state.checked import state_of, txids_of
 from multilang.state.names import namespace
 from multilang.state.providers import provider_from
@@ -161,7 +163,7 @@ class StatefulTask(StageBolt):
         super().start(attributes)
 
     def started(self, component: Any, collector: Any) -> Callable[[Any], object]:
-        component._has_state = True
+        promise_state(component)
         execute = super().started(component, collector)
         component.init_state(self.saved)
         return execute
@@ -169,7 +171,7 @@ class StatefulTask(StageBolt):
     def finish(self) -> None:
         """Call the bolt's ``pre_prepare``, when all tuples of the round are processed."""
         component = self._component
-        scope = component._collector.scope
+        scope = collector_of(component).scope
         scope.current = None
         scope.anchors = ()
         try:

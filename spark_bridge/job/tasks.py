@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from multilang.component.base import collector_of
 from multilang.component.clock import MovableClock
 from multilang.component.report import describe
 from multilang.component.runner import close, start_bolt
@@ -103,12 +104,12 @@ class StageBolt:
     def died(self, error: BaseException, tup: Any) -> None:
         """Report an exception of the component, and fail the tuple."""
         component = self._component
-        scope = component._collector.scope
+        scope = collector_of(component).scope
         scope.current = None
         scope.anchors = ()
         self._links.report(self.plan, describe(error, component, tup))
         if tup.unfinished:
-            component._collector.fail(tup)
+            collector_of(component).fail(tup)
 
     # ---- timers ----
 

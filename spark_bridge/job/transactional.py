@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 
+from multilang.component.base import collector_of
 from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.filters import BoltFilter
 from multilang.component.report import describe, report_exception
@@ -114,7 +115,7 @@ class TransactionalTask(StageBolt):
         finished = getattr(component, "finished_id", None)
         if finished is None or batch.failed:
             return
-        component._collector.scope.anchors = ()
+        collector_of(component).scope.anchors = ()
         try:
             finished(batch.attempt)
         except FailedException as error:

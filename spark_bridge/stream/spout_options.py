@@ -108,7 +108,7 @@ def _topology(given: Mapping[str, str]) -> Topology:
         place = str(name) if ":" in str(name) else ":".join(str(name).rpartition(".")[::2])
         id, component = split_target(place)[1], find_object(place)
     builder = TopologyBuilder()
-    builder._folder = os.getcwd()  # relative paths in options are relative to the caller's folder
+    builder.folder = os.getcwd()  # relative paths in options are relative to the caller's folder
     builder.set_spout(id, component, parallelism=_count(given, "parallelism", 1))
     return builder.build(id)
 

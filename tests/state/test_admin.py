@@ -156,7 +156,7 @@ def build_with(tasks):
     parallel = build()
     spec = parallel["count"]
     spec.tasks = spec.parallelism = tasks
-    spec._declared = (tasks, None)
+    spec.declared = (tasks, None)
     return parallel
 
 

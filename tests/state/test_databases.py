@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from multilang.component.errors import ConfigError
+from multilang.dotted import by_dotted_name
 from multilang.state import StateProvider
-from multilang.state.databases import DATABASES, loaded
+from multilang.state.databases import DATABASES
 from multilang.state.positions import PositionStore, check_positions, positions_class
 from multilang.state.providers import provider_class
 from multilang.transactional.maps import Backing
@@ -24,7 +25,7 @@ KINDS = {
 @pytest.mark.parametrize("database", DATABASES)
 def test_each_class_of_a_row_is_one_of_its_kind(database):
     row = DATABASES[database]
-    found = {column: loaded(name) for column in KINDS if (name := getattr(row, column))}
+    found = {column: by_dotted_name(name) for column in KINDS if (name := getattr(row, column))}
     assert found
     for column, kind in found.items():
         assert issubclass(kind, KINDS[column])
@@ -35,12 +36,12 @@ def test_each_class_of_a_row_is_one_of_its_kind(database):
 def test_a_conf_names_a_database_by_its_row_or_is_told_the_rows_that_there_are(database):
     row = DATABASES[database]
     for name in filter(None, (row.states and database, row.java, row.states)):
-        assert provider_class({"topology.state.provider": name}) is loaded(row.states)
+        assert provider_class({"topology.state.provider": name}) is by_dotted_name(row.states)
     if not row.states:
         with pytest.raises(ConfigError, match=r"or one of .*memory, sqlite, redis"):
             provider_class({"topology.state.provider": database})
     if row.transactions:
-        assert store_class({"multilang.transactional.store": database}) is loaded(row.transactions)
+        assert store_class({"multilang.transactional.store": database}) is by_dotted_name(row.transactions)
     else:
         with pytest.raises(ConfigError, match="or one of sqlite, zookeeper"):
             store_class({"multilang.transactional.store": database})
@@ -50,8 +51,10 @@ def test_a_position_is_in_the_database_of_its_urls_scheme_and_in_a_file_without_
     def named(setting):
         return positions_class({"multilang.positions": setting})
 
-    assert named("REDIS://localhost:6379/2") is named("redis://localhost") is loaded(DATABASES["redis"].positions)
-    assert named("positions.sqlite") is positions_class({}) is loaded(DATABASES["sqlite"].positions)
+    assert (
+        named("REDIS://localhost:6379/2") is named("redis://localhost") is by_dotted_name(DATABASES["redis"].positions)
+    )
+    assert named("positions.sqlite") is positions_class({}) is by_dotted_name(DATABASES["sqlite"].positions)
     for wrong in (
         "sqlite://positions.sqlite",
         "memory://x",

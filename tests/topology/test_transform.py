@@ -71,7 +71,7 @@ def audited(topology: Topology) -> Topology:
             spec.component = Auditor(spec.component, spec.factory)
             spec.factory = None
             spec.streams = spec.component.declared_streams()
-            audit = builder._specs["audit"]
+            audit = builder.specs["audit"]
             audit.inputs.append(Input(spec.id, "audit", Grouping("shuffle")))
             specs["audit"] = audit
             break

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
-from multilang.state.databases import DATABASES, loaded
+from multilang.dotted import by_dotted_name
+from multilang.state.databases import DATABASES
 from multilang.state.providers import texts
 from multilang.state.steps import traced
 from multilang.transactional.names import ID, STORE, TRACE
@@ -57,7 +58,7 @@ def store_class(conf: Mapping[str, Any]) -> type[TransactionalState]:
     if not isinstance(name, str):
         raise ConfigError(f"{STORE} is {name!r}; {what}")
     try:
-        found = loaded(_OURS.get(name, name))
+        found = by_dotted_name(_OURS.get(name, name))
     except (ImportError, AttributeError, ValueError) as problem:
         raise ConfigError(f"{STORE} {name!r} can't be imported: {problem}; {what}") from problem
     if not isinstance(found, type) or not issubclass(found, TransactionalState):
