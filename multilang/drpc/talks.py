@@ -1,0 +1,154 @@
+"""The conversations of a DRPC server, one for each connection: with a client, a topology, or a client over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from multilang.drpc import thrift
+from multilang.drpc.errors import INTERNAL_ERROR, DRPCExecutionException
+from multilang.drpc.http import answer_http, until_end
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.drpc.requests import Requests
+
+
+class Conversations:
+    """Serves connections. Its methods run in the server's own thread, and end with EOFError when the other side does.
+
+    Args:
+        requests: The requests that wait.
+        orphan_secs: Seconds that requests may wait for their results after the connection of their spout has ended.
+    """
+
+    def __init__(self, requests: Requests, orphan_secs: float) -> None:
+        self._requests = requests
+        self.orphan_secs = orphan_secs
+
+    async def client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer a client until it hangs up."""
+        head: asyncio.Future[bytes] = asyncio.ensure_future(reader.readexactly(4))
+        try:
+            while True:
+                message = thrift.decode(await reader.readexactly(thrift.frame_size(await head)))
+                head = asyncio.ensure_future(reader.readexactly(4))
+                if message.name == "execute":
+                    answer = await self._execute(message, head)
+                    if answer is None:
+                        return
+                    writer.write(answer)
+                else:
+                    writer.write(_unknown(message))
+                await writer.drain()
+        finally:
+            head.cancel()
+            if head.done() and not head.cancelled():
+                head.exception()  # so that asyncio does not log it
+
+    async def _execute(self, message: thrift.ThriftMessage, head: asyncio.Future[bytes]) -> bytes | None:
+        """Return the answer to a call; None if the client is gone."""
+        name, serial, fields = message.name, message.serial, message.fields
+        result: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        try:
+            id = self._add(_text(fields, 1), _text(fields, 2), result)
+            await asyncio.wait((result, head), return_when=asyncio.FIRST_COMPLETED)
+            if not result.done() and head.exception() is not None:
+                self._requests.forget(id)
+                return None
+            return thrift.encode(thrift.REPLY, name, serial, {0: await result})
+        except DRPCExecutionException as problem:
+            return thrift.encode(thrift.REPLY, name, serial, {1: thrift.fields_of(problem)})
+
+    def _add(self, function: str, arguments: str, result: asyncio.Future[str]) -> str:
+        """Add a request, from the server's own thread.
+
+        Args:
+            function: The function's name.
+            arguments: Its arguments, as text.
+            result: The future that gets the result or the error.
+
+        Returns:
+            The request's id.
+
+        Raises:
+            DRPCExecutionException: The request can't be taken.
+        """
+        if not function:
+            raise DRPCExecutionException("a request must name a function", INTERNAL_ERROR)
+        loop = asyncio.get_running_loop()
+
+        def done(text: str | None, problem: DRPCExecutionException | None) -> None:
+            try:
+                loop.call_soon_threadsafe(_settle, result, text, problem)
+            except RuntimeError:
+                pass  # the loop is closed: nobody waits any more
+
+        return self._requests.add(function, arguments, done)
+
+    async def topology(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Give requests to a topology, and take their results, until it hangs up."""
+        owner = object()
+        try:
+            while True:
+                message = thrift.decode(await reader.readexactly(thrift.frame_size(await reader.readexactly(4))))
+                writer.write(self._invocation(message, owner))
+                await writer.drain()
+        finally:
+            self._requests.lost(owner, self.orphan_secs)
+
+    def _invocation(self, message: thrift.ThriftMessage, owner: object) -> bytes:
+        name, fields = message.name, message.fields
+        answer: dict[int, Any] = {}
+        if name == "fetchRequest":
+            id, arguments = self._requests.fetch(_text(fields, 1), owner) or ("", "")
+            answer = {0: {1: arguments, 2: id}}
+        elif name == "result":
+            self._requests.result(_text(fields, 1), _text(fields, 2))
+        elif name == "failRequest":
+            self._requests.fail(_text(fields, 1))
+        elif name == "failRequestV2":
+            problem = fields.get(2)
+            self._requests.fail(_text(fields, 1), thrift.exception_of(problem) if isinstance(problem, dict) else None)
+        else:
+            return _unknown(message)
+        return thrift.encode(thrift.REPLY, name, message.serial, answer)
+
+    async def http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request over HTTP."""
+
+        async def execute(function: str, arguments: str) -> str:
+            result: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+            id = self._add(function, arguments, result)
+            gone = asyncio.ensure_future(until_end(reader))
+            try:
+                await asyncio.wait((result, gone), return_when=asyncio.FIRST_COMPLETED)
+                if not result.done():
+                    raise EOFError("the client hung up")
+                return await result
+            finally:
+                gone.cancel()
+                self._requests.forget(id)
+
+        await answer_http(reader, writer, execute)
+
+
+def _settle(future: asyncio.Future[str], text: str | None, problem: DRPCExecutionException | None) -> None:
+    if future.done():
+        return
+    if problem is not None:
+        future.set_exception(problem)
+    else:
+        future.set_result(text or "")
+
+
+def _text(fields: dict[int, Any], number: int) -> str:
+    """Return a field that should be text; an empty one if it is missing or something else."""
+    value = fields.get(number)
+    return value if isinstance(value, str) else ""
+
+
+def _unknown(message: thrift.ThriftMessage) -> bytes:
+    reason = {1: f"this port has no method {message.name!r}", 2: thrift.UNKNOWN_METHOD}
+    return thrift.encode(thrift.EXCEPTION, message.name, message.serial, reason)
