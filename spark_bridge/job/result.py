@@ -104,6 +104,16 @@ class JobResult:
         assert self._status is not None  # a result is given only when its job has ended
         return self._status
 
+    def ended(self, seconds: float, status: RunStatus) -> None:
+        """Note the end of the job. Called by the job.
+
+        Args:
+            seconds: Its duration.
+            status: The status at its end.
+        """
+        self.seconds = seconds
+        self._status = status
+
     def rdd(self, component: str, stream: str = "default") -> RDD[list[Any]]:
         """Return the tuples that were emitted on a kept stream.
 

@@ -245,8 +245,7 @@ class JobRun:
                 for feed in feeds:
                     if isinstance(feed, EmittedFeed):
                         feed.spout.close()
-        self._result.seconds = time.perf_counter() - start
-        self._result._status = self._status_of(feeds, "ended")
+        self._result.ended(time.perf_counter() - start, self._status_of(feeds, "ended"))
         return self._result
 
     def _status_of(self, feeds: list[RowFeed | EmittedFeed], state: str, *waiting_for: str) -> RunStatus:

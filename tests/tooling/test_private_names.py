@@ -11,11 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("multilang", "spark_bridge")
-TO_BE_MENDED = "multilang/component/prometheus.py"
+NAMED_TUPLES = {"_asdict", "_make", "_replace"}  # public there, whatever they begin with
 
 
 def is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__")
+    return name.startswith("_") and not name.startswith("__") and name not in NAMED_TUPLES
 
 
 def defined(tree: ast.AST) -> set[str]:
@@ -59,7 +59,7 @@ def reaches(modules: dict[str, str]) -> Iterator[str]:
 def test_no_module_reaches_for_what_is_private_in_another() -> None:
     files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     found = reaches({str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in files})
-    assert [each for each in found if not each.startswith(TO_BE_MENDED)] == []
+    assert list(found) == []
 
 
 def test_reaches_are_found() -> None:
