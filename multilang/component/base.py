@@ -245,3 +245,8 @@ def collector_of(component: Component) -> Any:
 def used_metrics(component: Component) -> MetricsRegistry | None:
     """Return a component's metrics; None if it has none so far."""
     return component._metrics
+
+
+def run_timer(component: Component, callback: Callable[[], object]) -> None:
+    """Call the callback of a timer that a component has set."""
+    component._run_timer(callback)

@@ -123,7 +123,7 @@ class SpoutRunner:
         self._spout = spout
         self._next_tuple = next_tuple
         self._replay = None if type(spout).replay is Spout.replay else spout.replay
-        self.timers = spout._collector.scope.timers
+        self.timers = collector_of(spout).scope.timers
         self.timers.hold()  # until it is activated
         self._pending_timers = self.timers.heap
         self.ack = spout.ack

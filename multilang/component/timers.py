@@ -233,13 +233,15 @@ class TaskTimers:
 
     def fire(self, handle: TimerHandle) -> None:
         """Call the callback of a timer that ``take`` returned. Its emits are anchored to nothing by themselves."""
+        from multilang.component.base import run_timer
+
         owner, callback = handle._owner, handle.callback
         assert owner is not None
         assert callback is not None
         self._scope.leave_tuple()
         self._firing = True
         try:
-            owner._run_timer(callback)
+            run_timer(owner, callback)
         finally:
             self._firing = False
             if handle.awaited and handle._timers is None:

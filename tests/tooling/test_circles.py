@@ -10,10 +10,12 @@ import grimp
 from grimp import ImportGraph
 
 # A component, the middleware around it, and the process that runs it are one interface: Component.run() starts the
-# process, and Component.middleware has things that take components.
+# process, Component.middleware has things that take components, and its collector holds the timers that call it.
 ONE_INTERFACE = [
     ("multilang.component.base", "multilang.component.middleware"),
     ("multilang.component.base", "multilang.component.process"),
+    ("multilang.component.timers", "multilang.component.base"),
+    ("multilang.component.timers", "multilang.component.collector"),
 ]
 
 
