@@ -61,6 +61,7 @@ def storm(storm_programs: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.fixture
 def nimbus(storm: Cluster) -> Iterator[Nimbus]:
     """A connection to Nimbus; the topologies that a test leaves are killed."""
+    storm.up()  # a test that failed may have left a daemon ended
     with storm.client() as client:
         yield client
     with storm.client() as client:  # Nimbus may be another one now

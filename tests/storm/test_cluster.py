@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,25 @@ def test_up_goes_on_after_kill_9_and_down_leaves_nothing(storm_programs: None, t
     assert not any(map(alive, pids))
     assert multilang("cluster", "down", "--home", home).stdout == "nothing was running\n"
     assert multilang("cluster", "status", "--home", home).returncode == 1
+
+
+def test_a_daemon_that_ends_while_it_starts_is_started_again(storm_programs: None, tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path / "home", drpc=False)
+    try:
+        cluster.up()
+        former = cluster.status()["nimbus"]
+        cluster.kill("nimbus")
+        with socket.socket() as taken, ThreadPoolExecutor(1) as threads:
+            taken.bind(("127.0.0.1", cluster.address.port))
+            started = threads.submit(cluster.up)
+            wait_for(lambda: cluster.status()["nimbus"] not in (None, former), "Nimbus is started")
+            first = cluster.status()["nimbus"]
+            wait_for(lambda: cluster.status()["nimbus"] != first, "Nimbus, which has no port, has ended")
+            taken.close()
+            assert started.result(LIMIT)
+        assert cluster.status()["nimbus"] not in (None, former, first)
+    finally:
+        cluster.down()
 
 
 def test_a_supervisor_that_was_away_does_not_cost_the_others_their_slots(storm_programs: None, tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ class Cluster:
         self._conf = dict(conf or {})
         self._drpc = drpc
         self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._again: set[str] = set()  # the daemons that ended while they started, and were started once more
 
     @property
     def logs(self) -> Path:
@@ -118,6 +119,7 @@ class Cluster:
                 state = self._begin_anew(jars)
                 alive = {}
             missing = [name for name in state.daemons if name not in alive]
+            self._again.clear()
             for name in missing:
                 progress(f"starting {name}")
                 self._start(state, name)
@@ -251,11 +253,23 @@ class Cluster:
     def _until(self, condition: Callable[[], bool], otherwise: str, state: ClusterState | None = None) -> None:
         deadline = time.monotonic() + START_LIMIT
         while not condition():
-            for name in [] if state is None else self._dead():
-                raise ClusterError(f"{name} ended at once:\n{self._last_words(name)}")
+            if state is not None:
+                self._start_again(state)
             if time.monotonic() > deadline:
                 raise ClusterError(f"{otherwise}, after {START_LIMIT:.0f} seconds; see the logs in {self.logs}")
             time.sleep(_POLL)
+
+    def _start_again(self, state: ClusterState) -> None:
+        """Start the daemons that have ended once more.
+
+        Storm's daemons end at the first surprise, and count upon somebody who starts them again: a Nimbus, for one, that finds the
+        node of the Nimbus before it in ZooKeeper just as that node's session is over.
+        """
+        for name in self._dead():
+            if name in self._again:
+                raise ClusterError(f"{name} ended at once, twice:\n{self._last_words(name)}")
+            self._again.add(name)
+            self._start(state, name)
 
     def _dead(self) -> list[str]:
         """Return the daemons that this process started and that have ended."""

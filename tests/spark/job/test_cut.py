@@ -118,7 +118,7 @@ def test_cuts_that_would_not_be_exact_are_refused(spark: SparkSession, tmp_path:
     refused(
         r"positions are saved with the states: name their place", save_state=None, positions={"sentences": [{}, {}]}
     )
-    refused(r"'sentences' has 2 tasks, so that \[7\] is not", positions={"sentences": [7]})
+    refused(r"'sentences' has 2 tasks, and \[7\] is not a list of one position", positions={"sentences": [7]})
     refused(r"'split' is no spout; .*sentences", positions={"split": [1]})
     loose = over(SOURCE, alignment="at-least-once")
     refused(r"'sentences' can't continue there: it must be a ReplayableSpout", loose, positions={"sentences": [1, 2]})
