@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from multilang.local.errors import LocalClusterError
     from multilang.local.process.command import TaskCommands
-    from multilang.runtime.clock import Timers
+    from multilang.runtime.clock import Clock, Timers
     from multilang.runtime.counters import TaskStats
     from multilang.runtime.plan import Route, TaskPlan
     from multilang.runtime.tuples import Origin
@@ -29,7 +29,8 @@ class TaskHost(Protocol):
 
     Attributes:
         name: The topology's name.
-        now: The time of the current turn.
+        now: The time at which the current turn began.
+        clock: The clock of ``now``.
         active: Whether spouts are to emit.
         ending: Whether the topology ends, so that nothing is started any more.
         commands: The commands that start processes.
@@ -41,6 +42,7 @@ class TaskHost(Protocol):
 
     name: str
     now: float
+    clock: Clock
     active: bool
     ending: bool
     commands: TaskCommands

@@ -171,9 +171,10 @@ class ProcessSpoutTask(ProcessTask):
             self._next_at = 0.0
         else:
             self.idle += 1
-            self._next_at = self.host.now + self.plan.settings.spout_wait_secs(self.idle, self.exhausted)
+            now = self.host.clock.now()  # the turn may have taken long
+            self._next_at = now + self.plan.settings.spout_wait_secs(self.idle, self.exhausted)
             if sync.timer_secs is not None:  # its timers run at its commands
-                self._next_at = min(self._next_at, self.host.now + sync.timer_secs)
+                self._next_at = min(self._next_at, now + sync.timer_secs)
         self.host.dirty.add(self)
 
     # ---- acks and fails of its tuples ----
