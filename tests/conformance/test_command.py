@@ -31,7 +31,7 @@ def test_without_a_kind_it_finds_out_and_a_correct_program_passes() -> None:
     ran = conformance("--case", "bolt/ack", "--timeout", 60, "--", sys.executable, PLAIN, "bolt")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "a bolt, which keeps the conformance contract" in ran.stdout
-    assert "8 passed, 0 failed, 0 warnings" in ran.stdout
+    assert "9 passed, 0 failed, 0 warnings" in ran.stdout
     ran = conformance("--case", "spout/sync", "--timeout", 60, "--", sys.executable, PLAIN, "spout")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "a spout, which keeps" in ran.stdout

@@ -165,9 +165,8 @@ def test_files_that_were_swapped_are_refused(copied: Path) -> None:
 def test_a_topology_ends_with_the_name_of_a_damaged_file(copied: Path) -> None:
     path = parts(copied, ".parquet")[0]
     path.write_bytes(path.read_bytes()[:-100])
-    with LocalCluster(mode="inprocess", fail_fast=True) as cluster:
-        with pytest.raises(Exception, match=path.name):  # whether it reads so far before submit returns is open
-            cluster.submit(through(PartitionSpout(str(copied)))).wait(timeout=60)
+    with LocalCluster(mode="inprocess", fail_fast=True) as cluster, pytest.raises(Exception, match=path.name):
+        cluster.submit(through(PartitionSpout(str(copied)))).wait(timeout=60)  # submit may read so far already
 
 
 def test_what_is_there_is_replaced_only_when_that_is_said(spark: SparkSession, tmp_path: Path) -> None:
