@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from multilang.topology.groupings.base import Grouping
-from multilang.topology.groupings.shuffle import in_turn
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from multilang.topology.groupings.base import Chooser, Tasks
-    from multilang.topology.groupings.own import GroupingContext
+from multilang.topology.groupings.shuffle import ShuffleGrouping
 
 
-class NoneGrouping(Grouping):
+class NoneGrouping(ShuffleGrouping):
     """Sends the tuples to any tasks, since it does not matter; the same as shuffle."""
 
     __slots__ = ()
@@ -19,7 +13,3 @@ class NoneGrouping(Grouping):
     type = "none"
     wire_type = "NONE"
     storm_method = "noneGrouping"
-    is_arbitrary = True
-
-    def choose_by(self, context: GroupingContext, tasks: Tasks) -> Chooser:
-        return in_turn(tasks, context.random)
