@@ -1,4 +1,4 @@
-"""Whether tests run with their full numbers, as ``scripts/soak`` has them do."""
+"""The choice between a sample and the full numbers, which ``scripts/soak`` asks for."""
 
 from __future__ import annotations
 

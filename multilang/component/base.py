@@ -198,10 +198,9 @@ class Component:
         self.context = context
         timers = _timers_of(collector)
         if timers is not None and timers.clock is not SYSTEM_CLOCK:
-            own = (
-                type(self).clock is not SYSTEM_CLOCK
-            )  # the class has a ``clock`` method, which only virtual time replaces
-            if not (own and isinstance(timers.clock, MovableClock)):
+            # A ``clock`` method of the user's own class gives way to virtual time alone.
+            has_own = type(self).clock is not SYSTEM_CLOCK
+            if not (has_own and isinstance(timers.clock, MovableClock)):
                 self.clock = timers.clock
 
     def _run_timer(self, callback: Callable[[], object]) -> None:

@@ -62,7 +62,7 @@ class TimerHandle:
 
     @property
     def pending(self) -> bool:
-        """Whether its callback will be called, for the first time or again."""
+        """True while its callback is still to be called, for the first time or again."""
         return self._timers is not None
 
     def cancel(self) -> None:
@@ -261,7 +261,7 @@ class TaskTimers:
 
     @property
     def held(self) -> bool:
-        """Whether timers wait for ``release``."""
+        """True while timers wait for ``release``."""
         return self._held
 
     def cancel_all(self, owner: Component | None = None) -> None:

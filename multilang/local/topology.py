@@ -91,7 +91,7 @@ class LocalTopology(ABC):
     """A running topology. ``LocalCluster.submit`` makes it; ``kill``, or the end of the cluster's ``with``, ends it."""
 
     engine = ""
-    """What runs it: "process", "inprocess" or "simulated"."""
+    """The engine's mode: "process", "inprocess" or "simulated"."""
     killed = False
     """True once it was ended."""
 

@@ -1,4 +1,4 @@
-"""Whether a program keeps the contract is decided, or the report says that it could not be; what was left out is told."""
+"""The probe decides whether a program keeps the contract, or the report says that it could not; it tells what was left out."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ IDS: list[Any] = [None, 7, "seven", 1.5, float("nan"), 2**63, "\ud800", Odd(), b
 
 
 def said(call: Any, *args: Any, **named: Any) -> str:
-    """What comes of a call: the exception as text, or nothing."""
+    """Return the exception that a call raises, as text; empty if it raises none."""
     try:
         call(*args, **named)
     except Exception as error:  # noqa: BLE001 - it is what is compared

@@ -1,4 +1,4 @@
-"""What every bolt has to live through, whatever it does with its tuples; nothing of the contract is needed."""
+"""Ordinary work that every bolt lives through, whatever it does with its tuples; it needs nothing of the contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every spout has to live through, whatever it emits; nothing of the contract is needed."""
+"""Ordinary work that every spout lives through, whatever it emits; it needs nothing of the contract."""
 
 from __future__ import annotations
 
