@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -12,6 +13,7 @@ import click
 
 from multilang.cli.arguments import conf_entries, top_spec
 from multilang.cli.exits import BROKE_OFF, BROKEN_PIPE, INTERRUPTED
+from multilang.masked import masked_text
 
 TOPOLOGY = "TOPOLOGY is a file (examples/word_count.py), a file and a name in it (wordcount.py:small), or module:name."
 
@@ -168,7 +170,11 @@ def run_app(arguments: list[str]) -> int:
         status = app.main(arguments, prog_name="multilang", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        click.echo(
+            masked_text(said.getvalue()), err=True, nl=False
+        )  # a wrong setting is quoted, and may hold a password
         return error.exit_code
     except click.Abort:
         return INTERRUPTED

@@ -78,7 +78,7 @@ class ChildConnection:
         self.unfinished: dict[str, Tuple] = {}
         self.commands_owed = 0
         self.schema: Schema = {}
-        self._frames = FrameReader(max_buffer)
+        self._frames = FrameReader(max_buffer, hides_first=True)
         self._ready = False  # the handshake has come
         self._answered = False  # the handshake has been answered
         self._commanded = False  # commands have come, so this is a spout
@@ -115,7 +115,7 @@ class ChildConnection:
             raise
         return events
 
-    def iter_data(self, data: bytes) -> Iterator[Message]:  # noqa: C901 - one loop, with no call per tuple
+    def iter_data(self, data: bytes) -> Iterator[Message]:
         """Yield the events in ``data`` one by one, each decoded when it is asked for.
 
         An event can be freed before the next is decoded. All must be taken before the next data is given.
@@ -129,9 +129,7 @@ class ChildConnection:
         escapes = self._escapes = self._escapes or b"\\" in data
         frames, failure = self._cut(data)
         try:
-            if not self._ready:
-                if not frames:
-                    return
+            if frames and not self._ready:
                 limit = self._frames.max_buffer
                 setup = read_setup(frames[0])
                 self._ready = True

@@ -18,10 +18,16 @@ _ALMOST_ENDED = (b"\nend\r", b"\nend", b"\nen", b"\ne", b"\n")
 
 
 class FrameReader:
-    """Cuts a byte stream into messages: bytes may come in any pieces, only their content decides."""
+    """Cuts a byte stream into messages: bytes may come in any pieces, only their content decides.
 
-    def __init__(self, max_buffer: int = DEFAULT_MAX_BUFFER) -> None:
+    Args:
+        max_buffer: The size of the longest message, in bytes.
+        hides_first: Whether errors don't quote the first message: the conf in a handshake may hold passwords.
+    """
+
+    def __init__(self, max_buffer: int = DEFAULT_MAX_BUFFER, hides_first: bool = False) -> None:
         self.max_buffer = max_buffer
+        self._hides = hides_first
         self._held: list[bytes] = []  # pieces of the message that has not ended yet
         self._size = 0
         self._tail = b"\n"  # the last bytes before the next piece, since an end line may be split between two pieces
@@ -49,6 +55,8 @@ class FrameReader:
             for i, frame in enumerate(frames):
                 if len(frame) > self.max_buffer:
                     raise self._too_large(frame, frames[:i])
+        if frames:
+            self._hides = False
         if rest:
             try:
                 self._hold(rest)
@@ -73,7 +81,8 @@ class FrameReader:
         self._reset()
         if text.strip():
             raise RemoteProtocolError(
-                f"the stream ended inside a message, {len(text)} bytes without a closing line 'end': {shortened(text)}"
+                f"the stream ended inside a message, {len(text)} bytes without a closing line 'end'"
+                f"{'' if self._hides else f': {shortened(text)}'}"
             )
 
     def _hold(self, data: bytes) -> None:
@@ -96,10 +105,10 @@ class FrameReader:
         self._tail = b"\n"
 
     def _too_large(self, text: bytes, frames: list[bytes]) -> RemoteProtocolError:
-        start = text[: min(self.max_buffer, 200)]  # the same text, however much of the message has been read
+        start = shortened(text[: min(self.max_buffer, 200)])  # the same text, however much of the message has been read
         error = RemoteProtocolError(
             f"a message is larger than the limit of {self.max_buffer} bytes (multilang.buffer.max.bytes), or its closing "
-            f"line 'end' is missing; it begins {shortened(start)}"
+            f"line 'end' is missing{'' if self._hides and not frames else f'; it begins {start}'}"
         )
         error.events = list(frames)
         return error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.protocol.codec import loads
-from multilang.protocol.errors import RemoteProtocolError, shortened, shown
+from multilang.protocol.errors import RemoteProtocolError
 from multilang.protocol.messages import Setup
 
 TYPE_CHECKING = False
@@ -35,14 +35,15 @@ def read_setup(frame: bytes) -> Setup:
         raise _broken(f"is {type(message).__name__}, not an object", frame)
     for key, kind in (("conf", dict), ("pidDir", str), ("context", dict)):
         if type(message.get(key)) is not kind:
-            found = f"is {shown(message[key])}" if key in message else "is missing"
+            found = f"is of type {type(message[key]).__name__}" if key in message else "is missing"
             raise _broken(f"{key!r} {found}, where {KINDS[kind]} is due", frame)
     _check_context(message["context"], frame)
     return Setup(message["conf"], message["pidDir"], message["context"])
 
 
 def _broken(how: str, frame: bytes) -> RemoteProtocolError:
-    return RemoteProtocolError(f"the handshake {how}: {shortened(frame)}")
+    # Never the text itself, of which no part is safe when it is broken: the conf in it may have passwords.
+    return RemoteProtocolError(f"the handshake {how} ({len(frame)} bytes, not shown: a conf may hold passwords)")
 
 
 def _check_context(context: dict[str, Any], frame: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.masked import masked
 from multilang.topology.shell import ShellComponent
 from multilang.topology.spec import describe
 
@@ -18,7 +19,7 @@ _DEFAULT = "default"
 def to_text(topology: str, conf: Mapping[str, Any], components: Mapping[str, ComponentSpec]) -> str:
     """Return a text with each component: its tasks, inputs (``<-``), streams (``->``) and own conf."""
     lines = [f"topology {topology}"]
-    lines += [f"  {key} = {_json(value)}" for key, value in conf.items()]
+    lines += [f"  {key} = {_json(value)}" for key, value in masked(conf).items()]
     for spec in components.values():
         lines += ["", f"{spec.kind} {spec.id}: {describe(spec.component)}, {_size(spec)}"]
         if isinstance(spec.component, ShellComponent) and not spec.component.change_child_cwd:
@@ -26,7 +27,7 @@ def to_text(topology: str, conf: Mapping[str, Any], components: Mapping[str, Com
         lines += [f"  <- {input_.component}{_stream(input_.stream)} by {input_.grouping}" for input_ in spec.inputs]
         for name, stream in spec.streams.items():
             lines.append(f"  -> {name} ({', '.join(stream.fields)}){' direct' if stream.direct else ''}")
-        lines += [f"  {key} = {_json(value)}" for key, value in spec.conf.items()]
+        lines += [f"  {key} = {_json(value)}" for key, value in masked(spec.conf).items()]
     return "\n".join(lines) + "\n"
 
 
@@ -55,10 +56,10 @@ def to_json(topology: str, conf: Mapping[str, Any], components: Mapping[str, Com
 
 
 def to_dict(topology: str, conf: Mapping[str, Any], components: Mapping[str, ComponentSpec]) -> dict[str, Any]:
-    """Return the whole declaration in JSON's types."""
+    """Return the whole declaration in JSON's types, with ``***`` for secrets in confs."""
     return {
         "name": topology,
-        "conf": conf,
+        "conf": masked(conf),
         "components": [
             {
                 "id": spec.id,
@@ -66,7 +67,7 @@ def to_dict(topology: str, conf: Mapping[str, Any], components: Mapping[str, Com
                 "component": _where(spec),
                 "parallelism": spec.parallelism,
                 "tasks": spec.tasks,
-                "conf": spec.conf,
+                "conf": masked(spec.conf),
                 "streams": {
                     name: {"fields": list(stream.fields), "direct": stream.direct}
                     for name, stream in spec.streams.items()

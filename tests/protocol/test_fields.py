@@ -73,10 +73,10 @@ def test_a_message_that_is_none(message: Any, says: str) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"conf": None}, "the handshake 'conf' is None, where an object is due"),
-        ({"conf": []}, "the handshake 'conf' is [], where an object is due"),
-        ({"pidDir": 5}, "the handshake 'pidDir' is 5, where a string is due"),
-        ({"context": "x"}, "the handshake 'context' is 'x', where an object is due"),
+        ({"conf": None}, "the handshake 'conf' is of type NoneType, where an object is due"),
+        ({"conf": []}, "the handshake 'conf' is of type list, where an object is due"),
+        ({"pidDir": 5}, "the handshake 'pidDir' is of type int, where a string is due"),
+        ({"context": "x"}, "the handshake 'context' is of type str, where an object is due"),
         ({"context": {}}, "the handshake lacks context['taskid'], an integer"),
         ({"context": context(taskid="4")}, "the handshake lacks context['taskid'], an integer"),
         ({"context": context(**{"task->component": None})}, "the handshake lacks context['task->component'], an object"),
