@@ -130,13 +130,9 @@ class Task:
         from multilang.component.runner import start_bolt, start_spout
         from multilang.component.settings import check, deadline, log_level
         from multilang.component.spout import Spout
+        from multilang.component.spout_commands import spout_commands
         from multilang.component.timers import TaskTimers
-        from multilang.component.wire import (
-            UnackedSpoutCollector,
-            WireBoltCollector,
-            WireSpoutCollector,
-            spout_commands,
-        )
+        from multilang.component.wire_collectors import UnackedSpoutCollector, WireBoltCollector, WireSpoutCollector
 
         watchdog = self._watchdog
         watchdog.busy = "the start of the component"

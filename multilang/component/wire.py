@@ -1,41 +1,26 @@
-"""A component on the multi-lang wire: its collector, and the loop that reads."""
+"""The loop of a component on the multi-lang wire: it reads, passes events on, and writes."""
 
 from __future__ import annotations
 
 import os
 from _thread import get_ident
 from collections import deque
-from time import monotonic, sleep
+from time import monotonic
 
-from multilang.component.collector import BoltCollector, Collector, SpoutCollector, many_anchored
 from multilang.component.timers import NEVER
-from multilang.protocol.codec import id_as_received
 from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError
-from multilang.protocol.fast import fast_ack, fast_emit
-from multilang.protocol.messages import (
-    HEARTBEAT_STREAM,
-    Ack,
-    Activate,
-    Deactivate,
-    Fail,
-    Heartbeat,
-    Next,
-    TaskIds,
-    Tuple,
-)
+from multilang.protocol.messages import HEARTBEAT_STREAM, Heartbeat, TaskIds, Tuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from multilang.component.collector import Anchors, Settle
     from multilang.component.output import Output
-    from multilang.component.runner import SpoutRunner
     from multilang.component.timers import TaskTimers
     from multilang.component.watchdog import Watchdog
     from multilang.protocol import ChildConnection
-    from multilang.protocol.messages import Message, Values
+    from multilang.protocol.messages import Message
 
 _READ = 65536  # bytes; more would cost latency and a spout's rate (256 KiB: 1.5 times)
 HEARTBEAT = HEARTBEAT_STREAM.encode()
@@ -44,9 +29,6 @@ _PATIENCE = 10  # milliseconds to wait for a full pipe before reading goes on me
 _MAX_BACKLOG = 64 * 1024 * 1024  # bytes read ahead while the parent does not read; after that, reading stops, too
 _TELL_SECS = 0.2  # between two times that a local parent is told, unasked, how long the component was busy
 _LONGEST_POLL = 86_400_000  # milliseconds; C takes no number that is much larger
-_MAX_NESTED = 50  # reliable emits of a spout, without ackers, between two waits for their acks
-# Seconds; "if you have no tuples to emit for a next, you should sleep for a small amount of time before syncing".
-_IDLE_SLEEPS = (0.001, 0.002, 0.004, 0.008, 0.016)
 
 
 class EndOfInput(BaseException):
@@ -56,7 +38,7 @@ class EndOfInput(BaseException):
     """
 
 
-class _Wait:
+class TaskIdsWait:
     """An emit that waits for its task ids."""
 
     __slots__ = ("tasks",)
@@ -244,7 +226,7 @@ class Wire:
     def _deliver(self, event: TaskIds) -> None:
         """Give task ids to the emit that asked for them. Its callback is user code and may be slow."""
         token = event.token
-        if type(token) is _Wait:
+        if type(token) is TaskIdsWait:
             token.tasks = event.tasks
             return
         watchdog = self.watchdog
@@ -304,7 +286,7 @@ class Wire:
         if self.closing:
             raise LocalProtocolError("need_task_ids waits for an answer, which close() would not get; emit without it")
 
-    def wait_for(self, wait: _Wait) -> list[int]:
+    def wait_for(self, wait: TaskIdsWait) -> list[int]:
         """Flush, and read until the task ids have come; keep the tuples that come meanwhile, and handle the commands.
 
         Without ackers Storm sends an ``ack`` command before the task ids, and waits for its sync.
@@ -333,252 +315,9 @@ class Wire:
         return wait.tasks
 
 
-class _WireCollector(Collector):
-    """The calls that both collectors share."""
-
-    def __init__(self, wire: Wire) -> None:
-        super().__init__()
-        self._wire = wire
-        self._connection = wire.connection
-
-    def log(self, message: str, level: int = 2) -> None:
-        """See Collector."""
-        self._connection.log(message, level)
-
-    def report_error(self, message: str) -> None:
-        """Report an error as Collector says.
-
-        Repeated errors are counted for Storm. An embedded cluster gets each of them, and counts by itself.
-        """
-        watchdog = self._wire.watchdog
-        if watchdog is None or watchdog.repeats is None:
-            self._connection.error(message)
-        else:
-            watchdog.repeats.report(None, message)
-
-    def report_metric(self, name: str, params: Any) -> None:
-        """See Collector."""
-        self._connection.metrics(name, params)
-
-    def _asked(
-        self, send: Callable[[Any], None], task: int | None, need: bool, callback: Callable[[list[int]], None] | None
-    ) -> list[int] | None:
-        """Send an emit whose task ids are wanted; those of a direct emit are known."""
-        if task is not None:
-            send(None)
-            if callback is not None:
-                callback([task])
-            return [task] if need else None
-        if not need:
-            send(callback)
-            return None
-        self._wire.check_wait()
-        wait = _Wait()
-        send(wait)
-        tasks = self._wire.wait_for(wait)
-        if callback is not None:
-            callback(tasks)
-        return tasks
-
-
-class WireBoltCollector(_WireCollector, BoltCollector):
-    """The collector of a bolt on the wire."""
-
-    takes_threads = True
-
-    def __init__(self, wire: Wire) -> None:
-        super().__init__(wire)
-        connection = wire.connection
-        # The three functions that are called for every tuple have no call in between.
-        self.ack = fast_ack(connection)
-        self.emit = fast_emit(connection, self._emit)
-        self.emit_anchored = fast_emit(connection, self._emit, self.scope)
-        self.emit_many = connection.emit_many
-        self.emit_many_anchored = many_anchored(self.emit_many, self.scope)
-        self.fail = connection.fail
-
-    def _emit(
-        self,
-        values: Values,
-        stream: str | None = None,
-        anchors: Anchors = None,
-        direct_task: int | None = None,
-        need_task_ids: bool = False,
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int] | None:
-        """Send any emit; the fast ones come here with what they leave out."""
-        emit = self._connection.emit
-        if need_task_ids or on_task_ids is not None:
-            return self._asked(
-                lambda token: emit(values, stream, anchors, direct_task, token),
-                direct_task,
-                need_task_ids,
-                on_task_ids,
-            )
-        emit(values, stream, anchors, direct_task)
-        return None
-
-    def received(self, tup: Tuple | str) -> Tuple:
-        """See BoltCollector."""
-        return self._connection.received(tup)
-
-    def deferred_ack(self, kept: list[Any]) -> Settle:
-        """Return an ``ack`` that adds the ids of tuples to ``kept``; see BoltCollector."""
-        unfinished, received, now, append = self._connection.unfinished, self.received, self.ack, kept.append
-
-        def ack(tup: Tuple | str) -> None:
-            if type(tup) is not Tuple or not tup.unfinished:
-                tup = received(tup)
-            if tup.task < 0 and tup.is_tick:
-                now(tup)
-                return
-            tup.unfinished = False
-            if unfinished:
-                unfinished.pop(tup.id, None)
-            append(tup.id)
-
-        return ack
-
-    def finish(self, kept: list[Any], ok: bool) -> None:
-        """See BoltCollector."""
-        self._connection.finish(kept, ok)
-        kept.clear()
-
-
-class WireSpoutCollector(_WireCollector, SpoutCollector):
-    """The collector of a spout on the wire."""
-
-    acks_at_once = False
-    """True if an emit acks its tuple at once, before Storm's command comes."""
-
-    def __init__(self, wire: Wire) -> None:
-        super().__init__(wire)
-        self._emit = wire.connection.emit_from_spout
-        self.emitted = 0
-
-    def emit(
-        self,
-        values: Values,
-        tup_id: Any = None,
-        stream: str | None = None,
-        direct_task: int | None = None,
-        need_task_ids: bool = False,
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int] | None:
-        """See SpoutCollector."""
-        if not self._connection.commands_owed:
-            raise LocalProtocolError(
-                f"component {self._connection.component!r} emits while Storm does not listen to its spout; emit in "
-                "next_tuple, ack, fail, activate or deactivate (other threads put what they find into a queue for these methods)"
-            )
-        self.emitted += 1
-        if need_task_ids or on_task_ids is not None:
-            return self._asked(
-                lambda token: self._emit(values, tup_id, stream, direct_task, token),
-                direct_task,
-                need_task_ids,
-                on_task_ids,
-            )
-        self._emit(values, tup_id, stream, direct_task)
-        return None
-
-
-class UnackedSpoutCollector(WireSpoutCollector):
-    """The collector of a spout when there are no ackers.
-
-    Storm then acks a reliable emit at once, inside of it, and reads the next emit inside of that ack. So each emit of
-    one command nests deeper, until Java's stack overflows and the worker dies. To prevent that, an emit waits for its
-    task ids now and then: they come when all acks before them are done.
-
-    A spout in Java gets this ack before its emit returns. Here Storm's command is read later, usually after
-    ``next_tuple``. So the emit itself calls ``acked``, and the command is only answered.
-    """
-
-    acks_at_once = True
-
-    def __init__(self, wire: Wire, acked: Callable[[Any], None]) -> None:
-        super().__init__(wire)
-        self._acked = acked
-        self._nested = 0
-        self._main = get_ident()
-
-    def emit(
-        self,
-        values: Values,
-        tup_id: Any = None,
-        stream: str | None = None,
-        direct_task: int | None = None,
-        need_task_ids: bool = False,
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int] | None:
-        """See SpoutCollector."""
-        wait = need_task_ids
-        if tup_id is not None:
-            self._nested += 1
-            if self._nested >= _MAX_NESTED and direct_task is None and get_ident() == self._main:
-                wait = True  # a direct emit has no answer to wait for
-        if wait and direct_task is None:
-            self._nested = 0
-        tasks = super().emit(values, tup_id, stream, direct_task, wait, on_task_ids)
-        if tup_id is not None:
-            self._acked(id_as_received(tup_id))
-        return tasks if need_task_ids else None
-
-
 def _not_a_bolt(tup: Tuple) -> None:
     raise RemoteProtocolError(f"a spout was sent {tup!r}, which is for bolts")
 
 
 def _not_a_spout(command: Message) -> None:
     raise RemoteProtocolError(f"a bolt was sent {command!r}, which is for spouts")
-
-
-def spout_commands(
-    wire: Wire, runner: SpoutRunner, collector: WireSpoutCollector, local_parent: bool
-) -> Callable[[Message], None]:
-    """Return the function that handles a spout's commands and answers each with one sync."""
-    watchdog = wire.watchdog
-    assert watchdog is not None
-    connection = wire.connection
-    timers = runner.timers
-    pending = timers.heap
-    idle = 0
-
-    def handle(event: Message) -> None:
-        nonlocal idle
-        kind = type(event)
-        outer, watchdog.busy = watchdog.busy, event
-        exhausted = None
-        if pending and outer is None and (kind is Ack or kind is Fail):  # outer: a command that came inside of an emit
-            timers.run_due()
-        if kind is Next:
-            before = collector.emitted
-            runner.next()
-            if local_parent:
-                exhausted = runner.exhausted()
-            elif collector.emitted != before:
-                idle = 0
-            else:
-                wire.flush()
-                watchdog.busy = outer
-                secs = _IDLE_SLEEPS[min(idle, len(_IDLE_SLEEPS) - 1)]
-                sleep(max(0.0, min(secs, timers.next_due - timers.clock.monotonic())) if pending else secs)
-                idle += 1
-        elif kind is Ack:
-            if not collector.acks_at_once:
-                runner.ack(event.id)  # type: ignore[attr-defined]
-        elif kind is Fail:
-            idle = 0
-            runner.fail(event.id)  # type: ignore[attr-defined]
-        elif kind is Activate:
-            runner.activate()
-        elif kind is Deactivate:
-            runner.deactivate()
-        if local_parent:
-            left = timers.next_due - timers.clock.monotonic() if pending else NEVER
-            connection.sync(exhausted, wire.busy_to_tell(), None if left == NEVER else max(0.0, left))
-        else:
-            connection.sync(exhausted)
-        watchdog.busy = outer
-
-    return handle

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from multilang.component import Bolt, Spout, Stream
 from multilang.component.collector import BoltCollector, SpoutCollector
-from multilang.component.wire import Wire, WireBoltCollector, WireSpoutCollector
+from multilang.component.wire import Wire
+from multilang.component.wire_collectors import WireBoltCollector, WireSpoutCollector
 from multilang.protocol import ChildConnection
 from multilang.protocol.errors import LocalProtocolError, UnserializableValue
 from multilang.runtime.collectors import LocalBoltCollector, LocalSpoutCollector
