@@ -151,13 +151,16 @@ def test_a_spout_in_another_language_takes_part(run_topology):
     ],
 )
 def test_a_child_that_breaks_the_protocol_is_reported_and_started_again(run_topology, tmp_path, fault, complaint):
-    conf = {**QUICK, "topology.subprocess.timeout.secs": 1, "test.numbers": 5}
+    conf = {**QUICK, "test.numbers": 5}
+    if fault == "hang":
+        conf["topology.subprocess.timeout.secs"] = 2
     topology = with_bolt(plain(fault, str(tmp_path / "mark")))
     run = run_topology(topology, "process", capture=["bolt"], conf=conf)
-    assert [error.fatal for error in run.errors] == [True]
+    assert all(error.fatal and error.component == "bolt" for error in run.errors)
     assert complaint in run.errors[0].message
-    assert run.errors[0].component == "bolt"
-    assert run.counters["bolt"].restarts == 1
+    assert run.counters["bolt"].restarts == len(run.errors)
+    if fault != "hang":  # on a loaded machine its next process may be slower than this timeout, too
+        assert len(run.errors) == 1
     assert {tup["n"] for tup in run.captured("bolt")} | {0} == set(range(5))
     assert run.counters["numbers"].acked == 5
 

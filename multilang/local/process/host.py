@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from multilang.local.errors import LocalClusterError
     from multilang.local.process.command import TaskCommands
+    from multilang.local.process.pipes import Pipes
     from multilang.runtime.clock import Clock, Timers
     from multilang.runtime.counters import TaskStats
     from multilang.runtime.plan import Route, TaskPlan
@@ -37,6 +38,8 @@ class TaskHost(Protocol):
         env: The environment of the processes.
         pid_dir: The folder of their pid files.
         max_buffer: The largest message in bytes.
+        pipes: The pipes of the processes.
+        timers: The timers of the topology's thread.
         dirty: The tasks to which something is to be written.
     """
 
@@ -49,6 +52,7 @@ class TaskHost(Protocol):
     env: dict[str, str]
     pid_dir: str
     max_buffer: int
+    pipes: Pipes
     timers: Timers
     dirty: set[Any]
     new_id: count[int]
@@ -96,15 +100,3 @@ class TaskHost(Protocol):
 
     def fail(self, error: LocalClusterError) -> None:
         """End everything with this error."""
-
-    def watch(self, fd: int, call: Callable[[], object]) -> None:
-        """Call ``call`` when there is something to read."""
-
-    def unwatch(self, fd: int) -> None:
-        """Stop watching a descriptor."""
-
-    def watch_writing(self, fd: int, call: Callable[[], object]) -> None:
-        """Call ``call`` when the descriptor takes more data."""
-
-    def unwatch_writing(self, fd: int) -> None:
-        """Stop watching a descriptor for writing."""

@@ -7,8 +7,9 @@ import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from multilang.component.process import UNRECOVERABLE, UNUSABLE
+from multilang.component.process import UNRECOVERABLE
 from multilang.local.errors import LocalClusterError, TaskStartError
+from multilang.local.process.restarts import Restarts
 from multilang.protocol import Emit, Error, Log, Metrics, Pid, RemoteProtocolError
 from multilang.protocol.parent import ParentConnection
 from multilang.runtime.child import Child, how_it_ended
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Message
     from multilang.runtime.plan import Route, TaskPlan
 
-START_ATTEMPTS = 5  # deaths in a row before it was started
-_FIRST_DELAY_SECS = 0.05
-_LONGEST_DELAY_SECS = 10.0
-_LONGEST_DELAY_STARTED_SECS = 1.0  # for a child that dies of its tuples: other tuples wait for it
-_LONG_ENOUGH_SECS = 20.0  # a life that counts as a successful start, even without any work
 _ERROR = 4  # a log's level
 _REAP_SECS = 0.5  # for a child to exit after its output ended
 _LAST_READS = 64  # of what a child left in its pipe, which may still be open in a process that it started
@@ -39,8 +35,6 @@ class ProcessTask(ABC):
         ready: Whether the handshake was answered.
         worked: Whether this child did something beyond the handshake.
         answered: Whether this child answered a heartbeat, so that its start is over.
-        deaths: Deaths in a row of children that did no work.
-        bad_starts: Deaths in a row of children that neither worked nor answered.
         blocked_by: The number of full queues downstream; while there are any, its output is not read.
         busy_told: The seconds in which this child was busy, as it said last; None: it did not say.
     """
@@ -56,12 +50,11 @@ class ProcessTask(ABC):
         self.ready = False
         self.worked = False
         self.answered = False
-        self.deaths = 0
-        self.bad_starts = 0
         self.started_at = 0.0
         self.heard_at = 0.0
         self.blocked_by = 0
         self.busy_told: float | None = None
+        self._restarts = Restarts()
         self._busy_before: float | None = None  # of the children before this one
         self._reading = False
         self._dying = False
@@ -93,7 +86,7 @@ class ProcessTask(ABC):
         self._busy_before, self.busy_told = self.busy_secs, None
         self.started_at = self.heard_at = host.now
         self.conn.setup(self.plan.conf, host.pid_dir, self.plan.context)
-        host.watch(self.child.error, self._read_error)
+        host.pipes.watch(self.child.error, self._read_error)
         self._set_reading(not self.blocked_by)
         self.flush()
 
@@ -107,7 +100,7 @@ class ProcessTask(ABC):
         self.ready = False
         self._reason = reason
         self._set_reading(False)
-        self.host.unwatch_writing(child.input)
+        self.host.pipes.unwatch_writing(child.input)
         child.close_input()
         self._reap(child, self.host.now + _REAP_SECS)
 
@@ -123,7 +116,7 @@ class ProcessTask(ABC):
         self._read_error()
         tail = child.error_tail
         if child.error >= 0:
-            self.host.unwatch(child.error)
+            self.host.pipes.unwatch(child.error)
         child.close()
         self.child = None
         if self.host.ending:
@@ -150,30 +143,25 @@ class ProcessTask(ABC):
         self.ready = False  # one of the messages may have been the answer to the handshake
 
     def _again(self, status: int, reason: str) -> None:
-        """Start the next child: at once after a life with some work, otherwise after a growing delay.
-
-        A child that dies again and again while it starts is given up. A child that dies of its tuples is not, since the
-        next tuples may be different.
-        """
+        """Start the next child when it is time to; the topology ends if there is to be none."""
         if status == UNRECOVERABLE:
             self.host.fail(LocalClusterError(f"topology {self.host.name!r} ends: {self._complaint or reason}"))
             return
-        if self.worked or self.host.now - self.started_at > _LONG_ENOUGH_SECS:
-            self.deaths = self.bad_starts = 0
-        elif status == -9 and not self._reason:
-            self.deaths = max(self.deaths, 1)  # it was killed from outside, which says nothing about its start
-        else:
-            self.deaths += 1
-            self.bad_starts = 0 if self.answered else self.bad_starts + 1
-        if self.bad_starts >= START_ATTEMPTS or (status == UNUSABLE and self.bad_starts):
+        delay = self._restarts.delay_after(
+            status,
+            self.host.now - self.started_at,
+            worked=self.worked,
+            answered=self.answered,
+            ended_by_us=bool(self._reason),
+        )
+        if delay is None:
             command = " ".join(self.host.commands.of(self.plan.spec))
             why = f"{reason}; it had reported:\n{self._complaint}" if self._complaint else reason
-            times = f"died {self.bad_starts} times" if self.bad_starts > 1 else "died"
+            bad_starts = self._restarts.bad_starts
+            times = f"died {bad_starts} times" if bad_starts > 1 else "died"
             self.host.fail(TaskStartError(f"{self.plan} {times} at its start ({command}); the last time {why}"))
             return
         self.stats.restarts += 1
-        longest = _LONGEST_DELAY_SECS if self.bad_starts else _LONGEST_DELAY_STARTED_SECS
-        delay = min(_FIRST_DELAY_SECS * 2 ** min(self.deaths, 10), longest) if self.deaths else 0.0
         self.host.timers.after(delay, self.start)
 
     @abstractmethod
@@ -183,7 +171,7 @@ class ProcessTask(ABC):
     def end(self) -> None:
         """End the child, since the topology ends: SIGTERM, and the end of its input."""
         if self.child is not None and not self._dying:
-            self.host.unwatch_writing(self.child.input)
+            self.host.pipes.unwatch_writing(self.child.input)
             self._set_reading(True)  # to see its end, even if a queue downstream is full
             self.child.terminate()
             self.child.close_input()
@@ -197,12 +185,12 @@ class ProcessTask(ABC):
             return
         try:
             if child.write(self.conn.data_to_send()):
-                self.host.unwatch_writing(child.input)
+                self.host.pipes.unwatch_writing(child.input)
             else:
-                self.host.watch_writing(child.input, self.flush)
+                self.host.pipes.watch_writing(child.input, self.flush)
         except OSError:
             # It reads no more. Its last words, which say why, may still be in the other pipe.
-            self.host.unwatch_writing(child.input)
+            self.host.pipes.unwatch_writing(child.input)
             child.close_input()
             self._set_reading(True)
             self.host.timers.after(
@@ -221,9 +209,9 @@ class ProcessTask(ABC):
         if reading != self._reading and self.child is not None:
             self._reading = reading
             if reading:
-                self.host.watch(self.child.output, self.read)
+                self.host.pipes.watch(self.child.output, self.read)
             else:
-                self.host.unwatch(self.child.output)
+                self.host.pipes.unwatch(self.child.output)
 
     def read(self) -> None:
         """Read the child's output and handle it."""
@@ -344,7 +332,7 @@ class ProcessTask(ABC):
         fd = child.error
         lines = child.read_error()
         if child.error < 0:
-            self.host.unwatch(fd)
+            self.host.pipes.unwatch(fd)
         for line in lines or ():
             self._logger.warning("stderr: %s", line, extra={"task": self.plan.id})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import selectors
 import shutil
 import tempfile
 import threading
@@ -16,15 +15,16 @@ from typing import TYPE_CHECKING
 
 from multilang.local.acker import Acker
 from multilang.local.errors import LocalClusterError
+from multilang.local.process.backpressure import connect_queues
 from multilang.local.process.bolt import ProcessBoltTask
 from multilang.local.process.command import TaskCommands
+from multilang.local.process.pipes import Pipes
 from multilang.local.process.spout import ProcessCheckpointSpoutTask, ProcessSpoutTask
 from multilang.local.topology import INACTIVE, LocalTopology, TaskInfo
 from multilang.protocol.codec import dumps
 from multilang.protocol.framing import DEFAULT_MAX_BUFFER
 from multilang.runtime.child import environment
 from multilang.runtime.clock import Timers
-from multilang.runtime.plan import cyclic_components, reaches
 from multilang.runtime.status import CheckpointStatus
 from multilang.runtime.tuples import LocalTuple
 
@@ -67,13 +67,7 @@ class ProcessTopology(LocalTopology):
         self._failure: LocalClusterError | None = None
         self._drained = False
         self._changed = threading.Condition()
-        self._orders: deque[Callable[[], object]] = deque()  # calls that other threads want to be made in the thread
-        self._selector = selectors.DefaultSelector()
-        self._writing: set[int] = set()
-        self._wake_up, self._waker = os.pipe()
-        os.set_blocking(self._wake_up, False)
-        os.set_blocking(self._waker, False)
-        self._selector.register(self._wake_up, selectors.EVENT_READ, self._woken)
+        self.pipes = Pipes()
         self._folder = tempfile.mkdtemp(prefix="multilang-")  # mode 0700
         # This also runs at the end of a program that never closed its cluster.
         self._remove_folder = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
@@ -94,30 +88,10 @@ class ProcessTopology(LocalTopology):
                 checkpoints = hasattr(task.spec.component, "last_checkpoint")
                 self.spouts[id] = (ProcessCheckpointSpoutTask if checkpoints else ProcessSpoutTask)(self, task)
         self._all: list[ProcessTask] = [*self.bolts.values(), *self.spouts.values()]
-        self._connect()
+        connect_queues(plan, self.bolts.values(), self.spouts.values())
         self._start_timers()
         self._thread = threading.Thread(target=self._serve, name=f"multilang {plan.name}", daemon=True)
         self._thread.start()
-
-    def _connect(self) -> None:
-        """Connect each bolt to the tasks that its full queue makes wait.
-
-        These are the tasks that write to it, except those that its own tuples may come back to, since each would wait
-        for the other; and every spout upstream, which gets no next.
-        """
-        specs = self.plan.topology.components
-        cyclic = cyclic_components(specs.values())
-        for bolt in self.bolts.values():
-            sources = {input_.component for input_ in bolt.plan.spec.inputs}
-            for task in self._all:
-                component = task.plan.component
-                if component in sources and not (
-                    component in cyclic and reaches(specs, bolt.plan.component, component)
-                ):
-                    bolt.upstream.append(task)
-            bolt.spouts_upstream = [
-                spout for spout in self.spouts.values() if reaches(specs, spout.plan.component, bolt.plan.component)
-            ]
 
     def _start_timers(self) -> None:
         settings = self.plan.settings
@@ -200,14 +174,13 @@ class ProcessTopology(LocalTopology):
         return True
 
     def _order(self, call: Callable[[], object]) -> None:
-        self._orders.append(call)
-        self._drained = False
-        with self._changed:
-            if self._waker >= 0:  # otherwise the thread has ended, and the number may belong to another file by now
-                try:
-                    os.write(self._waker, b"x")
-                except BlockingIOError:
-                    pass  # it has been woken already
+        """Let the thread call ``call``, after which it looks again whether all is drained."""
+
+        def ordered() -> None:
+            self._drained = False
+            call()
+
+        self.pipes.order(ordered)
 
     # ---- observation ----
 
@@ -301,29 +274,6 @@ class ProcessTopology(LocalTopology):
             self._changed.notify_all()
         self._end()
 
-    def watch(self, fd: int, call: Callable[[], object]) -> None:
-        """Call ``call`` when there is something to read."""
-        self._selector.register(fd, selectors.EVENT_READ, call)
-
-    def unwatch(self, fd: int) -> None:
-        """Stop watching a descriptor."""
-        try:
-            self._selector.unregister(fd)
-        except (KeyError, ValueError):
-            pass  # it was not watched
-
-    def watch_writing(self, fd: int, call: Callable[[], object]) -> None:
-        """Call ``call`` when the descriptor takes more data."""
-        if fd not in self._writing:
-            self._writing.add(fd)
-            self._selector.register(fd, selectors.EVENT_WRITE, call)
-
-    def unwatch_writing(self, fd: int) -> None:
-        """Stop watching a descriptor for writing."""
-        if fd in self._writing:
-            self._writing.discard(fd)
-            self.unwatch(fd)
-
     # ---- the thread ----
 
     def _serve(self) -> None:
@@ -348,13 +298,11 @@ class ProcessTopology(LocalTopology):
 
     def _turn(self) -> None:
         """Serve every pipe that is ready, once."""
-        for key, _ in self._selector.select(self._idle_secs()):
-            key.data()
+        self.pipes.serve(self._idle_secs())
         self.now = now = self.clock.now()
         if now >= self.timers.next_due:
             self.timers.run_due(now)
-        while self._orders:
-            self._orders.popleft()()
+        self.pipes.run_orders()
         done = self._done
         while done:
             task, root, ok = done.popleft()
@@ -420,16 +368,6 @@ class ProcessTopology(LocalTopology):
             if task.child is not None:
                 task.child.kill()
 
-    def _woken(self) -> None:
-        try:
-            os.read(self._wake_up, 4096)
-        except BlockingIOError:
-            pass
-
     def _release(self) -> None:
-        self._selector.close()
-        with self._changed:
-            os.close(self._wake_up)
-            os.close(self._waker)
-            self._waker = -1
+        self.pipes.close()
         self._remove_folder()
