@@ -40,7 +40,7 @@ def conformance() -> None:
     \b
     Exit status: 0  every MUST that was asked is kept (--strict: every SHOULD, too; --require: as many were asked)
                  1  not every one is
-                 2  the command line is wrong, or it can't be told what the program is
+                 2  the command line is wrong, or the program says its pid, but not whether it is a bolt or a spout
                  3  the program can't be started
                  129, 130, 143  a hang-up, Ctrl-C or SIGTERM ended the run
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
@@ -138,11 +138,12 @@ def _of(kind: str) -> str:
 
 
 def _run(
-    target: Any, cases: Any, *, jobs: int, strict: bool, verbose: bool, required: int | str | None, **options: Any
+    target: Any, cases: Any, *, jobs: int | None, strict: bool, verbose: int, required: int | str | None, **options: Any
 ) -> int:
     from multilang.cli.conformance_view import write_result
     from multilang.cli.view import console
     from multilang.conformance import Run
+    from multilang.conformance.badge import to_badge
     from multilang.conformance.junit import to_junit
     from multilang.conformance.page import to_page
 
@@ -165,6 +166,7 @@ def _run(
         "junit": lambda: to_junit(result, strict),
         "as_json": result.to_json,
         "html": lambda: to_page([result]),
+        "badge": lambda: to_badge(result, strict),
     }
     for name, text in texts.items():
         if name == "as_json" and to_stdout:

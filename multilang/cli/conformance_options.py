@@ -92,9 +92,7 @@ def run_options(function: Any) -> Any:
             "-j",
             "--jobs",
             type=click.IntRange(min=1),
-            default=2,
-            show_default=True,
-            help="Cases at once, each with a process of its own.",
+            help="Cases at once, each with a process of its own. [default: two for each core, 8 at most]",
         ),
         click.option("--name", help="What the program is called in reports. [default: its command]"),
         click.option(
@@ -138,9 +136,19 @@ def run_options(function: Any) -> Any:
             metavar="FILE",
             help="Write the result as data, for matrix too; - is standard output.",
         ),
-        click.option("--html", type=output, callback=output_file, metavar="FILE", help="Write a page."),
+        click.option(
+            "--html", type=output, callback=output_file, metavar="FILE", help="Write a page to click through."
+        ),
+        click.option(
+            "--badge", type=output, callback=output_file, metavar="FILE", help="Write a picture (SVG) for a README."
+        ),
         click.option("--list", "only_list", is_flag=True, help="Show the cases, and run nothing."),
-        click.option("-v", "--verbose", is_flag=True, help="Every case, and whole conversations of failures."),
+        click.option(
+            "-v",
+            "--verbose",
+            count=True,
+            help="Every case with its duration and its messages; -vv: with all of them.",
+        ),
     ]
     for option in reversed(options):
         function = option(function)

@@ -5,27 +5,32 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rich.console import Group
+from rich.console import Console, Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED
+from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED, UNKNOWN
+from multilang.conformance.sources import parts
 from multilang.conformance.values import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
     from multilang.conformance.case import Case
     from multilang.conformance.replay import Difference
-    from multilang.conformance.result import CaseResult, Result
+    from multilang.conformance.result import CaseResult, Result, Said
 
 _STYLES = {PASSED: "green", FAILED: "bold red", BLOCKED: "dim", SKIPPED: "dim"}
 _CONTROLS = {code: ascii(chr(code))[1:-1] for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 _MOST_REASONS = 4  # reasons for skipped cases in the closing line
 _LAST_SENT = 3  # messages to the program that are shown for a failure
+_SHOWN, _SHOWN_WHOLE = 120, 400  # characters of a message that are shown, of one of a failure
+_ENDS = 4  # messages from the beginning and from the end of a conversation that -v shows of a case that is no failure
+_PIPE = 4000  # columns where nothing is drawn: no line is broken
+_ARROWS = {"sent": "→", "received": "←"}
 
 
 def word_of(case: CaseResult) -> tuple[str, str]:
@@ -36,16 +41,34 @@ def word_of(case: CaseResult) -> tuple[str, str]:
 
 
 def write_result(
-    result: Result, console: Console, verbose: bool = False, strict: bool = False, required: int | None = None
+    result: Result, screen: Console, verbose: int = 0, strict: bool = False, required: int | None = None
 ) -> None:
-    """Write the whole report."""
+    """Write the whole report, to a file or a pipe without colours, broken lines or blanks at their ends.
+
+    Args:
+        result: The result of the program.
+        screen: The console to write to.
+        verbose: 1: show each case, with the beginning and the end of its conversation. 2: show whole conversations.
+        strict: Whether a SHOULD that is not kept counts as a failure.
+        required: The number of cases that must have a verdict; None: any.
+    """
+    if screen.is_terminal:
+        _write(result, screen, verbose, strict, required)
+        return
+    plain = Console(file=screen.file, width=_PIPE, highlight=False, color_system=None)
+    with plain.capture() as written:
+        _write(result, plain, verbose, strict, required)
+    screen.file.write("".join(line.rstrip() + "\n" for line in written.get().splitlines()))
+
+
+def _write(result: Result, console: Console, verbose: int, strict: bool, required: int | None) -> None:
     console.print(_title(result), soft_wrap=True)
     console.print()
-    console.print(_cases(result) if verbose else _sections(result))
+    console.print(_cases(result, verbose) if verbose else _sections(result))
     failures = [case for case in result.cases if case.status == FAILED]
     for case in failures:
         console.print()
-        console.print(_failure(case, verbose))
+        console.print(_failure(case, bool(verbose)))
     console.print()
     for note in result.notes:
         console.print(note, style="yellow" if console.is_terminal else "", soft_wrap=True)
@@ -56,6 +79,8 @@ def write_result(
 
 
 def _title(result: Result) -> Text:
+    if result.kind == UNKNOWN:
+        return Text(f"{result.name}: what all programs are asked")
     text = Text(f"{result.name}: a {result.kind}, ")
     if result.contract is None:
         text.append("which does not keep the conformance contract: only what can be seen from outside is tested")
@@ -80,15 +105,29 @@ def _sections(result: Result) -> Table:
     return table
 
 
-def _cases(result: Result) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for title in ("case", "level", "", "requirement"):
-        table.add_column(title, no_wrap=title != "requirement")
+def _cases(result: Result, verbose: int) -> RenderableType:
+    shown: list[RenderableType] = []
     for case in result.cases:
         word, style = word_of(case)
-        text = case.title if case.status in (PASSED, FAILED) else f"{case.title} ({case.why})"
-        table.add_row(case.path, case.level, Text(word, style=style), text)
-    return table
+        text = f"{case.title} ({printable(case.why)})" if case.why and case.status != FAILED else case.title
+        line = Text.assemble(f"{case.path:<22} {case.level:<6} ", (f"{word:<7}", style), f" {text}")
+        if case.transcript:
+            line.append(
+                f"  {case.seconds:.3f} s, {case.bytes_sent:,} bytes sent, {case.bytes_received:,} received", style="dim"
+            )
+        shown.append(line)
+        said = case.transcript
+        if verbose == 1 and len(said) > 2 * _ENDS:
+            shown += map(_line, said[:_ENDS])
+            shown.append(Text(f"    … {len(said) - 2 * _ENDS} messages more (-vv)", style="dim"))
+            said = said[-_ENDS:]
+        shown += map(_line, said)
+    return Group(*shown)
+
+
+def _line(said: Said) -> Text:
+    arrow = _ARROWS.get(said.direction, said.direction)
+    return Text(f"    {said.seconds:8.3f} {arrow} {_message(said.text, _SHOWN)}", style="dim")
 
 
 def _failure(case: CaseResult, verbose: bool) -> RenderableType:
@@ -97,21 +136,28 @@ def _failure(case: CaseResult, verbose: bool) -> RenderableType:
     pair = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     pair.add_column(style="dim", no_wrap=True)
     pair.add_column(overflow="fold")
-    sent = [(direction, text) for direction, text in case.transcript if verbose or direction == "sent"]
-    for direction, text in sent if verbose else sent[-_LAST_SENT:]:
-        pair.add_row(direction, _visible(text))
+    said = [each for each in case.transcript if verbose or each.direction == "sent"]
+    for each in said if verbose else said[-_LAST_SENT:]:
+        pair.add_row(each.direction, Text(_message(each.text, _SHOWN_WHOLE)))
     pair.add_row("expected", Text(printable(case.expected or ""), style="green"))
     pair.add_row("received", Text(printable(case.received or ""), style="red"))
     return Group(
         head,
-        Padding(
-            Group(Text(case.requirement), Text(case.source, style="dim"), Text(printable(case.why)), pair), (0, 0, 0, 2)
-        ),
+        Padding(Group(Text(case.requirement), _source(case), Text(printable(case.why)), pair), (0, 0, 0, 2)),
     )
 
 
-def _visible(text: str) -> Text:
-    return Text(cut(printable(text).replace("\n", "\\n"), 400))
+def _source(case: CaseResult) -> Text:
+    """Return the source of a requirement; terminals that can do so link it to the sentence of the page."""
+    text = Text(style="dim")
+    for number, (words, link) in enumerate(parts(case.path, case.source)):
+        text.append("; " if number else "")
+        text.append(words, style=f"link {link}" if link else "")
+    return text
+
+
+def _message(text: str, most: int) -> str:
+    return cut(printable(text).replace("\n", "\\n"), most)
 
 
 def printable(text: str) -> str:
@@ -128,11 +174,11 @@ def summary(result: Result, strict: bool) -> Text:
     text.append(f"{warned} {'failed a SHOULD' if strict else 'warnings'}", style="yellow" if warned else "")
     blocked, skipped = result.count(BLOCKED), result.count(SKIPPED)
     text.append(f", {blocked} blocked, {skipped} skipped in {result.seconds:.1f} s")
-    for number, (why, count) in enumerate(result.left_out().items()):
+    for number, ((status, why), count) in enumerate(result.left_out().items()):
         if number == _MOST_REASONS:
-            text.append("; others skipped for other reasons (-v)")
+            text.append("; others for other reasons (-v)")
             break
-        text.append(f"; {count} skipped: {printable(why)}")
+        text.append(f"; {count} {status}: {printable(why)}")
     return text
 
 
@@ -151,7 +197,7 @@ def difference_shown(difference: Difference, recording: str) -> RenderableType:
     pair = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     pair.add_column(style="dim", no_wrap=True)
     pair.add_column(overflow="fold")
-    pair.add_row("sent", _visible(difference.sent))
+    pair.add_row("sent", Text(_message(difference.sent, _SHOWN_WHOLE)))
     pair.add_row("recorded", Text(printable(difference.expected), style="green"))
     pair.add_row("received", Text(printable(difference.received), style="red"))
     return Group(Text(f"{recording}, line {difference.line}: {difference.why}", style="bold red"), pair)

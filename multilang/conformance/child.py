@@ -61,6 +61,7 @@ class StartedProgram:
         for fd in (self._stdin, self._stdout, self._stderr):
             os.set_blocking(fd, False)
         self._outgoing: deque[tuple[bytes, bool]] = deque()
+        self.unsent = 0  # the number of bytes that are still queued
         self.unread = bytearray()  # output that was not taken yet
         self.reading = True  # False: its output is left in the pipe
         self.reading_error = True  # the same for its standard error
@@ -76,19 +77,17 @@ class StartedProgram:
     def write(self, data: bytes) -> None:
         """Queue bytes for its input."""
         self._outgoing.append((data, False))
+        self.unsent += len(data)
 
     def write_pieces(self, pieces: Iterable[bytes]) -> None:
         """Queue pieces, each of which is written when the program has read everything before it."""
-        self._outgoing.extend((piece, True) for piece in pieces if piece)
-
-    @property
-    def unsent(self) -> int:
-        """The number of bytes that are still queued."""
-        return sum(len(data) for data, _ in self._outgoing)
+        for piece in filter(None, pieces):
+            self._outgoing.append((piece, True))
+            self.unsent += len(piece)
 
     def close_input(self) -> None:
         """Close its input."""
-        self._outgoing.clear()
+        self._drop()
         if self._stdin is not None:
             self._stdin = None
             assert self._process.stdin is not None
@@ -150,10 +149,15 @@ class StartedProgram:
             sent = 0
         except OSError:
             self.broken_pipe = True
-            self._outgoing.clear()
+            self._drop()
             return
+        self.unsent -= sent
         if sent < len(data):
             self._outgoing.appendleft((data[sent:], alone))
+
+    def _drop(self) -> None:
+        self._outgoing.clear()
+        self.unsent = 0
 
     def _read_some(self, fd: int) -> None:
         try:

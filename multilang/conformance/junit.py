@@ -47,7 +47,7 @@ def _case(suite: ElementTree.Element, case: CaseResult, strict: bool) -> None:
         failure = ElementTree.SubElement(element, "failure", message=_clean(case.why), type=case.level)
         failure.text = _clean(
             f"{case.requirement} ({case.source})\nexpected: {case.expected}\nreceived: {case.received}\n\n"
-            + "\n".join(f"{direction}: {text}" for direction, text in case.transcript)
+            + "\n".join(f"{said.direction}: {said.text}" for said in case.transcript)
         )
     elif case.status in (FAILED, BLOCKED, SKIPPED):
         word = "SHOULD, not kept: " if case.status == FAILED else ""

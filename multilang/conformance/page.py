@@ -1,65 +1,178 @@
-"""Results as one HTML page: a matrix of requirements and implementations, and below it each failure with its bytes."""
+"""Results as one HTML file, which needs nothing else: no network, no other files.
+
+The page of one program has every case, passes included, to open by a click or a key. Several programs are a matrix of
+requirements and programs, and below it the failures of each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
+from importlib.resources import files
+from itertools import groupby
 
 from multilang.conformance.cases import all_sections
 from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED, CaseResult, Result
+from multilang.conformance.sources import parts
 
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --ok: #1a7f37; --bad: #cf222e; --warn: #9a6700; --mute: #767676; }
-@media (prefers-color-scheme: dark) { :root { --ok: #3fb950; --bad: #ff7b72; --warn: #d29922; } }
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 100rem; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; } h3 { font-size: 1rem; margin: 1.5rem 0 .3rem; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
-th, td { padding: .18rem .5rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-thead th { position: sticky; top: 0; background: Canvas; vertical-align: bottom; }
-th.r, td.r { text-align: center; } table.m .r { padding: .18rem .2rem; } table.m th.r { font-size: .8rem; }
-table.m td:first-child { min-width: 15rem; position: sticky; left: 0; background: Canvas; }
-tr.s th { padding-top: 1.1rem; } td.p { font: 13px ui-monospace, monospace; white-space: nowrap; }
-.l { font-size: .75rem; color: var(--mute); } .passed { color: var(--ok); } .failed { color: var(--bad); font-weight: 600; }
-.warn { color: var(--warn); font-weight: 600; } .blocked, .skipped { color: var(--mute); } td a { color: inherit; }
-pre { font: 13px/1.4 ui-monospace, monospace; overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere;
-  border-left: 3px solid var(--line); padding: .3rem .7rem; margin: .4rem 0; } dt { font-weight: 600; } dd { margin: 0 0 .3rem; }
-dl.pair { display: grid; grid-template-columns: max-content 1fr; gap: 0 .8rem; } summary { cursor: pointer; }
-"""
-_SIGNS = {PASSED: "✓", FAILED: "✗", BLOCKED: "·", SKIPPED: "–"}
-_LEGEND = (
-    '<p><span class="passed">✓</span> kept &nbsp; <span class="failed">✗</span> a MUST that is not kept &nbsp; '
-    '<span class="warn">!</span> a SHOULD that is not kept &nbsp; <span class="blocked">·</span> could not be judged: '
-    'another failure ended the conversation &nbsp; <span class="skipped">–</span> not asked of this program</p>'
-)
+WARNING = "warning"
+_SIGNS = {PASSED: "✓", FAILED: "✗", WARNING: "!", BLOCKED: "·", SKIPPED: "-"}
+_MEANINGS = {
+    PASSED: "kept",
+    FAILED: "a MUST that is not kept",
+    WARNING: "a SHOULD that is not kept",
+    BLOCKED: "could not be judged: another failure ended the conversation",
+    SKIPPED: "not asked of this program",
+}
+_CLASSES = {WARNING: "warn"}
+_ARROWS = {"sent": "→", "received": "←"}
+_NOTHING_FROM_OUTSIDE = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+_KEYS = "<span class=l><kbd>j</kbd> <kbd>k</kbd> up, down; <kbd>Enter</kbd> open; <kbd>n</kbd> next failure; <kbd>/</kbd> search; <kbd>e</kbd> open all</span>"
 
 
 def to_page(results: Sequence[Result], title: str = "Multi-lang conformance") -> str:
-    """Return the page, which needs no other files."""
+    """Return the page.
+
+    Args:
+        results: The results of the programs.
+        title: The page's title.
+    """
+    if len(results) == 1:
+        [result] = results
+        body = f"{_intro(result)}{_bar(result)}{''.join(_sections(result))}<script>{_asset('page.js')}</script>"
+        return _page(f"{title}: {result.name}", "", body)
     failures = "".join(_failures(number, result) for number, result in enumerate(results))
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style><h1>{escape(title)}</h1>"
+    legend = " &nbsp; ".join(f"{_sign(word)} {_MEANINGS[word]}" for word in _SIGNS)
+    return _page(
+        title,
+        "wide",
         f"<p>Requirements of Apache Storm's multi-lang protocol, each tried on each program.</p>{_summary(results)}"
-        f'<h2>Requirement by requirement</h2>{_LEGEND}<div class="scroll">{_matrix(results)}</div>{failures}</html>\n'
+        f'<h2>Requirement by requirement</h2><p>{legend}</p><div class="scroll">{_matrix(results)}</div>{failures}',
     )
 
 
+def _page(title: str, kind: str, body: str) -> str:
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_FROM_OUTSIDE}">'
+        f"<title>{escape(title)}</title><style>{_asset('page.css')}</style>"
+        f'<body class="{kind}"><h1>{escape(title)}</h1>{body}</html>\n'
+    )
+
+
+def _asset(name: str) -> str:
+    return (files("multilang.conformance") / name).read_text("utf-8")
+
+
+def _word(case: CaseResult) -> str:
+    return WARNING if case.status == FAILED and not case.is_must else case.status
+
+
+def _sign(word: str) -> str:
+    return f'<span class="{_CLASSES.get(word, word)}">{_SIGNS[word]}</span>'
+
+
+def _anchor(number: int, case: CaseResult) -> str:
+    return f"f{number}-{case.path.replace('/', '-')}"
+
+
+# ---- one program ----
+
+
+def _intro(result: Result) -> str:
+    contract = (
+        f"keeps the conformance contract ({len(result.contract)} steps)"
+        if result.contract is not None
+        else "does not keep the conformance contract: only what can be seen from outside is tested"
+    )
+    rows = [("command", f"<code>{escape(' '.join(result.command))}</code>"), ("kind", escape(result.kind))]
+    rows += [("contract", contract), ("time", f"{result.seconds:.1f} s")]
+    rows += [
+        ("not judged", f"{count} {escape(f'{status}: {why}')}") for (status, why), count in result.left_out().items()
+    ]
+    rows += [("note", escape(note)) for note in result.notes]
+    rows += [(escape(name), escape(value)) for name, value in result.measured.items()]
+    return f"<dl>{''.join(f'<dt>{name}<dd>{value}' for name, value in rows)}</dl>"
+
+
+def _bar(result: Result) -> str:
+    words = [_word(case) for case in result.cases]
+    buttons = [f'<button data-show="all" aria-pressed="true">all {len(words)}</button>']
+    buttons += [
+        f'<button data-show="{word}" aria-pressed="false" title="{_MEANINGS[word]}">{_sign(word)} {word} {words.count(word)}</button>'
+        for word in _SIGNS
+        if word in words
+    ]
+    search = '<input id="search" type="search" placeholder="search in requirements and messages" aria-label="search">'
+    return f'<div class="bar">{"".join(buttons)}{search}{_KEYS}</div>'
+
+
+def _sections(result: Result) -> Iterator[str]:
+    for path, cases in groupby(result.cases, key=lambda case: case.path.rpartition("/")[0]):
+        group = list(cases)
+        yield f"<section><h2>{escape(group[0].section)} <span class=l>{path}</span></h2>"
+        yield from (_case(0, case) for case in group)
+        yield "</section>"
+
+
+def _case(number: int, case: CaseResult) -> str:
+    word = _word(case)
+    is_open = " open" if word in (FAILED, WARNING) else ""
+    took = f"{case.seconds * 1000:,.0f} ms, " if case.transcript else ""
+    sizes = f"{took}{case.bytes_sent:,} → {case.bytes_received:,} ←" if case.transcript else ""
+    return (
+        f'<details class="case" id="{_anchor(number, case)}" data-word="{word}"{is_open}><summary>{_sign(word)}'
+        f'<code>{case.path}</code><span class="t">{escape(case.title)}</span><span class="l level">{case.level}</span>'
+        f'<span class="l sizes">{sizes}</span></summary>{_body(case)}</details>'
+    )
+
+
+def _body(case: CaseResult) -> str:
+    pair = ""
+    if case.expected is not None or case.received is not None:
+        pair = (
+            f"<dl><dt>expected<dd><code>{escape(case.expected or '')}</code>"
+            f"<dt>received<dd><code>{escape(case.received or '')}</code></dl>"
+        )
+    why = f"<p>{escape(case.status)}: {escape(case.why)}</p>" if case.why else ""
+    return f"<p>{escape(case.requirement)} {_source(case)}</p>{why}{pair}{_talk(case)}"
+
+
+def _source(case: CaseResult) -> str:
+    texts = (
+        f'<a href="{escape(link)}" rel="noreferrer">{escape(text)}</a>' if link else escape(text)
+        for text, link in parts(case.path, case.source)
+    )
+    return f"<span class=l>{'; '.join(texts)}</span>"
+
+
+def _talk(case: CaseResult) -> str:
+    if not case.transcript:
+        return ""
+    rows = "".join(
+        f'<tr class="{escape(said.direction)}"><td>{said.seconds:.3f} s<td>{said.size:,}'
+        f"<td>{_ARROWS.get(said.direction, said.direction)}<td><div>{escape(said.text.removesuffix(chr(10)))}</div>"
+        for said in case.transcript
+    )
+    return f"<table class=talk aria-label='the conversation: time, bytes, → sent, ← received, message'>{rows}</table>"
+
+
+# ---- several programs ----
+
+
 def _head(result: Result) -> str:
-    return f"{escape(result.name)}<br><span class=l>{result.kind}</span>"
+    return f"{escape(result.name)}<br><span class=l>{escape(result.kind)}</span>"
 
 
 def _summary(results: Sequence[Result]) -> str:
     rows = "".join(
-        f"<tr><td>{escape(each.name)}<td>{each.kind}<td>{'yes' if each.contract else 'no'}"
-        + "".join(
-            f"<td class=r>{each.count(PASSED, level)} of {each.count(PASSED, level) + each.count(FAILED, level) + each.count(BLOCKED, level)}"
-            for level in ("MUST", "SHOULD")
-        )
+        f"<tr><td>{escape(each.name)}<td>{escape(each.kind)}<td>{'yes' if each.contract else 'no'}"
+        + "".join(f"<td class=r>{each.count(PASSED, level)} of {each.asked(level)}" for level in ("MUST", "SHOULD"))
         + f"<td class=r>{each.seconds:.1f} s"
         for each in results
     )
     return (
-        '<div class="scroll"><table><thead><tr><th>program<th>kind<th>keeps the contract<th class=r>MUST kept<th class=r>SHOULD kept<th class=r>time'
+        '<div class="scroll"><table class=all><thead><tr><th>program<th>kind<th>keeps the contract<th class=r>MUST kept<th class=r>SHOULD kept<th class=r>time'
         f"<tbody>{rows}</table></div>"
     )
 
@@ -80,51 +193,21 @@ def _matrix(results: Sequence[Result]) -> str:
             rows.append(
                 f'<tr><td title="{escape(case.requirement)}">{number}. {escape(case.title)} <span class=l>{case.level}</span>{cells}'
             )
-    return f"<table class=m><thead><tr><th>requirement{heads}<tbody>{''.join(rows)}</table>"
+    return f'<table class="m all"><thead><tr><th>requirement{heads}<tbody>{"".join(rows)}</table>'
 
 
 def _cell(number: int, case: CaseResult | None) -> str:
     if case is None:
         return "<td class=r>"
-    kind = "warn" if case.status == FAILED and not case.is_must else case.status
-    sign = "!" if kind == "warn" else _SIGNS[case.status]
+    sign = _sign(_word(case))
     if case.status == FAILED:
         sign = f'<a href="#{_anchor(number, case)}">{sign}</a>'
-    return (
-        f'<td class="r {kind}" title="{escape(case.status)}{": " if case.why else ""}{escape(case.why[:300])}">{sign}'
-    )
-
-
-def _anchor(number: int, case: CaseResult) -> str:
-    return f"f{number}-{case.path.replace('/', '-')}"
+    return f'<td class=r title="{escape(case.status)}{": " if case.why else ""}{escape(case.why[:300])}">{sign}'
 
 
 def _failures(number: int, result: Result) -> str:
     failed = [case for case in result.cases if case.status == FAILED]
     if not failed:
         return ""
-    return f"<h2>{escape(result.name)}, {result.kind}: what it does not keep</h2>" + "".join(
-        _failure(number, case) for case in failed
-    )
-
-
-def _failure(number: int, case: CaseResult) -> str:
-    pair = ""
-    if case.expected is not None or case.received is not None:
-        pair = (
-            f"<dl class=pair><dt>expected<dd><code>{escape(case.expected or '')}</code>"
-            f"<dt>received<dd><code>{escape(case.received or '')}</code></dl>"
-        )
-    talk = escape(
-        "\n".join(
-            f"{'→' if way == 'sent' else '←' if way == 'received' else way} {text}" for way, text in case.transcript
-        )
-    )
-    whole = (
-        f"<details><summary>the conversation (→ sent, ← received)</summary><pre>{talk}</pre></details>" if talk else ""
-    )
-    return (
-        f'<h3 id="{_anchor(number, case)}"><span class="{"failed" if case.is_must else "warn"}">{case.level}</span> '
-        f"{case.path}: {escape(case.title)}</h3><p>{escape(case.requirement)} <span class=l>{escape(case.source)}</span></p>"
-        f"<p>{escape(case.why)}</p>{pair}{whole}"
-    )
+    head = f"<h2>{escape(result.name)}, {escape(result.kind)}: what it does not keep</h2>"
+    return head + "".join(_case(number, case) for case in failed)

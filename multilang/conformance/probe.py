@@ -20,7 +20,15 @@ _NEXTS = 5  # answered nexts that prove a spout, if it is silent as a bolt; a bo
 
 
 class Undecided(Exception):
-    """The kind of the program can't be found out; the text says what to write."""
+    """The kind of the program can't be found out; the text says what to write.
+
+    Attributes:
+        shook_hands: True if a valid first message came at least.
+    """
+
+    def __init__(self, text: str, shook_hands: bool = True) -> None:
+        super().__init__(text)
+        self.shook_hands = shook_hands
 
 
 def kind_of(programs: Programs) -> str:
@@ -34,6 +42,7 @@ def kind_of(programs: Programs) -> str:
     ):
         start = monotonic()
         over = {talk.kind: not _pid(talk) for talk in (spout, bolt)}
+        shook_hands = not all(over.values())
         nexts = 0
         beat_after = 0.0  # seconds that the bolt took for its first sync
         bolt.heartbeat()
@@ -56,7 +65,8 @@ def kind_of(programs: Programs) -> str:
         why = bolt.child.error_text.decode("utf-8", "replace").strip()[-400:]
     raise Undecided(
         "it can't be told whether the program is a bolt or a spout: it answered neither a heartbeat nor a next with a sync. "
-        f"Say which: multilang conformance bolt -- …{f' (it said: {why})' if why else ''}"
+        f"Say which: multilang conformance bolt -- …{f' (it said: {why})' if why else ''}",
+        shook_hands,
     )
 
 

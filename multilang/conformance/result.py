@@ -9,12 +9,30 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-FORMAT = 1
+FORMAT = 2
 PASSED, FAILED, BLOCKED, SKIPPED = "passed", "failed", "blocked", "skipped"
+UNKNOWN = "unknown"  # the kind of a program that does not come to a first valid message
 
 
 class BadResult(Exception):
     """A file is no result of this command."""
+
+
+@dataclass
+class Said:
+    """One message of a conversation.
+
+    Attributes:
+        direction: ``"sent"``, ``"received"``, or ``"…"`` for messages that are left out.
+        text: Its bytes as text, with escapes for what is no UTF-8; a long one is cut in its middle.
+        seconds: When it was sent or read, since the beginning of the conversation.
+        size: The number of its bytes.
+    """
+
+    direction: str
+    text: str
+    seconds: float
+    size: int
 
 
 @dataclass
@@ -33,7 +51,9 @@ class CaseResult:
         expected: The expected message, of a failure.
         received: The received message, of a failure.
         seconds: The duration of the conversation.
-        transcript: Direction ("sent", "received") and bytes of each message, as escaped text; long ones are cut.
+        bytes_sent: The number of bytes that the program was sent.
+        bytes_received: The number of bytes that it wrote.
+        transcript: The messages of the conversation; of a long one its beginning and its end.
     """
 
     path: str
@@ -47,7 +67,9 @@ class CaseResult:
     expected: str | None = None
     received: str | None = None
     seconds: float = 0.0
-    transcript: list[tuple[str, str]] = field(default_factory=list)
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    transcript: list[Said] = field(default_factory=list)
 
     @property
     def is_must(self) -> bool:
@@ -62,11 +84,12 @@ class Result:
     Attributes:
         name: The program's name.
         command: Its command line.
-        kind: ``"bolt"`` or ``"spout"``.
+        kind: ``"bolt"``, ``"spout"``, or ``"unknown"`` if it does not come to a first valid message.
         contract: The steps of the conformance contract that it knows; None: it does not keep the contract.
         seconds: The duration of the run.
         cases: The results of the cases.
         notes: Remarks on the run, for people.
+        measured: Limits and rates that were measured (``--limits``), as text; they are no requirements.
     """
 
     name: str
@@ -76,6 +99,7 @@ class Result:
     seconds: float
     cases: list[CaseResult]
     notes: list[str] = field(default_factory=list)
+    measured: dict[str, str] = field(default_factory=dict)
 
     def count(self, status: str, level: str | None = None) -> int:
         """Return how many cases have this status.
@@ -85,6 +109,14 @@ class Result:
             level: Only cases of this level; None: all.
         """
         return sum(case.status == status and level in (None, case.level) for case in self.cases)
+
+    def asked(self, level: str | None = None) -> int:
+        """Return how many cases were asked of the program: those that are not skipped.
+
+        Args:
+            level: Only cases of this level; None: all.
+        """
+        return sum(self.count(status, level) for status in (PASSED, FAILED, BLOCKED))
 
     @property
     def judged(self) -> int:
@@ -102,14 +134,23 @@ class Result:
             return True
         return any(case.status == FAILED and (strict or case.is_must) for case in self.cases)
 
-    def left_out(self) -> dict[str, int]:
-        """Return the reasons for which cases were skipped, the most frequent first, and how many cases each."""
-        reasons = Counter(case.why or "no reason is known" for case in self.cases if case.status == SKIPPED)
+    def left_out(self) -> dict[tuple[str, str], int]:
+        """Return why cases were skipped or blocked: status and reason, the most frequent first, and how many cases each.
+
+        The reason for a blocked case is the path of the case whose failure blocks it.
+        """
+        reasons = Counter((case.status, _reason(case)) for case in self.cases if case.status in (SKIPPED, BLOCKED))
         return dict(reasons.most_common())
 
     def to_json(self) -> str:
         """Return the result as a JSON document."""
         return json.dumps({"format": FORMAT, **asdict(self)}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _reason(case: CaseResult) -> str:
+    if case.status == BLOCKED:
+        return case.why.partition(": ")[0].removeprefix("blocked ")
+    return case.why or "no reason is known"
 
 
 def from_json(text: str, where: str) -> Result:
@@ -119,7 +160,8 @@ def from_json(text: str, where: str) -> Result:
         if data.pop("format") != FORMAT:
             raise BadResult(f"{where} was written by another version of this command; run it again")
         cases = [
-            CaseResult(**{**case, "transcript": [tuple(x) for x in case["transcript"]]}) for case in data.pop("cases")
+            CaseResult(**{**case, "transcript": [Said(**said) for said in case["transcript"]]})
+            for case in data.pop("cases")
         ]
         return Result(cases=cases, **data)
     except (ValueError, TypeError, KeyError, AttributeError):

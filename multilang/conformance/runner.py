@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,10 +16,11 @@ from multilang.conformance.errors import CaseFailed, Halted, NotApplicable, Slow
 from multilang.conformance.exercise import exercise
 from multilang.conformance.probe import Undecided, contract_of, kind_of
 from multilang.conformance.reading import Finding
-from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED, CaseResult, Result
-from multilang.conformance.talk import Talk
+from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED, UNKNOWN, CaseResult, Result, Said
+from multilang.conformance.talk import Talk, Transcript
 from multilang.conformance.target import Programs, Target
 
+_MOST_JOBS = 8
 _MAX_SHOWN = 2000  # characters of one message in a transcript
 _MAX_MESSAGES = 60  # messages in a transcript, from its beginning and from its end
 _PATIENCE = 10  # number of late answers after which the limit is shortened
@@ -50,7 +52,7 @@ class Run:
     def __init__(
         self,
         target: Target,
-        jobs: int = 2,
+        jobs: int | None = None,
         report: Callable[[CaseResult], None] | None = None,
         again: bool = True,
     ) -> None:
@@ -58,13 +60,14 @@ class Run:
 
         Args:
             target: The program.
-            jobs: The number of conversations at a time.
+            jobs: The number of conversations at a time; None: two for each core, 8 at most.
             report: Called with each result.
             again: Whether a few cases whose answers did not come in time are played again.
         """
         self.target = target
         self.again = again
-        self.jobs = jobs
+        # Much of a conversation is waiting, for the program's start or for its answers, so more of them than cores are held.
+        self.jobs = jobs or min(_MOST_JOBS, 2 * (os.cpu_count() or 1))
         self.report = report or (lambda _: None)
         self.notes: list[str] = []
         self._names = {case.path: section.name for section in all_sections() for case in section.cases}
@@ -106,8 +109,7 @@ class Run:
         """
         start = monotonic()
         with Programs(self.target, ahead=cases is None or len(cases) > 1) as programs:
-            self.prepare(programs)
-            kind = self.target.kind
+            kind = self._find_out(programs)
             chosen = [case for case in (all_cases() if cases is None else cases) if case.fits(kind)]
             results = self._gates(programs, chosen)
             if results is None:
@@ -117,6 +119,21 @@ class Run:
         contract = list(self.target.knows) if self.target.contract else None
         name = self.target.name or join(self.target.command)
         return Result(name, list(self.target.command), kind, contract, monotonic() - start, results, self.notes)
+
+    def _find_out(self, programs: Programs) -> str:
+        """Return the kind of the program. Without a valid first message it is unknown, and is asked what all are asked."""
+        try:
+            self.prepare(programs)
+        except Undecided as undecided:
+            if undecided.shook_hands:
+                raise
+            self.target.kind = "bolt"  # either will do: the handshake is the same
+            self.target.contract = False
+            self.notes.append(
+                "it could not be found out whether it is a bolt or a spout, because no valid first message came"
+            )
+            return UNKNOWN
+        return self.target.kind
 
     # ---- the order of things ----
 
@@ -266,7 +283,8 @@ class Run:
         with programs.talk(limit or self._limit(), dict(case.env)) as talk:
             result = self._converse(case, talk, settle)
             result.seconds = round(monotonic() - start, 3)
-            result.transcript = _transcript(talk)
+            result.transcript = _shown(talk.transcript)
+            result.bytes_sent, result.bytes_received = talk.transcript.sent, talk.transcript.received
             self._note(talk, case.path, case)
         return result
 
@@ -411,13 +429,19 @@ def _culprit(result: CaseResult) -> str:
     return result.why.split(" ")[2].rstrip(":")
 
 
-def _transcript(talk: Talk) -> list[tuple[str, str]]:
-    messages = talk.transcript
-    if len(messages) > 2 * _MAX_MESSAGES:
-        left_out = len(messages) - 2 * _MAX_MESSAGES
-        between = [("…", f"{left_out} messages".encode())]
-        messages = [*messages[:_MAX_MESSAGES], *between, *messages[-_MAX_MESSAGES:]]
-    return [(direction, _text(data)) for direction, data in messages]
+def _shown(transcript: Transcript) -> list[Said]:
+    """Return a conversation for the report, of a long one its beginning and its end."""
+    said = [
+        Said(direction, _text(data), round(at, 6), len(data))
+        for number, ((direction, data), at) in enumerate(zip(transcript, transcript.times, strict=True))
+        if min(number, len(transcript) - 1 - number) < _MAX_MESSAGES
+    ]
+    left_out = len(transcript) - len(said)
+    if left_out:
+        middle = said[_MAX_MESSAGES - 1]
+        between = sum(len(data) for _, data in transcript) - sum(each.size for each in said)
+        said.insert(_MAX_MESSAGES, Said("…", f"{left_out} messages", middle.seconds, between))
+    return said
 
 
 def _text(data: bytes) -> str:

@@ -50,6 +50,37 @@ class Out(list[ReadMessage]):
         return [message.command for message in self]
 
 
+class Transcript(list[tuple[str, bytes]]):
+    """Direction ("sent", "received") and bytes of each message, in order.
+
+    Attributes:
+        times: When each was sent or read, in seconds since the beginning.
+        sent: The number of bytes to the program.
+        received: The number of bytes from the program.
+    """
+
+    def __init__(self) -> None:
+        """Begin an empty transcript, now."""
+        super().__init__()
+        self.times: list[float] = []
+        self.sent = 0
+        self.received = 0
+        self._start = monotonic()
+
+    def append(self, said: tuple[str, bytes]) -> None:
+        """Add a message, now.
+
+        Args:
+            said: Its direction and its bytes.
+        """
+        super().append(said)
+        self.times.append(monotonic() - self._start)
+        if said[0] == "sent":
+            self.sent += len(said[1])
+        else:
+            self.received += len(said[1])
+
+
 class Talk:
     """One conversation; see the module."""
 
@@ -60,7 +91,7 @@ class Talk:
         self.pid_dir = pid_dir
         self.timeout = timeout
         self.monitor = Monitor(world)
-        self.transcript: list[tuple[str, bytes]] = []
+        self.transcript = Transcript()
         self.findings: list[Finding] = []
         self.received = Out()
         self.syncs = 0
