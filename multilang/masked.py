@@ -21,10 +21,10 @@ _KEY = rf"(?:{_WORDS}|(?:secret|api|access|private)[._-]?key|key\.pem|(?:jaas|oa
 _IS_SECRET = re.compile(rf"(?:.*[^a-z])?{_KEY}", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ADDRESS = re.compile(r"(:(?:\\*/){2}[^\s/:@\"'\\]*):[^\s/@\"']+@")  # JSON may write a slash as \/
-_QUOTED = r"""\\+".*?\\+"|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?"""
+_QUOTED = r"""\\+".*?\\"|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?"""
 _BARE = r"""[^\s,;&"'{}\[\]\\]+"""
 _ENTRY = re.compile(  # what stands after a key of JSON or Python, or in KEY=VALUE; not the words of a sentence
-    rf"""((?<![a-z])[\w.-]*{_KEY}(?:\\*["']\s*[:=]\s*(?={_QUOTED}|{_BARE})|\s*[:=]\s*(?={_QUOTED})|=))({_QUOTED}|{_BARE})""",
+    rf"""({_KEY}(?:\\*["']\s*[:=]\s*(?={_QUOTED}|{_BARE})|\s*[:=]\s*(?={_QUOTED})|=))({_QUOTED}|{_BARE})""",
     re.IGNORECASE | re.DOTALL,
 )
 

@@ -57,7 +57,7 @@ class ChildConnection(ChildSender):
     def __init__(self, max_buffer: int = DEFAULT_MAX_BUFFER) -> None:
         super().__init__()
         self.schema: Schema = {}
-        self._frames = FrameReader(max_buffer)
+        self._frames = FrameReader(max_buffer, hides_first=True)
         self._answered_emits = False  # an emit that asked for task ids has got them
         self._escapes = False  # a backslash has come in
 
