@@ -94,7 +94,9 @@ def test_the_words_of_a_sentence_stay_as_they_are():
 
 
 @pytest.mark.parametrize("start", ["", 'password="', 'password=\\"'])
-@pytest.mark.parametrize("unit", ["0", "-", ".", "a.", "password", '"', "\\", " ", "://", "://a:", '\\"', 'pwd="', "= :"])
+@pytest.mark.parametrize(
+    "unit", ["0", "-", ".", "a.", "password", '"', "\\", " ", "://", "://a:", '\\"', 'pwd="', "= :"]
+)
 def test_a_long_text_is_masked_in_a_time_that_grows_with_its_length(start, unit):
     """20,000 digits in an error's text took 80 seconds once; a text 50 times as long takes less than one now."""
     text = start + unit * (1_000_000 // len(unit))
