@@ -20,6 +20,10 @@ _HOME = click.option(
 )
 
 
+_EVERYWHERE = "on every interface: whoever reaches this machine runs code as you"
+_LOOPBACK = "on loopback alone; any account of this machine runs code as you. Workers' ports ask for a secret"
+
+
 @click.group(help=f"Run a real Storm {STORM_VERSION} on this machine: ZooKeeper, Nimbus and supervisors on loopback.")
 def cluster() -> None:
     """Run a real Storm on this machine; the decorator has the help text."""
@@ -42,13 +46,16 @@ def cluster() -> None:
     help="An entry for storm.yaml; VALUE is JSON or text.",
 )
 @click.option("--drpc/--no-drpc", default=None, help="Run Storm's DRPC server, too; without either, if there is a JDK.")
-def up(home: Path | None, supervisors: int, slots: int, conf: dict[str, Any], drpc: bool | None) -> int:
+@click.option(
+    "--expose", is_flag=True, help="Listen on every interface: whoever reaches this machine then runs code as you."
+)
+def up(home: Path | None, supervisors: int, slots: int, conf: dict[str, Any], drpc: bool | None, expose: bool) -> int:
     """Start the daemons that are not running, and wait until they are ready.
 
     Storm is downloaded once through Maven (140 MB); it needs a Java runtime, 17 or newer. A cluster that is down, or
     whose start was interrupted, begins anew, without its earlier topologies. It stays up when this command has ended.
     """
-    chosen = Cluster(home, supervisors=supervisors, slots=slots, conf=conf, drpc=drpc)
+    chosen = Cluster(home, supervisors=supervisors, slots=slots, conf=conf, drpc=drpc, expose=expose)
     with faults():
         chosen.up(lambda what: click.echo(f"{what} ...", err=True))
         address = chosen.address
@@ -61,6 +68,7 @@ def up(home: Path | None, supervisors: int, slots: int, conf: dict[str, Any], dr
             err=True,
         )
     click.echo(f"nimbus      {address}")
+    click.echo(f"listens     {_EVERYWHERE if chosen.exposed else _LOOPBACK}")
     click.echo(f"supervisors {running}")
     if chosen.drpc:
         click.echo("drpc        {}, for topologies {}".format(*chosen.drpc))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from multilang.shipping.cluster import processes, settings
+from multilang.shipping.cluster import binding, processes, settings
 from multilang.shipping.cluster.artifacts import STORM_VERSION, java, runs_sources, storm_jars
 from multilang.shipping.cluster.state import (
     LOOPBACK,
@@ -50,6 +50,7 @@ class Cluster:
         conf: Entries of storm.yaml that override ours. Ports are free ones unless ``nimbus.thrift.port``,
             ``storm.zookeeper.port``, ``drpc.port`` or ``drpc.invocations.port`` names them.
         drpc: Whether Storm's DRPC server runs, too, which needs a JDK; None: if there is one.
+        expose: Whether the daemons listen on every interface, so that whoever reaches them runs code as this user.
 
     Attributes:
         home: The cluster's folder.
@@ -63,6 +64,7 @@ class Cluster:
         slots: int = 4,
         conf: Mapping[str, Any] | None = None,
         drpc: bool | None = None,
+        expose: bool = False,
     ) -> None:
         # Links are resolved because the mark in the environment must be the same for every path to the folder.
         self.home = Path(os.path.realpath(home or default_home()))
@@ -70,6 +72,7 @@ class Cluster:
         self._slots = slots
         self._conf = dict(conf or {})
         self._drpc = drpc
+        self._expose = expose
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._again: set[str] = set()  # the daemons that ended while they started, and were started once more
 
@@ -87,6 +90,11 @@ class Cluster:
     def address(self) -> Address:
         """The address of Nimbus. Raises ClusterError when the cluster was never up."""
         return self._state().address
+
+    @property
+    def exposed(self) -> bool:
+        """Whether the daemons listen on every interface of this machine."""
+        return self._state().exposed
 
     @property
     def drpc(self) -> tuple[Address, Address] | None:
@@ -145,9 +153,11 @@ class Cluster:
         return {} if state is None else {name: alive.get(name) for name in state.daemons}
 
     def not_as_asked(self) -> list[str]:
-        """Return the differences between the running cluster and this object: keys of storm.yaml, ``"supervisors"``."""
+        """Return the differences between the running cluster and this object: keys of storm.yaml, "expose", "supervisors"."""
         has = read_conf(self.conf_folder / "storm.yaml")
         asked = [key for key, value in self._conf.items() if has.get(key) != value]
+        if self.exposed != self._expose:
+            asked = ["expose", *asked]
         return asked if len(self._state().supervisors) == self._supervisors else ["supervisors", *asked]
 
     def processes(self) -> dict[int, str]:
@@ -195,7 +205,8 @@ class Cluster:
         if any(letter in str(self.home) for letter in ' :*"%'):
             raise ClusterError(f"{self.home} can't be a cluster's folder: Java's class path can't contain such a name")
         try:
-            self.home.mkdir(parents=True, exist_ok=True)
+            self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.home.chmod(0o700)  # its files have secrets, and whoever writes them runs code as this user
             sign.touch()
         except OSError as error:
             raise ClusterError(f"{self.home} can't be a cluster's folder: {error.strerror}; name another") from None
@@ -210,7 +221,11 @@ class Cluster:
         return possible
 
     def _begin_anew(self, jars: Path) -> ClusterState:
-        state = new_state(STORM_VERSION, self._supervisors, self._slots, self._with_drpc(), self._conf)
+        if not self._expose:
+            binding.check(self._conf)
+        state = new_state(
+            STORM_VERSION, self._supervisors, self._slots, self._with_drpc(), self._conf, exposed=self._expose
+        )
         processes.end(self.home)
         self._reap()
         for key in PORTS:  # or another cluster's Nimbus would be taken for this one's
@@ -239,7 +254,7 @@ class Cluster:
         environment = processes.environment(
             self.home, name, PATH=path, STORM_CONF_DIR=str(settings.conf_folder(self.home, name))
         )
-        command = settings.command(self.home, state, name, java() or "java")
+        command = settings.command(self.home, name, java() or "java")
         self._children[name] = processes.spawn(command, self.logs / f"{name}.out", environment, self.home)
         if name == "zookeeper":  # otherwise the other daemons first wait a second or more for it
             self._until(lambda: _listens(state.zookeeper), "ZooKeeper does not answer", state)

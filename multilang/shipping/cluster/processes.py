@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from multilang import private
 from multilang.shipping.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def environment(home: Path, name: str, **more: str) -> dict[str, str]:
 
 def spawn(command: Sequence[str], log: Path, environment: dict[str, str], folder: Path) -> subprocess.Popen[bytes]:
     """Start a daemon in a session of its own, so that Ctrl-C in a terminal does not end it."""
-    with log.open("ab") as out:
+    with os.fdopen(private.open_file(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab") as out:
         return subprocess.Popen(
             command,
             cwd=folder,
@@ -44,6 +45,7 @@ def spawn(command: Sequence[str], log: Path, environment: dict[str, str], folder
             stdout=out,
             stderr=out,
             start_new_session=True,
+            umask=0o077,  # logs, states and jars of topologies are the user's alone
         )
 
 

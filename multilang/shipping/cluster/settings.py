@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from multilang.shipping.cluster import binding
 from multilang.shipping.cluster.state import LOOPBACK
+from multilang.shipping.storm_yaml import read_conf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +36,7 @@ _LOG = """\
   <loggers><root level="info"><appender-ref ref="A1"/></root></loggers>
 </configuration>
 """
+_ZOOKEEPER = "zookeeper.properties"
 _LOG_FILES = {
     "cluster": "${sys:storm.log.dir}/${sys:logfile.name}",
     "worker": "${sys:workers.artifacts}/${sys:storm.id}/${sys:worker.port}/${sys:logfile.name}",
@@ -54,6 +58,9 @@ def write_settings(home: Path, state: ClusterState, jars: Path, conf: Mapping[st
     _link(home / "bin" / "python3", Path(getattr(sys, "_base_executable", sys.executable)))
     for name, file in _LOG_FILES.items():
         (home / "log4j2" / f"{name}.xml").write_text(_LOG.replace("@FILE@", file))
+    if not state.exposed:
+        binding.prepare(home, jars)
+    _write_zookeeper(home, state)
     common = {**_common(home, state), **conf}
     _write_yaml(conf_folder(home), {**common, "storm.local.dir": str(home / "data" / "nimbus")})
     for number, (port, slots) in enumerate(zip(state.supervisors, state.slots, strict=True), 1):
@@ -65,9 +72,10 @@ def write_settings(home: Path, state: ClusterState, jars: Path, conf: Mapping[st
         _write_yaml(conf_folder(home, f"supervisor-{number}"), {**common, **own})
 
 
-def command(home: Path, state: ClusterState, daemon: str, java: str) -> list[str]:
+def command(home: Path, daemon: str, java: str) -> list[str]:
     """Return the command line of a daemon."""
-    arguments = [str(state.zookeeper), str(home / "data" / "zookeeper")] if daemon == "zookeeper" else []
+    arguments = [str(home / _ZOOKEEPER)] if daemon == "zookeeper" else []
+    options = binding.options(home, daemon, read_conf(conf_folder(home, daemon) / "storm.yaml"))
     return [
         java,
         f"-Xmx{_HEAPS.get(daemon, '128m')}",
@@ -78,12 +86,12 @@ def command(home: Path, state: ClusterState, daemon: str, java: str) -> list[str
         f"-Dstorm.log.dir={home / 'logs'}",
         f"-Dlogfile.name={daemon}.log",
         f"-Dlog4j.configurationFile={home / 'log4j2' / 'cluster.xml'}",
-        "-Dstorm.options=",
+        f"-Dstorm.options={options}",
         "-Dstorm.conf.file=",
         "-Djava.deserialization.disabled=true",
         "-Dzookeeper.admin.enableServer=false",
         "-cp",
-        f"{home / 'lib'}/*:{conf_folder(home, daemon)}",
+        f"{home / 'lib'}/*:{home / 'extlib'}/*:{conf_folder(home, daemon)}",
         _CLASSES.get(daemon, _SUPERVISOR),
         *arguments,
     ]
@@ -103,6 +111,9 @@ def _common(home: Path, state: ClusterState) -> dict[str, Any]:
         "nimbus.seeds": [LOOPBACK],
         "nimbus.thrift.port": state.nimbus,
         "storm.local.hostname": LOOPBACK,
+        # Workers listen on every interface, and Storm has no setting for that: they take tuples from whoever knows this.
+        "storm.messaging.netty.authentication": True,
+        "storm.zookeeper.topology.auth.payload": f"multilang:{secrets.token_hex(16)}",
         "storm.log.dir": str(home / "logs"),
         "storm.workers.artifacts.dir": str(home / "logs" / "workers-artifacts"),
         "storm.log4j2.conf.dir": str(home / "log4j2"),
@@ -132,6 +143,15 @@ def _common(home: Path, state: ClusterState) -> dict[str, Any]:
         "executor.metrics.frequency.secs": 2,
         "topology.stats.sample.rate": 1.0,  # count every tuple, where Storm counts one in twenty
     }
+
+
+def _write_zookeeper(home: Path, state: ClusterState) -> None:
+    lines = {
+        "dataDir": home / "data" / "zookeeper",
+        "clientPort": state.zookeeper,
+        **({} if state.exposed else {"clientPortAddress": LOOPBACK}),
+    }
+    (home / _ZOOKEEPER).write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
 
 
 def _write_yaml(folder: Path, conf: Mapping[str, Any]) -> None:

@@ -24,7 +24,7 @@ PORTS = ("storm.zookeeper.port", "nimbus.thrift.port", "drpc.port", "drpc.invoca
 
 @dataclass(frozen=True)
 class ClusterState:
-    """The ports of a cluster.
+    """The ports of a cluster. ``exposed``: whether daemons may listen on every interface, as those of older ones do.
 
     ``slots``: the ports of each supervisor's workers. ``ready``: True once all daemons were up.
 
@@ -40,6 +40,7 @@ class ClusterState:
     drpc: int | None = None
     drpc_invocations: int | None = None
     ready: bool = False
+    exposed: bool = True
 
     @property
     def address(self) -> Address:
@@ -58,7 +59,9 @@ def default_home() -> Path:
     return Path(os.environ.get("MULTILANG_CLUSTER_HOME") or cache_folder() / "cluster").absolute()
 
 
-def new_state(version: str, supervisors: int, slots: int, drpc: bool, conf: Mapping[str, Any]) -> ClusterState:
+def new_state(
+    version: str, supervisors: int, slots: int, drpc: bool, conf: Mapping[str, Any], exposed: bool = False
+) -> ClusterState:
     """Choose ports for a cluster of ``supervisors``, each with ``slots`` workers: those in ``conf``, else free ones."""
     free = iter(_free_ports(4 + supervisors * (1 + slots)))
 
@@ -76,6 +79,7 @@ def new_state(version: str, supervisors: int, slots: int, drpc: bool, conf: Mapp
         [[next(free) for _ in range(slots)] for _ in range(supervisors)],
         port("drpc.port") if drpc else None,
         port("drpc.invocations.port") if drpc else None,
+        exposed=exposed,
     )
 
 

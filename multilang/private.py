@@ -1,0 +1,75 @@
+"""Files and folders that are one user's alone, whatever the umask is and whoever may write beside them."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import TypeVar
+
+    Written = TypeVar("Written")
+
+FILE, FOLDER = 0o600, 0o700
+
+
+def make_folder(path: str | Path) -> None:
+    """Make a folder, if it is missing, that its user alone may enter. Its parents get the usual rights.
+
+    Raises:
+        OSError: It can't be made.
+    """
+    parent = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(parent):
+        os.makedirs(parent, exist_ok=True)
+    try:
+        os.mkdir(path, FOLDER)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+
+
+def open_file(path: str | Path, flags: int) -> int:
+    """Open a file that its user alone may read, and return its descriptor; a link in its place is not followed.
+
+    Args:
+        path: The file.
+        flags: Those of ``os.open``, such as ``os.O_WRONLY | os.O_CREAT | os.O_APPEND``.
+
+    Raises:
+        OSError: It can't be opened, or is a link.
+    """
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, FILE)
+
+
+def replace_file(path: str | Path, write: Callable[[int], Written]) -> Written:
+    """Write a file anew: a reader finds the old file or the whole new one, which its user alone may read.
+
+    The part that is being written has a name that nobody can guess, so that nobody can put a link there.
+
+    Args:
+        path: The file.
+        write: Writes to a descriptor, which is closed afterwards.
+
+    Returns:
+        The result of ``write``.
+
+    Raises:
+        OSError: It can't be written; the old file is as it was.
+    """
+    from tempfile import mkstemp
+
+    folder, name = os.path.split(os.path.abspath(path))
+    handle, part = mkstemp(prefix=f".{name}.", dir=folder)
+    try:
+        try:
+            written = write(handle)
+        finally:
+            os.close(handle)
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
+    return written
