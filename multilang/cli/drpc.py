@@ -14,6 +14,7 @@ from multilang.cli.arguments import conf_entries
 from multilang.cli.loading import load
 from multilang.component import settings
 from multilang.component.errors import ConfigError
+from multilang.drpc import addresses
 from multilang.drpc.client import DRPCClient
 from multilang.drpc.connection import CLIENT_PORT, HTTP_PORT, INVOCATIONS_PORT
 from multilang.drpc.errors import DRPCConnectionError, DRPCExecutionException, DRPCTimeoutError
@@ -36,7 +37,12 @@ def drpc() -> None:
 
 @drpc.command()
 @click.argument("topologies", nargs=-1, metavar="[TOPOLOGY]...")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on, or unix:FOLDER, for sockets that you alone can reach.",
+)
 @click.option("--port", type=_PORT, default=CLIENT_PORT, show_default=True, help="The port for clients; 0: a free one.")
 @click.option(
     "--invocations-port",
@@ -45,8 +51,8 @@ def drpc() -> None:
     show_default=True,
     help="The port for topologies; 0: a free one.",
 )
-@click.option("--http-port", type=_PORT, default=HTTP_PORT, show_default=True, help="The port for HTTP; 0: a free one.")
-@click.option("--no-http", is_flag=True, help="No HTTP.")
+@click.option("--http-port", type=_PORT, help=f"Serve HTTP, too, on this port, such as {HTTP_PORT}; 0: a free one.")
+@click.option("--no-http", is_flag=True, hidden=True)  # of earlier versions; it is the default now
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -62,7 +68,7 @@ def serve(
     host: str,
     port: int,
     invocations_port: int,
-    http_port: int,
+    http_port: int | None,
     no_http: bool,
     timeout: float,
     conf: dict[str, Any],
@@ -70,7 +76,7 @@ def serve(
     """Run a DRPC server until Ctrl-C, with TOPOLOGIES that answer its calls on the embedded cluster.
 
     Storm's clients, and topologies on a Storm cluster whose conf has this host in drpc.servers, can use it too. It has
-    no password. TOPOLOGY is a file (examples/reach.py), a file and a name in it, or module:name.
+    no password: every account of this machine may call, and answer, unless --host is unix:FOLDER. TOPOLOGY is a file (examples/reach.py), a file and a name in it, or module:name.
 
     \b
     Exit status: 0  ended by Ctrl-C or SIGTERM
@@ -96,8 +102,9 @@ def serve(
                 except (ConfigError, LocalClusterError, TopologyError) as error:
                     raise click.UsageError(str(error)) from error
                 click.echo(f"topology {topology.name!r} runs here")
-        shown = "" if server.http_port is None else f", HTTP http://{host}:{server.http_port}/drpc/FUNCTION/ARGS"
-        click.echo(f"clients {host}:{server.port}, topologies {host}:{server.invocations_port}{shown}")
+        shown = "" if server.http_port is None else f", HTTP POST http://{host}:{server.http_port}/drpc/FUNCTION"
+        places = [addresses.shown(host, port) for port in (server.port, server.invocations_port)]
+        click.echo("clients {}, topologies {}".format(*places) + shown)
         sys.stdout.flush()
         try:
             while not ended.wait(0.5):
@@ -121,7 +128,10 @@ def _until_signal(stack: ExitStack, stop: Callable[[], object]) -> None:
 @click.argument("function")
 @click.argument("arguments", default="")
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="The host of the DRPC server, this project's or Storm's."
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The host of the DRPC server, this project's or Storm's, or unix:FOLDER.",
 )
 @click.option("--port", type=_PORT, default=CLIENT_PORT, show_default=True, help="Its port for clients.")
 @click.option(

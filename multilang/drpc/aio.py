@@ -6,7 +6,7 @@ import asyncio
 from itertools import count
 from typing import TYPE_CHECKING
 
-from multilang.drpc import thrift
+from multilang.drpc import addresses, thrift
 from multilang.drpc.connection import CLIENT_PORT, CONNECT_SECS
 from multilang.drpc.errors import DRPCConnectionError, DRPCExecutionException, DRPCTimeoutError
 
@@ -26,7 +26,7 @@ class AsyncDRPCClient:
             print(await asyncio.gather(*(client.execute("reach", url) for url in urls)))
 
     Args:
-        host: The server's host.
+        host: The server's host, or "unix:" and the folder of its sockets.
         port: The server's port for clients.
         timeout: Seconds that an answer may take; None: as long as the server allows.
         connections: The largest number of connections; more calls wait for a free one.
@@ -102,10 +102,16 @@ class AsyncDRPCClient:
 
     async def _open(self) -> Pipe:
         try:
-            return await asyncio.wait_for(asyncio.open_connection(self.host, self.port), CONNECT_SECS)
+            return await asyncio.wait_for(self._connect(), CONNECT_SECS)
         except (OSError, asyncio.TimeoutError) as error:
             why = getattr(error, "strerror", None) or "no answer"
             raise DRPCConnectionError(f"{self}: {why}; does a DRPC server run there?") from error
+
+    async def _connect(self) -> Pipe:
+        path = addresses.path_of(self.host, self.port)
+        if path is None:
+            return await asyncio.open_connection(self.host, self.port)
+        return await asyncio.open_unix_connection(path)
 
     async def _call(self, pipe: Pipe, function: str, arguments: str) -> str:
         reader, writer = pipe
@@ -117,7 +123,7 @@ class AsyncDRPCClient:
         return str(thrift.answer_of(message, "execute", serial))
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return addresses.shown(self.host, self.port)
 
     async def __aenter__(self) -> AsyncDRPCClient:  # noqa: PYI034 - Self is not in Python 3.10
         return self

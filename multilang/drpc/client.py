@@ -19,7 +19,7 @@ class DRPCClient:
             print(client.execute("reach", "foo.com/blog/1"))
 
     Args:
-        host: The server's host.
+        host: The server's host, or "unix:" and the folder of its sockets.
         port: The server's port for clients.
         timeout: Seconds that an answer may take; None: as long as the server allows.
     """

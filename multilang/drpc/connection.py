@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import select
-import socket
 from itertools import count
 from time import monotonic
 
-from multilang.drpc import thrift
+from multilang.drpc import addresses, thrift
 from multilang.drpc.errors import DRPCConnectionError, DRPCTimeoutError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from typing import Any
 
 CLIENT_PORT, INVOCATIONS_PORT, HTTP_PORT = 3772, 3773, 3774
@@ -24,7 +24,7 @@ class Connection:
     All methods raise DRPCConnectionError.
 
     Args:
-        host: The server's host.
+        host: The server's host, or "unix:" and the folder of its sockets.
         port: The server's port.
         timeout: Seconds that an answer may take; None: for ever.
     """
@@ -74,15 +74,14 @@ class Connection:
             self.close()  # the server was started again since the last call
         if self._socket is None:
             try:
-                wire = socket.create_connection((self.host, self.port), CONNECT_SECS)
+                wire = addresses.connect(self.host, self.port, CONNECT_SECS)
             except TimeoutError as error:
                 raise DRPCConnectionError(f"{self}: no answer; does a DRPC server run there?") from error
-            wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket = wire
         return self._socket
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return addresses.shown(self.host, self.port)
 
 
 def _ended(wire: socket.socket) -> bool:

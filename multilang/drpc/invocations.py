@@ -30,7 +30,7 @@ class DRPCInvocationsClient:
     methods raise DRPCConnectionError.
 
     Args:
-        host: The server's host.
+        host: The server's host, or "unix:" and the folder of its sockets.
         port: The server's port for topologies.
         timeout: Seconds that an answer of the server may take; None: for ever.
     """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import time
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
@@ -9,6 +11,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from multilang.drpc import thrift
+from multilang.drpc.addresses import UNIX
 from multilang.drpc.errors import SERVER_TIMEOUT, DRPCExecutionException
 from multilang.drpc.places import LOCAL
 from multilang.drpc.requests import SERVICES
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from multilang.topology import Topology
 
 _TURN_SECS = 0.05
+_LONGEST_FOLDER = 70  # characters
 
 
 class LocalDRPC:
@@ -41,8 +45,8 @@ class LocalDRPC:
         mode: The mode of the LocalCluster.
         timeout_secs: Seconds that a request may take; virtual seconds are not counted.
         max_waiting: The largest number of requests of a function that wait to be fetched; more are refused.
-        serve: Whether to listen on free ports as well, for other clients. Child processes need it, so the default is
-            True with ``mode="process"``.
+        serve: Whether to listen as well, on Unix sockets that this user alone can reach (``server.conf`` has their
+            folder), for other clients. Child processes need it, so the default is True with ``mode="process"``.
         cluster: Further arguments of the LocalCluster.
 
     Attributes:
@@ -60,15 +64,15 @@ class LocalDRPC:
         **cluster: Any,
     ) -> None:
         self.cluster = LocalCluster(mode, **cluster)
-        self.server = DRPCServer(
-            port=0, invocations_port=0, http_port=0, timeout_secs=timeout_secs, max_waiting=max_waiting
-        )
+        self._served = mode == "process" if serve is None else serve
+        self._folder = _socket_folder() if self._served else None
+        host = "127.0.0.1" if self._folder is None else f"{UNIX}{self._folder}"
+        self.server = DRPCServer(host, timeout_secs=timeout_secs, max_waiting=max_waiting)
         self.requests = self.server.requests
         self.topologies: dict[str, LocalTopology] = {}
         self.requests.refusal = self._refusal
         self._ended: set[str] = set()  # topologies whose requests have been failed
         self._service = f"local-{token_hex(8)}"
-        self._served = mode == "process" if serve is None else serve
         if self._served:
             self.server.start()
         SERVICES[self._service] = self.requests
@@ -229,6 +233,8 @@ class LocalDRPC:
             self.cluster.close()
         finally:
             self.server.close()
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
             SERVICES.pop(self._service, None)
 
     def __enter__(self) -> LocalDRPC:  # noqa: PYI034 - Self is not in Python 3.10
@@ -238,3 +244,9 @@ class LocalDRPC:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _socket_folder() -> str:
+    """Make a folder for sockets, whose paths must be short."""
+    folder = tempfile.gettempdir()
+    return tempfile.mkdtemp(prefix="multilang-drpc-", dir=folder if len(folder) < _LONGEST_FOLDER else "/tmp")

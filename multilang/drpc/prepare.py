@@ -49,6 +49,6 @@ def server_of(request: Any) -> tuple[str, str, int] | None:
     if not isinstance(request, str):
         return None
     _, _, there = request.partition("@")
-    address, _, id = there.partition("/")
+    address, _, id = there.rpartition("/")  # a folder of Unix sockets has more of them
     host, _, port = address.rpartition(":")
     return (id, host, int(port)) if id and port.isdecimal() else None

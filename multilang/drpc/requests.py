@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from itertools import count
+from secrets import token_hex
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECS = 600.0  # Storm's drpc.request.timeout.secs
 MAX_WAITING = 10_000  # requests of one function that no topology has fetched
+MAX_BYTES = 256 * 1024 * 1024  # of the functions' names and arguments of all open requests
+_OVERHEAD = 1024  # bytes of memory that a request takes besides its texts
+_MAX_FETCHED_FOR = 10_000  # functions
 
 SERVICES: dict[str, Requests] = {}
 """The LocalDRPCs of this process, by the id that stands for a host in a request's return-info."""
@@ -54,6 +57,7 @@ class Requests:
     Args:
         timeout_secs: Seconds after its arrival at which a request fails.
         max_waiting: The largest number of requests of a function that wait to be fetched; more are refused.
+        max_bytes: Bytes that all open requests may take; more are refused.
         clock: Returns the current time, in seconds.
     """
 
@@ -61,13 +65,16 @@ class Requests:
         self,
         timeout_secs: float = TIMEOUT_SECS,
         max_waiting: int = MAX_WAITING,
+        max_bytes: int = MAX_BYTES,
+        *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.timeout_secs = timeout_secs
         self.max_waiting = max_waiting
+        self.max_bytes = max_bytes
         self._clock = clock
         self._lock = Lock()
-        self._ids = count(time.time_ns() // 1000)  # so that no id is one of an earlier server
+        self._bytes = 0
         self._waiting: dict[str, deque[str]] = {}
         self._open: dict[str, Request] = {}  # by id, the oldest first
         self._owned: dict[Hashable, dict[str, None]] = {}  # owner -> ids of its open requests
@@ -92,6 +99,7 @@ class Requests:
             DRPCExecutionException: It can't be taken, or no message could carry it.
         """
         check_size("the arguments", arguments)
+        size = len(arguments) + len(function) + _OVERHEAD
         why = self.refusal(function)
         with self._lock:
             if self._closed:
@@ -103,7 +111,15 @@ class Requests:
                 raise DRPCExecutionException(
                     f"{len(ids)} requests of {function!r} wait already, and no topology takes them", INTERNAL_ERROR
                 )
-            id = str(next(self._ids))
+            if self._bytes + size > self.max_bytes:
+                if not ids:
+                    del self._waiting[function]
+                raise DRPCExecutionException(
+                    f"{len(self._open)} requests take {self._bytes} of {self.max_bytes} bytes already; ask again later",
+                    INTERNAL_ERROR,
+                )
+            id = token_hex(16)  # whoever knows an id may give the result, so that nobody may guess it
+            self._bytes += size
             ids.append(id)
             self._open[id] = Request(id, function, arguments, self._clock() + self.timeout_secs, done)
         return id
@@ -114,7 +130,8 @@ class Requests:
         ``owner`` is whoever fetches it; see ``lost``.
         """
         with self._lock:
-            self.fetched_for.add(function)
+            if len(self.fetched_for) < _MAX_FETCHED_FOR:
+                self.fetched_for.add(function)
             ids = self._waiting.get(function)
             if not ids:
                 return None
@@ -212,6 +229,8 @@ class Requests:
     def _take(self, id: str) -> Request | None:
         with self._lock:
             request = self._open.pop(id, None)
+            if request is not None:
+                self._bytes -= len(request.arguments) + len(request.function) + _OVERHEAD
             if request is not None and request.owner is not None:
                 self._orphans.pop(id, None)
                 owned = self._owned.get(request.owner)

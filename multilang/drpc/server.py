@@ -1,37 +1,45 @@
 """The DRPC server, which stands between clients that call functions and topologies that answer (Storm's DRPC daemon).
 
 It speaks Storm's Thrift interface on two ports, so that Storm's clients, spouts and bolts can use it, and HTTP on a
-third.
+third, if that is wanted.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import socket
 import threading
 from typing import TYPE_CHECKING
 
-from multilang.drpc.connection import CLIENT_PORT, HTTP_PORT, INVOCATIONS_PORT
+from multilang.drpc import addresses
+from multilang.drpc.connection import CLIENT_PORT, INVOCATIONS_PORT
 from multilang.drpc.errors import DRPCConnectionError
-from multilang.drpc.requests import MAX_WAITING, TIMEOUT_SECS, Requests
+from multilang.drpc.requests import MAX_BYTES, MAX_WAITING, TIMEOUT_SECS, Requests
 from multilang.drpc.talks import Conversations
+from multilang.drpc.wires import FRAME_SECS, Bounds, Wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
     from types import TracebackType
     from typing import Any
 
 _LOOK_SECS = 0.25  # between two looks for requests that are too old
 _BACKLOG = 1024
+_PAUSE_SECS = 0.2  # after no connection could be accepted
+MAX_CONNECTIONS = 1000
+_log = logging.getLogger(__name__)
 ORPHAN_SECS = 5.0  # how long a request may wait for its result after its spout's connection has ended
 
 
 class DRPCServer:
     """A DRPC server, which runs in a thread of its own from ``start`` to ``close``, or as a context manager.
 
-    It asks nobody for a password: keep it on loopback, or in a network that you trust.
+    It asks nobody for a password: whoever reaches its ports may call functions, and answer them. Keep it on loopback, or
+    in a network that you trust; where other accounts of the machine are not to be trusted, give it Unix sockets.
 
     Args:
-        host: The address to listen on.
+        host: The address to listen on, or ``"unix:"`` and a folder for Unix sockets, which this user alone may enter.
         port: The port for clients. For each port, 0 takes a free one, and the attribute then has its number.
         invocations_port: The port for topologies.
         http_port: The port for HTTP; None: no HTTP.
@@ -39,6 +47,10 @@ class DRPCServer:
         max_waiting: The largest number of requests of a function that wait to be fetched; more are refused.
         orphan_secs: Seconds that requests may wait for their results after the connection of their spout has ended;
             then they fail.
+        max_bytes: Bytes that all open requests may take, and as many again for the messages on their way.
+        max_connections: The largest number of connections to each port; more are closed at once.
+        frame_secs: Seconds from the beginning of a message to its end; then its connection is closed.
+        http_hosts: Further names by which HTTP may be called, besides localhost and addresses.
 
     Attributes:
         requests: The requests that wait.
@@ -49,18 +61,24 @@ class DRPCServer:
         host: str = "127.0.0.1",
         port: int = CLIENT_PORT,
         invocations_port: int = INVOCATIONS_PORT,
-        http_port: int | None = HTTP_PORT,
+        http_port: int | None = None,
         *,
         timeout_secs: float = TIMEOUT_SECS,
         max_waiting: int = MAX_WAITING,
         orphan_secs: float = ORPHAN_SECS,
+        max_bytes: int = MAX_BYTES,
+        max_connections: int = MAX_CONNECTIONS,
+        frame_secs: float = FRAME_SECS,
+        http_hosts: Sequence[str] = (),
     ) -> None:
         self.host = host
         self.port = port
         self.invocations_port = invocations_port
         self.http_port = http_port
-        self.requests = Requests(timeout_secs, max_waiting)
-        self._talks = Conversations(self.requests, orphan_secs)
+        self.max_connections = max_connections
+        self.requests = Requests(timeout_secs, max_waiting, max_bytes)
+        self._bounds = Bounds(max_bytes, frame_secs)
+        self._talks = Conversations(self.requests, orphan_secs, {"localhost", host, *http_hosts})
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._stop: asyncio.Event | None = None
@@ -92,7 +110,7 @@ class DRPCServer:
             The server itself.
 
         Raises:
-            DRPCConnectionError: A port is taken.
+            DRPCConnectionError: A port is taken, or the folder of the Unix sockets is not this user's alone.
         """
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), name="multilang drpc", daemon=True)
@@ -133,23 +151,28 @@ class DRPCServer:
     async def _serve(self, started: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        servers: list[asyncio.Server] = []
+        listeners: list[tuple[socket.socket, asyncio.Task[None]]] = []
         try:
             talks = self._talks
             for name, talk in (("port", talks.client), ("invocations_port", talks.topology), ("http_port", talks.http)):
                 if getattr(self, name) is not None:
-                    servers.append(await self._listen(name, talk))
+                    listener = self._listen(name)
+                    accepting = asyncio.ensure_future(self._accept(listener, talk))
+                    listeners.append((listener, accepting))
             started.set()
             while not self._stop.is_set():
                 self.requests.expire()
+                self._bounds.end_overdue()
                 try:
                     await asyncio.wait_for(self._stop.wait(), min(_LOOK_SECS, self.requests.timeout_secs / 2))
                 except asyncio.TimeoutError:
                     pass
             await asyncio.sleep(0)  # so that the last errors are sent
         finally:
-            for server in servers:
-                server.close()
+            for listener, accepting in listeners:
+                accepting.cancel()
+                await asyncio.gather(accepting, return_exceptions=True)
+                addresses.close_listening(listener)
             open_ones = list(self._connections)
             if open_ones:
                 await asyncio.wait(open_ones, timeout=0.2)  # some have answers to send
@@ -157,25 +180,59 @@ class DRPCServer:
                 task.cancel()
             await asyncio.gather(*open_ones, return_exceptions=True)
 
-    async def _listen(self, name: str, talk: Callable[..., Coroutine[Any, Any, None]]) -> asyncio.Server:
+    def _listen(self, name: str) -> socket.socket:
         port = getattr(self, name)
-
-        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            self._connections.add(task)
-            try:
-                await talk(reader, writer)
-            except (OSError, EOFError, asyncio.CancelledError):
-                pass  # the other side is gone, or does not speak Thrift
-            finally:
-                self._connections.discard(task)
-                writer.close()
-
         try:
-            server = await asyncio.start_server(connected, self.host, port, backlog=_BACKLOG)
+            listener = addresses.listen(self.host, port, _BACKLOG)
+        except DRPCConnectionError:
+            raise
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
-            raise DRPCConnectionError(f"the DRPC server can't listen on {self.host}:{port}: {why}") from error
-        setattr(self, name, server.sockets[0].getsockname()[1])
-        return server
+            where = f"{self.host}:{port}"
+            raise DRPCConnectionError(f"the DRPC server can't listen on {where}: {why}") from error
+        listener.setblocking(False)
+        if addresses.folder_of(self.host) is None:
+            setattr(self, name, listener.getsockname()[1])
+        return listener
+
+    async def _accept(self, listener: socket.socket, talk: Callable[[Wire], Coroutine[Any, Any, None]]) -> None:
+        """Accept connections for ever. asyncio's own servers log a thousand errors a second when descriptors end."""
+        loop = asyncio.get_running_loop()
+        here: set[asyncio.Task[Any]] = set()
+        told = False
+        while True:
+            try:
+                wire, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                if not told:
+                    _log.warning("the DRPC server on %s can't accept connections for now: %s", self.host, error)
+                told = True
+                await asyncio.sleep(_PAUSE_SECS)  # others will be closed
+                continue
+            told = False
+            if len(here) >= self.max_connections:
+                wire.close()
+                continue
+            task = asyncio.ensure_future(self._serve_one(wire, talk))
+            for tasks in (here, self._connections):
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+
+    async def _serve_one(self, sock: socket.socket, talk: Callable[[Wire], Coroutine[Any, Any, None]]) -> None:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(loop=loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+        try:
+            transport, _ = await loop.connect_accepted_socket(lambda: protocol, sock)
+        except OSError:
+            sock.close()
+            return
+        wire = Wire(reader, asyncio.StreamWriter(transport, protocol, reader, loop), self._bounds)
+        self._bounds.wires.add(wire)
+        try:
+            await talk(wire)
+        except (OSError, EOFError, asyncio.CancelledError):
+            pass  # the other side is gone, does not speak Thrift, or takes too much
+        finally:
+            await wire.close()
+            self._bounds.wires.discard(wire)

@@ -10,9 +10,11 @@ from multilang.drpc.errors import INTERNAL_ERROR, DRPCExecutionException
 from multilang.drpc.http import answer_http, until_end
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from multilang.drpc.requests import Requests
+    from multilang.drpc.wires import Wire
 
 
 class Conversations:
@@ -21,27 +23,28 @@ class Conversations:
     Args:
         requests: The requests that wait.
         orphan_secs: Seconds that requests may wait for their results after the connection of their spout has ended.
+        http_hosts: The names by which HTTP may be called, besides addresses.
     """
 
-    def __init__(self, requests: Requests, orphan_secs: float) -> None:
+    def __init__(self, requests: Requests, orphan_secs: float, http_hosts: Collection[str] = ()) -> None:
         self._requests = requests
         self.orphan_secs = orphan_secs
+        self._http_hosts = http_hosts
 
-    async def client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def client(self, wire: Wire) -> None:
         """Answer a client until it hangs up."""
-        head: asyncio.Future[bytes] = asyncio.ensure_future(reader.readexactly(4))
+        head: asyncio.Future[bytes] = asyncio.ensure_future(wire.head())
         try:
             while True:
-                message = thrift.decode(await reader.readexactly(thrift.frame_size(await head)))
-                head = asyncio.ensure_future(reader.readexactly(4))
+                message = await wire.message(await head)
+                head = asyncio.ensure_future(wire.head())
                 if message.name == "execute":
                     answer = await self._execute(message, head)
                     if answer is None:
                         return
-                    writer.write(answer)
+                    await wire.send(answer)
                 else:
-                    writer.write(_unknown(message))
-                await writer.drain()
+                    await wire.send(_unknown(message))
         finally:
             head.cancel()
             if head.done() and not head.cancelled():
@@ -87,14 +90,13 @@ class Conversations:
 
         return self._requests.add(function, arguments, done)
 
-    async def topology(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def topology(self, wire: Wire) -> None:
         """Give requests to a topology, and take their results, until it hangs up."""
         owner = object()
         try:
             while True:
-                message = thrift.decode(await reader.readexactly(thrift.frame_size(await reader.readexactly(4))))
-                writer.write(self._invocation(message, owner))
-                await writer.drain()
+                message = await wire.message(await wire.head())
+                await wire.send(self._invocation(message, owner))
         finally:
             self._requests.lost(owner, self.orphan_secs)
 
@@ -115,13 +117,13 @@ class Conversations:
             return _unknown(message)
         return thrift.encode(thrift.REPLY, name, message.serial, answer)
 
-    async def http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def http(self, wire: Wire) -> None:
         """Answer one request over HTTP."""
 
         async def execute(function: str, arguments: str) -> str:
             result: asyncio.Future[str] = asyncio.get_running_loop().create_future()
             id = self._add(function, arguments, result)
-            gone = asyncio.ensure_future(until_end(reader))
+            gone = asyncio.ensure_future(until_end(wire.reader))
             try:
                 await asyncio.wait((result, gone), return_when=asyncio.FIRST_COMPLETED)
                 if not result.done():
@@ -131,7 +133,7 @@ class Conversations:
                 gone.cancel()
                 self._requests.forget(id)
 
-        await answer_http(reader, writer, execute)
+        await answer_http(wire, execute, self._http_hosts)
 
 
 def _settle(future: asyncio.Future[str], text: str | None, problem: DRPCExecutionException | None) -> None:

@@ -20,9 +20,10 @@ CALL, REPLY, EXCEPTION = 1, 2, 3
 STOP, I32, STRING, STRUCT = 0, 8, 11, 12
 UNKNOWN_METHOD, ANSWER_MISSING = 1, 5
 _VERSION = 0x80010000
-_SIZES = {2: 1, 3: 1, 4: 8, 6: 2, 8: 4, 10: 8}  # of the other types, which are skipped
+_SIZES: dict[int, int] = {2: 1, 3: 1, 4: 8, 6: 2, 8: 4, 10: 8}  # of the other types, which are skipped
 _LIST_TYPES, _MAP = (14, 15), 13
 _DEEPEST = 20
+_MOST_VALUES = 10_000  # of a message; ours have five, and each costs time in which nobody else is served
 
 _INT, _HEAD, _FIELD, _FIELD_TEXT = Struct(">i"), Struct(">Ii"), Struct(">BH"), Struct(">BHi")
 _LIST = Struct(">Bi")
@@ -89,48 +90,66 @@ def decode(frame: bytes) -> ThriftMessage:
         at = _HEAD.size + length
         name = frame[_HEAD.size : at].decode()
         (serial,) = _INT.unpack_from(frame, at)
-        fields, _ = _get_struct(frame, at + 4, _DEEPEST)
+        fields, _ = _Fields(frame).struct(at + 4, _DEEPEST)
     except (error, IndexError, UnicodeDecodeError) as problem:
         raise ThriftError(f"a message that can't be read: {problem}") from None
     return ThriftMessage(version & 0xFF, name, serial, fields)
 
 
-def _get_struct(data: bytes, at: int, deep: int) -> tuple[dict[int, Any], int]:
-    fields: dict[int, Any] = {}
-    while (kind := data[at]) != STOP:
-        number = _FIELD.unpack_from(data, at)[1]
-        value, at = _get(data, at + 3, kind, deep)
-        if value is not None:
-            fields[number] = value
-    return fields, at + 1
+class _Fields:
+    """The fields of a message, of which those that nobody needs are skipped."""
 
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._left = _MOST_VALUES
 
-def _get(data: bytes, at: int, kind: int, deep: int) -> tuple[Any, int]:
-    if not deep:
-        raise ThriftError("a message nested too deep")
-    if kind == STRING:
-        (length,) = _INT.unpack_from(data, at)
-        end = at + 4 + length
-        if length < 0 or end > len(data):
-            raise ThriftError("a text without an end")
-        return data[at + 4 : end].decode("utf-8", "replace"), end
-    if kind == I32:
-        return _INT.unpack_from(data, at)[0], at + 4
-    if kind == STRUCT:
-        return _get_struct(data, at, deep - 1)
-    if kind in _SIZES:
-        return None, at + _SIZES[kind]
-    if kind in _LIST_TYPES or kind == _MAP:
+    def struct(self, at: int, deep: int) -> tuple[dict[int, Any], int]:
+        """Return the fields of a struct, and the place after it."""
+        data = self._data
+        fields: dict[int, Any] = {}
+        while (kind := data[at]) != STOP:
+            number = _FIELD.unpack_from(data, at)[1]
+            value, at = self._value(at + 3, kind, deep)
+            if value is not None:
+                fields[number] = value
+        return fields, at + 1
+
+    def _value(self, at: int, kind: int, deep: int) -> tuple[Any, int]:
+        data = self._data
+        self._left -= 1
+        if not deep or self._left < 0:
+            raise ThriftError(
+                "a message nested too deep" if not deep else f"a message of more than {_MOST_VALUES} values"
+            )
+        if kind == STRING:
+            (length,) = _INT.unpack_from(data, at)
+            end = at + 4 + length
+            if length < 0 or end > len(data):
+                raise ThriftError("a text without an end")
+            return data[at + 4 : end].decode("utf-8", "replace"), end
+        if kind == I32:
+            return _INT.unpack_from(data, at)[0], at + 4
+        if kind == STRUCT:
+            return self.struct(at, deep - 1)
+        if kind in _SIZES:
+            return None, at + _SIZES[kind]
+        if kind in _LIST_TYPES or kind == _MAP:
+            return None, self._skip_all(at, kind, deep)
+        raise ThriftError(f"a value of the unknown type {kind}")
+
+    def _skip_all(self, at: int, kind: int, deep: int) -> int:
+        data = self._data
         kinds = [data[at]] if kind != _MAP else [data[at], data[at + 1]]
-        (count,) = _INT.unpack_from(data, at + len(kinds))
+        count: int = _INT.unpack_from(data, at + len(kinds))[0]
         at += len(kinds) + 4
         if not 0 <= count <= len(data):
             raise ThriftError("a list without an end")
+        if all(each in _SIZES for each in kinds):
+            return at + count * sum(_SIZES[each] for each in kinds)
         for _ in range(count):
             for each in kinds:
-                _, at = _get(data, at, each, deep - 1)
-        return None, at
-    raise ThriftError(f"a value of the unknown type {kind}")
+                _, at = self._value(at, each, deep - 1)
+        return at
 
 
 # ---- calls and answers, by what they mean ----

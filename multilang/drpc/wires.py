@@ -1,0 +1,123 @@
+"""The connections of a DRPC server, bounded: how many, how many bytes they hold in all, how long a frame may take."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from multilang.drpc import thrift
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_BYTES = 256 * 1024 * 1024  # of the frames that come and go at any time; as much again of the requests that wait
+FRAME_SECS = 30.0
+_COUNTED = 65536  # bytes; smaller frames hold nothing that counts
+
+
+class OverfullError(EOFError):
+    """The server holds too much already; the connection ends."""
+
+
+class Bounds:
+    """The bounds that all connections of a server share.
+
+    Args:
+        max_bytes: Bytes of the frames that are on their way, in both directions.
+        frame_secs: Seconds from the beginning of a frame to its end.
+        clock: Returns the current time, in seconds.
+    """
+
+    def __init__(
+        self,
+        max_bytes: int = MAX_BYTES,
+        frame_secs: float = FRAME_SECS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.max_bytes = max_bytes
+        self.frame_secs = frame_secs
+        self.clock = clock
+        self.held = 0
+        self.wires: set[Wire] = set()
+
+    def end_overdue(self) -> None:
+        """End the connections on which a frame takes too long."""
+        now = self.clock()
+        for wire in [each for each in self.wires if each.due is not None and each.due < now]:
+            wire.abort()
+
+    def hold(self, size: int) -> None:
+        """Count bytes that come or go. Raises OverfullError."""
+        if self.held + size > self.max_bytes:
+            raise OverfullError(f"{self.held} of {self.max_bytes} bytes are taken")
+        self.held += size
+
+
+class Wire:
+    """One connection.
+
+    Attributes:
+        due: The time by which the frame that comes or goes must be through; None: there is none.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, bounds: Bounds) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.due: float | None = None
+        self._bounds = bounds
+
+    async def head(self) -> bytes:
+        """Wait for the next frame, and return its first four bytes."""
+        return await self.reader.readexactly(4)
+
+    async def message(self, head: bytes) -> thrift.ThriftMessage:
+        """Return the message of the frame that begins so.
+
+        Raises:
+            DRPCConnectionError: It is no Thrift.
+            EOFError: The connection ended, or the server holds too much already.
+        """
+        size = thrift.frame_size(head)
+        return thrift.decode(await self.exactly(size))
+
+    async def exactly(self, size: int) -> bytes:
+        """Return so many bytes, which must come in time. Raises EOFError."""
+        counted = size if size > _COUNTED else 0
+        self._bounds.hold(counted)
+        self.due = self._bounds.clock() + self._bounds.frame_secs
+        try:
+            return await self.reader.readexactly(size)
+        finally:
+            self._done(counted)
+
+    async def send(self, data: bytes) -> None:
+        """Send a frame, which the other side must take in time. Raises OSError, EOFError."""
+        counted = len(data) if len(data) > _COUNTED else 0
+        self._bounds.hold(counted)
+        self.due = self._bounds.clock() + self._bounds.frame_secs
+        try:
+            self.writer.write(data)
+            await self.writer.drain()
+        finally:
+            self._done(counted)
+
+    def _done(self, counted: int) -> None:
+        self._bounds.held -= counted
+        self.due = None
+
+    async def close(self) -> None:
+        """Close the connection once the other side has taken what was sent, which it must do in time."""
+        self.due = self._bounds.clock() + self._bounds.frame_secs
+        self.writer.close()
+        try:
+            await self.writer.wait_closed()
+        except OSError:
+            pass  # it was broken before
+        except asyncio.CancelledError:
+            self.abort()
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        self.due = None
+        self.writer.transport.abort()

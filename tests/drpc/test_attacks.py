@@ -1,0 +1,295 @@
+"""Whoever can reach the server's ports, and whoever has another account of the machine, attacks it."""
+
+import contextlib
+import os
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from multilang.drpc import (
+    DRPCClient,
+    DRPCConnectionError,
+    DRPCExecutionException,
+    DRPCInvocationsClient,
+    DRPCServer,
+)
+from multilang.drpc.requests import Requests
+from multilang.drpc.thrift import MAX_FRAME, ThriftError, decode
+from tests.cli.command import ROOT
+from tests.drpc.test_server import LIMIT, answering, fetched
+
+INT = struct.Struct(">i")
+
+
+@pytest.fixture
+def server():
+    with DRPCServer(port=0, invocations_port=0, http_port=0, timeout_secs=LIMIT) as server:
+        yield server
+
+
+def connect(port):
+    return socket.create_connection(("127.0.0.1", port), LIMIT)
+
+
+def ends(wire):
+    """Whether the server ends the connection, and does so in time."""
+    wire.settimeout(LIMIT)
+    try:
+        while wire.recv(1 << 16):
+            pass
+    except ConnectionError:
+        pass
+    return True
+
+
+def test_an_id_tells_nothing_of_the_next(server):
+    """An attacker asked for a request of his own, and gave the result of the next one."""
+    results = []
+
+    def ask():
+        with DRPCClient(port=server.port) as client:
+            results.append(client.execute("victim", "a"))
+
+    ids = [server.requests.add("mine", "", lambda *_: None) for _ in range(20)]
+    asking = threading.Thread(target=ask)
+    asking.start()
+    victim, _ = fetched(server.requests.fetch, "victim")
+    with DRPCInvocationsClient(port=server.invocations_port) as attacker:
+        for id in ids:
+            for radix in (10, 16):
+                with contextlib.suppress(ValueError):
+                    for step in range(-40, 41):
+                        attacker.result(format(int(id, radix) + step, "d" if radix == 10 else "x"), "forged")
+    server.requests.result(victim, "true")
+    asking.join(LIMIT)
+    assert results == ["true"]
+    assert len({victim, *ids}) == 21
+
+
+def hostile(element, count, kind=15):
+    """A frame of a call with a list of what nobody asked for."""
+    body = INT.pack(-0x7FFEFFFF) + INT.pack(7) + b"execute" + INT.pack(1)
+    return body + bytes([kind]) + b"\x00\x09" + bytes([element]) + INT.pack(count)
+
+
+FRAMES = {
+    "empty structs": hostile(12, 15_000_000) + bytes(15_000_000),
+    "empty texts": hostile(11, 4_000_000) + bytes(16_000_000),
+    "lists of lists": hostile(15, 3_000_000) + (b"\x02" + INT.pack(0)) * 3_000_000,
+    "fields": hostile(12, 1) + b"\x02\x00\x01\x01" * 4_000_000,
+    "numbers": hostile(10, 2_000_000) + bytes(16_000_000),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_one_frame_does_not_stall_everybody(name):
+    frame = FRAMES[name][:MAX_FRAME]
+    begin = time.process_time()
+    with contextlib.suppress(ThriftError):
+        decode(frame)
+    assert time.process_time() - begin < 0.5  # it took 3 to 11 seconds
+
+
+def test_a_frame_that_does_not_end_is_given_up(caplog):
+    with DRPCServer(port=0, invocations_port=0, frame_secs=0.3, max_bytes=50_000_000) as server:
+        for port in (server.port, server.invocations_port):
+            with connect(port) as wire:
+                wire.sendall(INT.pack(MAX_FRAME) + b"x")
+                assert ends(wire)
+        with answering(server), DRPCClient(port=server.port) as client:
+            assert client.execute("double", "a") == "aa"
+    assert not caplog.records
+
+
+def test_an_answer_that_nobody_reads_is_given_up():
+    with (
+        DRPCServer(port=0, invocations_port=0, frame_secs=0.3) as server,
+        answering(server, answer=lambda _: "x" * 16_000_000),
+        connect(server.port) as wire,
+    ):
+        call = b"".join([INT.pack(-0x7FFEFFFF), INT.pack(7), b"execute", INT.pack(1)])
+        call += b"\x0b\x00\x01" + INT.pack(6) + b"double" + b"\x0b\x00\x02" + INT.pack(1) + b"a" + b"\x00"
+        wire.sendall(INT.pack(len(call)) + call)
+        fetched(lambda _: server._bounds.held > 1_000_000 or None, "")
+        fetched(lambda _: server._bounds.held == 0 or None, "")
+
+
+def test_the_bytes_of_all_frames_are_bounded():
+    with DRPCServer(port=0, invocations_port=0, max_bytes=40_000_000) as server:
+        wires = [connect(server.port) for _ in range(3)]
+        try:
+            for wire in wires[:2]:
+                wire.sendall(INT.pack(MAX_FRAME))
+            fetched(lambda _: server._bounds.held == 2 * MAX_FRAME or None, "")
+            wires[2].sendall(INT.pack(MAX_FRAME))
+            assert ends(wires[2])
+        finally:
+            for wire in wires:
+                wire.close()
+        fetched(lambda _: server._bounds.held == 0 or None, "")
+
+
+def test_the_bytes_of_all_requests_are_bounded():
+    requests = Requests(max_bytes=100_000)
+    ids = []
+    for number in range(1000):
+        with contextlib.suppress(DRPCExecutionException):
+            ids.append(requests.add(f"f{number}", "x" * 1000, lambda *_: None))
+    assert 40 <= len(ids) <= 100
+    with pytest.raises(DRPCExecutionException, match="of 100000 bytes already; ask again later"):
+        requests.add("g", "x" * 1000, lambda *_: None)
+    assert len(requests.waiting) == len(ids)
+    for id in ids:
+        requests.forget(id)
+    requests.add("g", "x" * 90_000, lambda *_: None)
+    for number in range(20_000):
+        requests.fetch(f"nobody asked {number}")
+    assert len(requests.fetched_for) <= 10_000
+
+
+def test_connections_are_bounded_for_each_port():
+    with DRPCServer(port=0, invocations_port=0, max_connections=5) as server:
+        idle = [connect(server.port) for _ in range(5)]
+        fetched(lambda _: len(server._connections) == 5 or None, "")
+        with connect(server.port) as one_more:
+            assert ends(one_more)
+        with DRPCInvocationsClient(port=server.invocations_port) as topology:
+            assert topology.fetch("f") is None
+        for wire in idle:
+            wire.close()
+        with answering(server), DRPCClient(port=server.port) as client:
+            assert asked(client) == "aa"
+
+
+def asked(client):
+    deadline = time.monotonic() + LIMIT
+    while True:
+        try:
+            return client.execute("double", "a")
+        except DRPCConnectionError:  # the places of those that left are not free yet
+            assert time.monotonic() < deadline
+
+
+EXHAUSTED = """
+import logging, resource, socket, sys, time
+logging.basicConfig(stream=sys.stderr)
+from multilang.drpc import DRPCServer
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+with DRPCServer(port=0, invocations_port=0) as server:
+    print(server.port, server.invocations_port, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_end_of_descriptors_is_said_once_and_over_when_there_are_some_again():
+    """It was said by 23,512 tracebacks."""
+    with subprocess.Popen(
+        [sys.executable, "-c", EXHAUSTED],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        port, topologies = map(int, child.stdout.readline().split())
+        wires = [connect(port) for _ in range(200)]
+        first = child.stderr.readline().decode()
+        for wire in wires:
+            wire.close()
+        with DRPCInvocationsClient(port=topologies, timeout=LIMIT) as topology:
+            assert topology.fetch("f") is None
+        child.stdin.close()
+        said = child.stderr.read().decode()
+        assert child.wait(LIMIT) == 0
+    assert "can't accept connections for now: [Errno 24] Too many open files" in first
+    assert said.count("\n") <= 10
+
+
+HEAD = b"Content-Length: 1\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"GET /drpc/double/a HTTP/1.1\r\nHost: localhost\r\n", 405),
+        (b"GET /drpc/double HTTP/1.1\r\nHost: localhost\r\n", 405),
+        (b"HEAD /drpc/double HTTP/1.1\r\nHost: localhost\r\n", 405),
+        (b"POST /drpc/double HTTP/1.1\r\nHost: evil.example\r\n" + HEAD, 421),
+        (b"POST /drpc/double HTTP/1.1\r\nHost: localhost.evil.example:3774\r\n" + HEAD, 421),
+        (b"POST /drpc/double HTTP/1.1\r\nHost: localhost@evil.example\r\n" + HEAD, 421),
+        (b"POST /drpc/double HTTP/1.1\r\n" + HEAD, 421),
+        (b"POST /drpc/double HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n" + HEAD, 421),
+        (b"POST /drpc/double HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n" + HEAD, 403),
+        (b"POST /drpc/double HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\n" + HEAD, 403),
+        (b"POST /drpc/double HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost:99\r\n" + HEAD, 403),
+        (b"POST /drpc/double HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site\r\n" + HEAD, 403),
+        (b"POST /drpc/double HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-site\r\n" + HEAD, 403),
+        (b"POST /drpc/double HTTP/1.1\r\nHost: 127.0.0.1:3774\r\n" + HEAD, 200),
+        (b"POST /drpc/double HTTP/1.1\r\nHost: [::1]:3774\r\nSec-Fetch-Site: same-origin\r\n" + HEAD, 200),
+        (b"POST /drpc/double HTTP/1.1\r\nHost: localhost:1\r\nOrigin: http://localhost:1\r\n" + HEAD, 200),
+    ],
+)
+def test_no_page_of_another_site_calls_a_function(server, request_, status):
+    calls = []
+    with answering(server, answer=lambda text: calls.append(text) or text), connect(server.http_port) as wire:
+        wire.sendall(request_ + b"\r\n" + b"x" * request_.endswith(HEAD))
+        assert int(wire.recv(1 << 16).split()[1]) == status
+    assert calls == ["x"] * (status == 200)
+
+
+def test_http_is_served_only_where_it_is_wanted():
+    with DRPCServer(port=0, invocations_port=0) as server:
+        assert server.http_port is None
+
+
+def test_a_server_on_unix_sockets_serves_its_user_and_leaves_no_file(tmp_path):
+    folder = tmp_path / "drpc"
+    with DRPCServer(f"unix:{folder}") as server, pytest.raises(DRPCConnectionError, match="can't listen"):
+        DRPCServer(f"unix:{folder}").start()
+    assert list(folder.iterdir()) == []
+    with DRPCServer(f"unix:{folder}") as server:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        place = server.conf["drpc.servers"][0]
+        with DRPCInvocationsClient(place) as topology, DRPCClient(place, timeout=LIMIT) as client:
+            thread = threading.Thread(target=lambda: topology.result(fetched(topology.fetch, "f")[0], "b"))
+            thread.start()
+            assert client.execute("f", "a") == "b"
+            thread.join()
+    with pytest.raises(DRPCConnectionError, match="does a DRPC server run there"):
+        DRPCClient(f"unix:{folder}").execute("f", "a")
+
+
+def test_a_folder_that_others_may_enter_protects_nothing(tmp_path):
+    tmp_path.chmod(0o755)
+    with pytest.raises(DRPCConnectionError, match="no folder of this user's alone"):
+        DRPCServer(f"unix:{tmp_path}").start()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    with pytest.raises(DRPCConnectionError, match="no folder of this user's alone"):
+        DRPCServer(f"unix:{link}").start()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_another_account_reaches_no_unix_socket(tmp_path):
+    for each in [tmp_path, *tmp_path.parents]:  # pytest's own folders are closed; only the socket's own may count
+        with contextlib.suppress(PermissionError):
+            each.chmod(each.stat().st_mode | 0o055)
+    folder = tmp_path / "drpc"
+    with DRPCServer(f"unix:{folder}"):
+        code = (
+            "import os, socket, sys; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+            "wire = socket.socket(socket.AF_UNIX)\n"
+            "try: wire.connect(sys.argv[1])\n"
+            "except PermissionError: print('refused')\n"
+        )
+        for port in (3772, 3773):
+            path = str(folder / str(port))
+            shown = subprocess.run(
+                [sys.executable, "-S", "-c", code, path], capture_output=True, text=True, timeout=LIMIT
+            )
+            assert shown.stdout == "refused\n", shown.stderr
