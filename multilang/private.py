@@ -44,14 +44,22 @@ def open_file(path: str | Path, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, FILE)
 
 
-def replace_file(path: str | Path, write: Callable[[int], Written]) -> Written:
-    """Write a file anew: a reader finds the old file or the whole new one, which its user alone may read.
+def write_all(handle: int, data: bytes) -> None:
+    """Write all bytes to a descriptor. Raises OSError."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(handle, left) :]
+
+
+def replace_file(path: str | Path, write: Callable[[int], Written], mode: int = FILE) -> Written:
+    """Write a file anew: a reader finds the old file or the whole new one, which its user alone may read by default.
 
     The part that is being written has a name that nobody can guess, so that nobody can put a link there.
 
     Args:
         path: The file.
         write: Writes to a descriptor, which is closed afterwards.
+        mode: The file's permissions.
 
     Returns:
         The result of ``write``.
@@ -66,6 +74,7 @@ def replace_file(path: str | Path, write: Callable[[int], Written]) -> Written:
     try:
         try:
             written = write(handle)
+            os.fchmod(handle, mode)
         finally:
             os.close(handle)
         os.replace(part, path)

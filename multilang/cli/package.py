@@ -12,6 +12,7 @@ from multilang.cli.loading import load
 from multilang.component.errors import ConfigError
 from multilang.shipping.archive import SUFFIXES, Archived, archive_folder, archive_shipment
 from multilang.shipping.errors import ShippingError
+from multilang.shipping.guard import Guard
 from multilang.shipping.jar import Shipment, pack, write
 from multilang.shipping.wheels import WheelTarget
 from multilang.topology import ShellComponent
@@ -25,6 +26,15 @@ _PATH = click.Path(path_type=Path)
 _INTERPRETER = click.option(
     "--interpreter", default="python3", show_default=True, help="The workers' command for Python, one word."
 )
+
+
+_EXCLUDE = click.option(
+    "--exclude",
+    multiple=True,
+    metavar="PATTERN",
+    help="Files and folders to leave out, by name or by path: '*.csv', data/large.",
+)
+_FORCE = click.option("--force", is_flag=True, help="Ship secrets, too, and what links lead to outside of the folder.")
 
 
 class ShippingFault(click.ClickException):
@@ -53,6 +63,8 @@ def packing(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--leave-out", multiple=True, metavar="MODULE", help="A module that the workers have, or never import."
         ),
+        _EXCLUDE,
+        _FORCE,
         _INTERPRETER,
     ]
     for option in reversed(options):
@@ -70,6 +82,8 @@ def packed(
     leave_out: Sequence[str],
     interpreter: str,
     blobs: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    force: bool = False,
 ) -> Shipment:
     """Pack the topology that the command line names. Raises ShippingFault or TopologyFault.
 
@@ -85,6 +99,7 @@ def packed(
             include=include,
             interpreter=interpreter,
             blobs=blobs,
+            guard=Guard(exclude, force),
         )
     except (ShippingError, ConfigError) as error:
         raise ShippingFault(str(error)) from error
@@ -138,7 +153,9 @@ def package(
 @click.command()
 @click.argument("folder", type=_PATH)
 @click.option("-o", "--output", type=_PATH, metavar="FILE", help="The .tgz to write; the folder's name unless given.")
-def archive(folder: Path, output: Path | None) -> int:
+@_EXCLUDE
+@_FORCE
+def archive(folder: Path, output: Path | None, exclude: tuple[str, ...], force: bool) -> int:
     """Pack a folder or a virtual environment into a .tgz for the blob store.
 
     Modes and links are kept. An environment (python3 -m venv env) becomes relocatable: its Python and the standard
@@ -146,10 +163,16 @@ def archive(folder: Path, output: Path | None) -> int:
     """
     output = output or Path(f"{folder.resolve().name}.tgz")
     try:
-        made = archive_folder(folder, output)
+        made = archive_folder(folder, output, Guard(exclude, force))
     except ShippingError as error:
         raise ShippingFault(str(error)) from error
-    click.echo(_archived(output, made))
+    if not made.environment:
+        click.echo("\n".join(f"  {name}" for name in made.names))
+    click.echo(
+        "\n".join(
+            [*(f"  without {name}: {why}" for name, why in sorted(made.left_out.items())), _archived(output, made)]
+        )
+    )
     return 0
 
 

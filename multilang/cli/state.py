@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from multilang import private
 from multilang.cli import exits
 from multilang.cli.arguments import conf_entries
 from multilang.cli.loading import load
@@ -103,11 +103,8 @@ def export(topology: str, output: str | None, conf: dict[str, Any]) -> int:
         if output is None:
             count = _write(stored, sys.stdout)
         else:
-            part = f"{output}.{os.getpid()}"
             try:
-                with open(part, "w", encoding="utf-8") as file:
-                    count = _write(stored, file)
-                os.replace(part, output)
+                count = private.replace_file(output, lambda handle: _write_to(stored, handle))
             except OSError as error:
                 raise click.UsageError(f"{output} can't be written: {error.strerror or error}") from error
     click.echo(f"{count:,} keys", err=True)
@@ -178,6 +175,11 @@ def _opened(topology: str, conf: dict[str, Any]) -> Iterator[StoredStates]:
             stored.close()
     except (StateError, ConfigError) as error:
         raise click.UsageError(str(error)) from error
+
+
+def _write_to(stored: StoredStates, handle: int) -> int:
+    with open(handle, "w", encoding="utf-8", closefd=False) as file:
+        return _write(stored, file)
 
 
 def _write(stored: StoredStates, file: IO[str]) -> int:

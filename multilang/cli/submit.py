@@ -10,7 +10,7 @@ from multilang.cli import exits
 from multilang.cli.arguments import conf_entries
 from multilang.cli.loading import load
 from multilang.cli.nimbus import NIMBUS, connected, faults
-from multilang.cli.package import listed, packed, packing, plan, warnings
+from multilang.cli.package import listed, packed, packing, plan
 from multilang.cli.topologies import show_errors
 from multilang.component import settings
 from multilang.component.errors import ConfigError
@@ -82,8 +82,7 @@ def submit(
         click.echo(listed(shipment, every=True))
         click.echo(plan(shipment))
         return exits.OK
-    for warning in warnings(shipment):
-        click.echo(warning, err=True)
+    click.echo(listed(shipment, every=False), err=True)
     with connected(where) as nimbus:
         send(nimbus, shipment, active=not inactive)
         click.echo(f"{named.name!r} was submitted to {nimbus.address}")

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from multilang.shipping.contents import EVERYTHING_HARMLESS
 from multilang.shipping.environment import check_interpreter, environment_tree, is_environment
 from multilang.shipping.errors import ShippingError
+from multilang.shipping.guard import Guard
 from multilang.shipping.tree import Entry, Tree
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from multilang.shipping.jar import Shipment
 
 # The ends of keys for which the supervisor unpacks a blob with the system's tar, which keeps modes and links.
@@ -29,6 +33,8 @@ class Archived:
         size: The archive's size in bytes.
         environment: True if it is a virtual environment.
         checked: True if its Python was run in another folder.
+        names: The names in it.
+        left_out: The names that were left out, with the reason.
     """
 
     files: int
@@ -36,14 +42,17 @@ class Archived:
     size: int
     environment: bool
     checked: bool
+    names: Sequence[str] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
-def archive_folder(folder: Path, out: Path) -> Archived:
+def archive_folder(folder: Path, out: Path, guard: Guard = EVERYTHING_HARMLESS) -> Archived:
     """Write a folder to an archive; a virtual environment is written together with its Python.
 
     Args:
         folder: The folder.
         out: The archive, whose name ends in .tgz.
+        guard: The choice of what may be archived, of a folder that is no environment.
 
     Returns:
         The figures of the archive.
@@ -59,7 +68,7 @@ def archive_folder(folder: Path, out: Path) -> Archived:
         tree = environment_tree(folder)
     else:
         tree = Tree()
-        tree.add_folder(folder)
+        tree.add_folder(folder, guard=guard)
     if not tree.entries:
         raise ShippingError(f"{folder} is empty")
     return write_tree(tree, out, str(folder), environment)
@@ -96,7 +105,7 @@ def write_tree(tree: Tree, out: Path, name: str, environment: bool) -> Archived:
         raise
     links = sum(entry.link is not None for entry in tree.entries.values())
     files = sum(entry.source is not None for entry in tree.entries.values())
-    return Archived(files, links, out.stat().st_size, environment, checked)
+    return Archived(files, links, out.stat().st_size, environment, checked, sorted(tree.entries), tree.left_out)
 
 
 def check_suffix(out: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from multilang.shipping.contents import YOURS, Item
 from multilang.shipping.errors import ShippingError
+from multilang.shipping.guard import VERSION_CONTROL
 from multilang.topology import ShellComponent
 from multilang.topology.commands import program_in, programs_in, script_in, with_slash, words_of
 from multilang.topology.home import is_below
@@ -140,13 +141,18 @@ def _add(contents: Contents, path: Path, home: Home, why: str, above: tuple[str,
     """Add one file or folder. ``above``: the resolved folders that it is in."""
     name = _name(home, path)
     real = os.path.realpath(path)
+    if contents.guard.excludes(name):
+        contents.left_out[name] = "excluded"
+        return
     if path.is_symlink():
         if not os.path.exists(real):
             contents.left_out[name] = f"a link that leads nowhere, to {os.readlink(path)}"
             return
         if not is_below(real, os.path.realpath(home.root)):
+            contents.guard.check_link(name, path, real)
             contents.notes[f"{name} from {real}, outside of the topology's folder, to which a link leads"] = None
     if path.is_file():
+        contents.guard.check_file(name, path)
         contents.add_file(name, path, YOURS, why)
         return
     if not path.is_dir():
@@ -175,7 +181,7 @@ def _of_tools(path: Path) -> str | None:
     """
     if path.name == "__pycache__" or (path.suffix in (".pyc", ".pyo") and path.with_suffix(".py").exists()):
         return ""
-    if path.name in (".git", ".hg", ".svn", ".bzr"):
+    if path.name in VERSION_CONTROL:
         return "of version control"
     if (path / "pyvenv.cfg").exists():
         return f"an environment of Python's, which runs where it is; for the workers: multilang archive {path.name}"

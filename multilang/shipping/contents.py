@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from multilang.shipping.errors import ShippingError
+from multilang.shipping.guard import Guard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 
+EVERYTHING_HARMLESS = Guard()
 YOURS = "your files"  # the part with the user's own files
 
 
@@ -34,10 +36,11 @@ class Contents:
 
     What a jar can't hold, so that launchers make it again: ``executables``, the user's files that may be run; ``folders``, those
     that are empty. For the list of what went in: ``notes``; ``left_out``, by name, with the reason. ``warnings``: sentences on what
-    the workers must have themselves.
+    the workers must have themselves. ``guard``: what may be shipped of the user's folders.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, guard: Guard = EVERYTHING_HARMLESS) -> None:
+        self.guard = guard
         self.executables: set[str] = set()
         self.folders: set[str] = set()
         self.notes: dict[str, None] = {}

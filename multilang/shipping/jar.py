@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -15,10 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import multilang
+from multilang import private
 from multilang.lazy import home_of
 from multilang.shipping.commands import LAUNCHER, ShippedCommands, add_tree
-from multilang.shipping.contents import YOURS, Contents, Item
+from multilang.shipping.contents import EVERYTHING_HARMLESS, YOURS, Contents, Item
 from multilang.shipping.errors import ShippingError
+from multilang.shipping.guard import Guard
 from multilang.shipping.imports import follow, imports_of, is_installed
 from multilang.shipping.named import confs, named_in
 from multilang.shipping.packages import add_packages, packages_of
@@ -173,6 +174,7 @@ def pack(
     include: Sequence[Path] = (),
     interpreter: str = "python3",
     blobs: Sequence[str] = (),
+    guard: Guard = EVERYTHING_HARMLESS,
 ) -> Shipment:
     """Collect everything that the tasks of a topology need on a worker that has Python and nothing else.
 
@@ -184,6 +186,7 @@ def pack(
         include: Further files and folders, below the topology's own folder.
         interpreter: The workers' command for Python.
         blobs: The names in the worker's directory of blobs that the topology's conf does not map.
+        guard: The choice of what may be shipped of the folders.
 
     Returns:
         The topology with its files.
@@ -199,7 +202,7 @@ def pack(
     module, file, root, attr = _place(topology)
     home = Home(str(root), str(file.parent))
     check_commands(topology, home=home, more=blobs)
-    contents = Contents()
+    contents = Contents(guard)
     notes = [] if requirements is None else add_requirements(contents, requirements, target)
     named = named_in(topology)
     found = follow(module, file, leave_out, named)
@@ -251,12 +254,9 @@ def pack(
 
 def write(path: Path, data: bytes) -> None:
     """Write ``data`` to ``path``. A reader finds the old file or the whole new one."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        part.write_bytes(data)
-        os.replace(part, path)
+        private.replace_file(path, lambda handle: private.write_all(handle, data), 0o644)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise ShippingError(f"{path} can't be written: {error.strerror or error}") from None
 
 

@@ -16,9 +16,12 @@ from typing import IO, TYPE_CHECKING
 
 from multilang.shipping.contents import check_name
 from multilang.shipping.errors import ShippingError
+from multilang.shipping.guard import VERSION_CONTROL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from multilang.shipping.guard import Guard
 
 _UNWANTED = (".pyc", ".pyo")  # they contain the time of their source, so that each archive would be different
 
@@ -37,22 +40,32 @@ class Tree:
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
+        self.left_out: dict[str, str] = {}  # with the reason
+        self._guard: Guard | None = None
 
     def add(self, name: str, entry: Entry) -> None:
         """Add or replace an entry."""
         check_name(name, "to be archived")
         self.entries[name] = entry
 
-    def add_folder(self, folder: Path, prefix: str = "", skip: Callable[[str], bool] = lambda _: False) -> None:
+    def add_folder(
+        self,
+        folder: Path,
+        prefix: str = "",
+        skip: Callable[[str], bool] = lambda _: False,
+        guard: Guard | None = None,
+    ) -> None:
         """Add the content of ``folder``.
 
-        ``skip``: returns True for names in it, of folders or files, that are left out.
+        ``skip``: returns True for names in it, of folders or files, that are left out. ``guard``: what may be added;
+        None: everything, as of an environment.
 
         A link to something in the folder is kept; a link to the outside is replaced by what it leads to.
         """
         root = Path(os.path.realpath(folder))
         if not root.is_dir():
             raise ShippingError(f"{folder} is not a folder")
+        self._guard = guard
         self._walk(root, root, prefix, "", skip, (root,))
 
     def write(self, out: IO[bytes]) -> None:
@@ -94,11 +107,17 @@ class Tree:
             path, inner = folder / each, f"{below}{each}"
             if each == "__pycache__" or each.endswith(_UNWANTED) or skip(inner):
                 continue
+            guard = self._guard
+            if guard is not None and (guard.excludes(inner) or each in VERSION_CONTROL):
+                self.left_out[f"{prefix}{inner}"] = "of version control" if each in VERSION_CONTROL else "excluded"
+                continue
             if path.is_symlink():
                 real = _resolved(path)
                 if real.is_relative_to(root):
                     self.add(f"{prefix}{inner}", Entry(link=_inside(path, real)))
                     continue
+                if guard is not None:
+                    guard.check_link(inner, path, real)
                 path = real
             kind = path.stat().st_mode
             if stat.S_ISDIR(kind):
@@ -112,6 +131,8 @@ class Tree:
                 base = root if path.is_relative_to(root) else path
                 self._walk(base, path, prefix, f"{inner}/", skip, (*above, path))
             elif stat.S_ISREG(kind):
+                if guard is not None:
+                    guard.check_file(inner, path)
                 self.add(f"{prefix}{inner}", Entry(path, mode=kind))
             else:
                 raise ShippingError(

@@ -15,6 +15,7 @@ import pytest
 import multilang
 from multilang.shipping import ShippingError, archive_folder, pack
 from multilang.shipping.archive import archive_shipment
+from multilang.shipping.guard import Guard
 from multilang.topology import load_topology
 from tests.shipping.worker import bare_environment, run_bolt
 
@@ -69,7 +70,9 @@ def test_absolute_links_into_the_folder_become_relative_and_those_that_leave_it_
     (folder / "absolute").symlink_to(folder / "bin/run")
     (folder / "file").symlink_to(outside / "word.txt")
     (folder / "folder").symlink_to("../outside")
-    archive_folder(folder, tmp_path / "app.tgz")
+    with pytest.raises(ShippingError, match=r"leads out of the folder, to .*word.txt, which would be shipped"):
+        archive_folder(folder, tmp_path / "app.tgz")
+    archive_folder(folder, tmp_path / "app.tgz", Guard(force=True))
     shutil.rmtree(outside)
     there = unpacked(tmp_path / "app.tgz", tmp_path / "worker/app")
     assert (there / "absolute").readlink() == Path("bin/run")
@@ -86,7 +89,7 @@ def test_links_that_lead_nowhere_or_round_are_refused(folder: Path, tmp_path: Pa
     (folder / "broken").unlink()
     (folder / "round").symlink_to(tmp_path)
     with pytest.raises(ShippingError, match="itself a part of"):
-        archive_folder(folder, tmp_path / "app.tgz")
+        archive_folder(folder, tmp_path / "app.tgz", Guard(force=True))
     assert not (tmp_path / "app.tgz").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["app"]
 
