@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
+    from multilang.component.base import Component
     from multilang.component.collector import Anchors, BoltCollector
     from multilang.component.context import Context
     from multilang.component.wrapper import Execute
@@ -33,6 +34,10 @@ class Checkpointed(Wrapper):
     """
 
     own_streams = STREAMS
+
+    def __init__(self, wrapped: Component, factory: type[Component] | None = None) -> None:
+        super().__init__(wrapped, factory)
+        self.transformations = wrapped.transformations  # type: ignore[misc]  # those that were not applied yet
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         settings.check(conf)

@@ -175,7 +175,7 @@ class Harness:
                 sink.direct_grouping(name, stream=stream)
             else:
                 sink.global_grouping(name, stream=stream)
-        topology = builder.build(f"test of {name}")
+        topology = builder.build(f"test of {name}", dict(conf or {}))
         # The whole conf is put into the component's own, so that a test's settings override the class's.
         topology.components[name].conf.update(conf or {})
         self.random = random.Random(seed)

@@ -1,0 +1,49 @@
+"""Windows: bolts that work on the tuples of a time, of a number of them, or of a session, by event or processing time.
+
+Subclass WindowedBolt, or StatefulWindowedBolt for windows that are longer than the message timeout.
+"""
+
+from __future__ import annotations
+
+from multilang.lazy import lazily
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.windowing.aggregates import Aggregate, Count, Distinct, Max, Mean, Min, Sum, TopN
+    from multilang.windowing.bolt import WindowedBolt
+    from multilang.windowing.specs import Session, Sliding, Tumbling, days, hours, milliseconds, minutes, seconds
+    from multilang.windowing.window import EARLY, LATE, ON_TIME, Window
+
+__all__ = [
+    "EARLY",
+    "LATE",
+    "ON_TIME",
+    "Aggregate",
+    "Count",
+    "Distinct",
+    "Max",
+    "Mean",
+    "Min",
+    "Session",
+    "Sliding",
+    "Sum",
+    "TopN",
+    "Tumbling",
+    "Window",
+    "WindowedBolt",
+    "days",
+    "hours",
+    "milliseconds",
+    "minutes",
+    "seconds",
+]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        ".aggregates": ("Aggregate", "Count", "Distinct", "Max", "Mean", "Min", "Sum", "TopN"),
+        ".bolt": ("WindowedBolt",),
+        ".specs": ("Session", "Sliding", "Tumbling", "days", "hours", "milliseconds", "minutes", "seconds"),
+        ".window": ("EARLY", "LATE", "ON_TIME", "Window"),
+    },
+)

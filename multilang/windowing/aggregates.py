@@ -1,0 +1,211 @@
+"""Aggregates: what is known of a window's tuples without keeping them."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.protocol.messages import Tuple
+
+
+class Aggregate:
+    """The base of aggregates. A subclass folds each tuple into an accumulator.
+
+    Neither ``merge`` nor ``result`` may change an accumulator; ``add`` may. Tuples may be added in any order, and in
+    parts that are merged: the result must not depend on it.
+    """
+
+    def init(self) -> Any:
+        """Return a new accumulator."""
+        raise TypeError(f"{type(self).__name__} has no init method: define init(self), which returns an accumulator")
+
+    def add(self, accumulator: Any, tup: Tuple) -> Any:
+        """Return the accumulator with one tuple more; it may be the same object, changed."""
+        raise TypeError(f"{type(self).__name__} has no add method: define add(self, accumulator, tup)")
+
+    def merge(self, first: Any, second: Any) -> Any:
+        """Return a new accumulator for the tuples of both."""
+        raise TypeError(
+            f"{type(self).__name__} has no merge method, which sliding windows and sessions need: define merge(self, first, second)"
+        )
+
+    def result(self, accumulator: Any) -> Any:
+        """Return the result for an accumulator, ``window.result``; the accumulator itself unless overridden."""
+        return accumulator
+
+    def save(self, accumulator: Any) -> Any:
+        """Return the accumulator as something that JSON has, for a checkpoint; as it is unless overridden."""
+        return accumulator
+
+    def load(self, saved: Any) -> Any:
+        """Return the accumulator that ``save`` turned into ``saved``."""
+        return saved
+
+
+class Count(Aggregate):
+    """The number of tuples."""
+
+    def init(self) -> int:
+        return 0
+
+    def add(self, accumulator: int, tup: Tuple) -> int:
+        return accumulator + 1
+
+    def merge(self, first: int, second: int) -> int:
+        return first + second
+
+
+class _OfField(Aggregate):
+    """The base of aggregates of one field's values."""
+
+    def __init__(self, field: str) -> None:
+        self.field = field
+
+
+class Sum(_OfField):
+    """The sum of a field's values.
+
+    Args:
+        field: The field.
+    """
+
+    def init(self) -> Any:
+        return 0
+
+    def add(self, accumulator: Any, tup: Tuple) -> Any:
+        return accumulator + tup[self.field]
+
+    def merge(self, first: Any, second: Any) -> Any:
+        return first + second
+
+
+class Mean(_OfField):
+    """The mean of a field's values.
+
+    Args:
+        field: The field.
+    """
+
+    def init(self) -> tuple[Any, int]:
+        return 0, 0
+
+    def add(self, accumulator: tuple[Any, int], tup: Tuple) -> tuple[Any, int]:
+        return accumulator[0] + tup[self.field], accumulator[1] + 1
+
+    def merge(self, first: tuple[Any, int], second: tuple[Any, int]) -> tuple[Any, int]:
+        return first[0] + second[0], first[1] + second[1]
+
+    def result(self, accumulator: tuple[Any, int]) -> Any:
+        return accumulator[0] / accumulator[1] if accumulator[1] else None
+
+    def load(self, saved: Any) -> tuple[Any, int]:
+        return saved[0], saved[1]
+
+
+class Min(_OfField):
+    """The least of a field's values.
+
+    Args:
+        field: The field.
+    """
+
+    def init(self) -> Any:
+        return None
+
+    def add(self, accumulator: Any, tup: Tuple) -> Any:
+        value = tup[self.field]
+        return value if accumulator is None or value < accumulator else accumulator
+
+    def merge(self, first: Any, second: Any) -> Any:
+        if first is None or second is None:
+            return second if first is None else first
+        return min(first, second)
+
+
+class Max(_OfField):
+    """The greatest of a field's values.
+
+    Args:
+        field: The field.
+    """
+
+    def init(self) -> Any:
+        return None
+
+    def add(self, accumulator: Any, tup: Tuple) -> Any:
+        value = tup[self.field]
+        return value if accumulator is None or value > accumulator else accumulator
+
+    def merge(self, first: Any, second: Any) -> Any:
+        if first is None or second is None:
+            return second if first is None else first
+        return max(first, second)
+
+
+class Distinct(_OfField):
+    """The number of different values of a field, exactly; it keeps each value once.
+
+    Args:
+        field: The field, whose values are strings, numbers, booleans or None.
+    """
+
+    def init(self) -> set[Any]:
+        return set()
+
+    def add(self, accumulator: set[Any], tup: Tuple) -> set[Any]:
+        accumulator.add(tup[self.field])
+        return accumulator
+
+    def merge(self, first: set[Any], second: set[Any]) -> set[Any]:
+        return first | second
+
+    def result(self, accumulator: set[Any]) -> int:
+        return len(accumulator)
+
+    def save(self, accumulator: set[Any]) -> list[Any]:
+        return list(accumulator)
+
+    def load(self, saved: Any) -> set[Any]:
+        return set(saved)
+
+
+class TopN(_OfField):
+    """The most frequent values of a field, as ``[[value, count], ...]``; it keeps a count for each value.
+
+    Values with equal counts are in the order of their text, so that the result does not depend on the order of arrival.
+
+    Args:
+        n: The number of values.
+        field: The field, whose values are strings, numbers, booleans or None.
+    """
+
+    def __init__(self, n: int, field: str) -> None:
+        super().__init__(field)
+        self.n = n
+
+    def init(self) -> dict[Any, int]:
+        return {}
+
+    def add(self, accumulator: dict[Any, int], tup: Tuple) -> dict[Any, int]:
+        value = tup[self.field]
+        accumulator[value] = accumulator.get(value, 0) + 1
+        return accumulator
+
+    def merge(self, first: dict[Any, int], second: dict[Any, int]) -> dict[Any, int]:
+        merged = dict(first)
+        for value, count in second.items():
+            merged[value] = merged.get(value, 0) + count
+        return merged
+
+    def result(self, accumulator: dict[Any, int]) -> list[list[Any]]:
+        from heapq import nsmallest
+
+        best = nsmallest(self.n, accumulator.items(), key=lambda item: (-item[1], str(item[0])))
+        return [[value, count] for value, count in best]
+
+    def save(self, accumulator: dict[Any, int]) -> list[list[Any]]:
+        return [[value, count] for value, count in accumulator.items()]
+
+    def load(self, saved: Any) -> dict[Any, int]:
+        return {value: count for value, count in saved}  # noqa: C416  # its items are lists

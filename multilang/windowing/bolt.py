@@ -1,0 +1,62 @@
+"""Bolts that work on windows of tuples."""
+
+from __future__ import annotations
+
+from multilang.component.errors import ConfigError
+from multilang.component.streams import Stream
+from multilang.windowing.declared import DeclaredWindows
+from multilang.windowing.settings import Settings
+from multilang.windowing.task import WindowTask
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.component.collector import BoltCollector
+    from multilang.component.context import Context
+    from multilang.protocol.messages import Tuple
+
+LATE_FIELDS = ["late_tuple"]
+
+
+class WindowedBolt(DeclaredWindows):
+    """A bolt that works on windows of tuples (Storm's BaseWindowedBolt): define ``process_window``.
+
+    A tuple is acked when it is in no window any more. What ``process_window`` emits is anchored to the window's tuples.
+    An exception from ``process_window`` ends the task, and all its tuples are replayed.
+    """
+
+    transformations = ["multilang.windowing.transform:windowed"]
+
+    __slots__ = ("_windows",)  # beside the attributes, which engines may copy or carry elsewhere
+    _windows: WindowTask
+
+    def process(self, tup: Tuple) -> None:
+        self._windows.process(tup)
+
+    def end_of_input(self) -> None:
+        self._windows.end()
+
+    def declared_streams(self) -> dict[str, Stream]:
+        streams = super().declared_streams()
+        late = self.late_stream
+        if late is not None:
+            if late in streams:
+                raise ConfigError(
+                    f"the stream {late!r} is late_stream, and is declared by the class, too; give one another name"
+                )
+            streams[late] = Stream(LATE_FIELDS)
+        return streams
+
+    def check_limits(self, settings: Settings, conf: dict[str, Any]) -> None:
+        """Check that tuples can be kept as long as they are in windows."""
+        settings.check_limits(conf)
+
+    def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
+        super()._attach(collector, conf, context)
+        settings = Settings(self, conf, f"bolt {context.component!r}")
+        self.check_limits(settings, conf)
+        self._windows = self._new_task(settings, collector, context)
+
+    def _new_task(self, settings: Settings, collector: BoltCollector, context: Context) -> WindowTask:
+        return WindowTask(self, settings, collector, context)

@@ -1,0 +1,215 @@
+"""Windows by count, or by count and duration: they take the tuples of a key one after the other."""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heappop, heappush
+from math import gcd
+
+from multilang.windowing.panes import EARLY, ON_TIME, Agenda, Pane, Windows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.protocol.messages import Tuple
+    from multilang.windowing.panes import Keeper, Key
+
+
+class CountWindows(Windows):
+    """Windows of ``length`` tuples, one after every ``slide`` tuples of a key.
+
+    Args:
+        keeper: The bolt.
+        length: The number of tuples in a window; the first ones may have fewer.
+        slide: The number of tuples from the end of one to the end of the next.
+    """
+
+    in_order = True
+
+    def __init__(self, keeper: Keeper, length: int, slide: int) -> None:
+        super().__init__(keeper)
+        self._length = length
+        self._slide = slide
+        self._step = gcd(length, slide)
+        self._counts: dict[Key, int] = {}
+        self._lines: dict[Key, dict[int, Pane]] = {}
+
+    def add(self, key: Key, ts: int, tup: Tuple) -> None:
+        keeper, slide, step = self.keeper, self._slide, self._step
+        count = self._counts.get(key, 0) + 1
+        self._counts[key] = count
+        if self.counted is not None:
+            self.counted[key] = None
+        slot = -(-count // step) * step
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = {}
+        pane = line.get(slot)
+        if pane is None:
+            if slot <= -(-slot // slide) * slide - self._length:
+                keeper.unassigned(tup)
+                return
+            pane = line[slot] = keeper.open()
+        keeper.put(key, slot, pane, tup)
+        pane.last = ts
+        if count % slide == 0:
+            self._fire(key, line, count, ts)
+
+    def advance(self, watermark: int) -> None:
+        self.watermark = watermark
+
+    def next_due(self) -> int | None:
+        return None
+
+    def fire_early(self, key: Key, slot: int, pane: Pane) -> None:
+        if self._lines.get(key, {}).get(slot) is pane:
+            self.keeper.fire(key, (None, pane.last), [pane], [pane], EARLY, pane.fired, slot)
+            pane.fired += 1
+
+    def load(self, key: Key, slot: int, pane: Pane) -> None:
+        self._lines.setdefault(key, {})[slot] = pane
+
+    def counts(self) -> dict[Key, int]:
+        return self._counts
+
+    def load_count(self, key: Key, count: int) -> None:
+        self._counts[key] = count
+
+    def _fire(self, key: Key, line: dict[int, Pane], count: int, ts: int) -> None:
+        low = count - self._length
+        slots = [slot for slot in line if low < slot <= count]  # they were opened in order
+        panes = [line[slot] for slot in slots]
+        new = [line[slot] for slot in slots if slot > count - self._slide]
+        self.keeper.fire(key, (None, ts), panes, new, ON_TIME, panes[0].fired if len(panes) == 1 else 0, count)
+        for slot in slots:
+            if (slot + self._length - 1) // self._slide * self._slide <= count:
+                self.keeper.gone(key, slot, line.pop(slot))
+        if not line:
+            del self._lines[key]
+
+
+class Latest(Windows):
+    """Windows of the last ``length`` tuples of a key, at every multiple of ``slide`` milliseconds.
+
+    Only ends after which a tuple came have a window: one that has not changed is not evaluated again.
+
+    Args:
+        keeper: The bolt.
+        length: The number of tuples in a window.
+        slide: The distance of their ends, in milliseconds.
+    """
+
+    in_order = True
+
+    def __init__(self, keeper: Keeper, length: int, slide: int) -> None:
+        super().__init__(keeper)
+        self._length = length
+        self._slide = slide
+        self._lines: dict[Key, deque[tuple[int, Pane]]] = {}
+        self._due = Agenda()
+        self._serial = 0
+
+    def add(self, key: Key, ts: int, tup: Tuple) -> None:
+        self._serial += 1
+        pane = self.keeper.open()
+        pane.last = ts
+        self.keeper.put(key, self._serial, pane, tup)
+        self._append(key, self._serial, pane)
+
+    def advance(self, watermark: int) -> None:
+        while (due := self._due.take(watermark)) is not None:
+            end, keys = due
+            for key in keys:
+                panes = [pane for _, pane in self._lines[key]]
+                new = [pane for pane in panes if not pane.fired]
+                self.keeper.fire(key, (None, end), panes, new, ON_TIME, 0, end)
+                for pane in new:
+                    pane.fired = 1
+        self.watermark = watermark
+
+    def next_due(self) -> int | None:
+        return self._due.next
+
+    def load(self, key: Key, slot: int, pane: Pane) -> None:
+        self._serial = max(self._serial, slot)
+        self._lines.setdefault(key, deque()).append((slot, pane))
+        end = -(-pane.last // self._slide) * self._slide
+        if end < self.watermark:
+            pane.fired = 1
+        else:
+            self._due.add(end, key)
+
+    def _append(self, key: Key, slot: int, pane: Pane) -> None:
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = deque()
+        line.append((slot, pane))
+        if len(line) > self._length:
+            old, gone = line.popleft()
+            self.keeper.gone(key, old, gone, bool(gone.fired))
+        self._due.add(-(-pane.last // self._slide) * self._slide, key)
+
+
+class Recent(Windows):
+    """Windows of the tuples of the last ``length`` milliseconds of a key, after every ``slide`` of its tuples.
+
+    Args:
+        keeper: The bolt.
+        length: The length of a window, in milliseconds.
+        slide: The number of tuples from one window to the next.
+    """
+
+    in_order = True
+
+    def __init__(self, keeper: Keeper, length: int, slide: int) -> None:
+        super().__init__(keeper)
+        self._length = length
+        self._slide = slide
+        self._counts: dict[Key, int] = {}
+        self._lines: dict[Key, deque[tuple[int, Pane]]] = {}
+        self._expiring: list[tuple[int, int, Key]] = []
+        self._serial = 0
+
+    def add(self, key: Key, ts: int, tup: Tuple) -> None:
+        count = self._counts.get(key, 0) + 1
+        self._counts[key] = count
+        if self.counted is not None:
+            self.counted[key] = None
+        pane = self.keeper.open()
+        pane.last = ts
+        self.keeper.put(key, count, pane, tup)
+        self._append(key, count, pane)
+        if count % self._slide == 0:
+            panes = [pane for _, pane in self._lines[key]]
+            new = [pane for pane in panes if not pane.fired]
+            self.keeper.fire(key, (ts - self._length, ts), panes, new, ON_TIME, 0, count)
+            for pane in new:
+                pane.fired = 1
+
+    def advance(self, watermark: int) -> None:
+        # What comes next has a timestamp from the watermark on, and its window the times above that less the length.
+        self.watermark = watermark
+        while self._expiring and self._expiring[0][0] <= watermark:
+            _, _, key = heappop(self._expiring)
+            line = self._lines[key]
+            slot, pane = line.popleft()
+            if not line:
+                del self._lines[key]
+            self.keeper.gone(key, slot, pane, bool(pane.fired))
+
+    def next_due(self) -> int | None:
+        return self._expiring[0][0] - 1 if self._expiring else None
+
+    def load(self, key: Key, slot: int, pane: Pane) -> None:
+        pane.fired = int(slot <= self._counts.get(key, 0) // self._slide * self._slide)
+        self._append(key, slot, pane)
+
+    def _append(self, key: Key, slot: int, pane: Pane) -> None:
+        self._serial += 1
+        self._lines.setdefault(key, deque()).append((slot, pane))
+        heappush(self._expiring, (pane.last + self._length, self._serial, key))
+
+    def counts(self) -> dict[Key, int]:
+        return self._counts
+
+    def load_count(self, key: Key, count: int) -> None:
+        self._counts[key] = count

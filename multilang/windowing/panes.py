@@ -1,0 +1,215 @@
+"""Panes: parts of windows, each of which holds the accumulator of its tuples."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+    from typing import Any, Protocol, TypeAlias
+
+    from multilang.protocol.messages import Tuple
+
+    Key: TypeAlias = Hashable
+
+    class Keeper(Protocol):
+        """The bolt as its windows see it."""
+
+        def open(self) -> Pane:
+            """Return a new pane."""
+
+        def put(self, key: Key, slot: int, pane: Pane, tup: Tuple) -> object:
+            """Add a tuple to a pane."""
+
+        def merge(self, first: Pane, second: Pane) -> object:
+            """Add all of the second pane to the first."""
+
+        def fire(
+            self,
+            key: Key,
+            bounds: tuple[int | None, int],
+            panes: Sequence[Pane],
+            new: Sequence[Pane],
+            timing: str,
+            number: int,
+            at: int,
+        ) -> object:
+            """Evaluate a window.
+
+            Args:
+                key: Its key.
+                bounds: Its start and end.
+                panes: Its panes, in order.
+                new: Those that were in no window before.
+                timing: EARLY, ON_TIME or LATE.
+                number: The number of times that it was evaluated before.
+                at: Its end among the key's windows: a time, or a position in the key's tuples.
+            """
+
+        def gone(self, key: Key, slot: int, pane: Pane, seen: bool = True) -> object:
+            """Forget a pane, which is in no window to come; ``seen``: it was in one."""
+
+        def unassigned(self, tup: Tuple) -> object:
+            """Take a tuple that is in no window, since the windows have gaps between them."""
+
+        def waits(self, waiting: Waiting) -> object:
+            """Take note of a tuple that waits for earlier ones."""
+
+        def released(self, waiting: Waiting) -> object:
+            """Take note that a tuple waits no more: it is added next."""
+
+
+EARLY = "early"
+ON_TIME = "on time"
+LATE = "late"
+
+
+class Pane:
+    """A part of a window, which several windows may share.
+
+    Attributes:
+        accumulator: Its tuples, or what the aggregate makes of them.
+        count: The number of its tuples.
+        held: The tuples that are to be acked when it is gone.
+        ids: The message ids of its tuples; None if they have none.
+        first: The timestamp of its earliest tuple, where that matters.
+        last: The timestamp of its latest tuple, where that matters.
+        fired: The number of times that it was in an evaluated window, where that matters.
+        slot: Its place among the panes of its key, where there is state.
+        dirty: True if the state is to be told of it at the next checkpoint.
+        chunks: The parts of it that the state has, by their first tuple.
+        fresh_from: The number of its tuples that the state has.
+    """
+
+    __slots__ = (
+        "accumulator",
+        "chunks",
+        "count",
+        "dirty",
+        "fired",
+        "first",
+        "fresh_from",
+        "held",
+        "ids",
+        "last",
+        "slot",
+    )
+
+    def __init__(self, accumulator: Any) -> None:
+        self.accumulator = accumulator
+        self.count = 0
+        self.held: list[Tuple] = []
+        self.ids: list[Any] | None = None
+        self.first = 0
+        self.last = 0
+        self.fired = 0
+        self.slot = 0
+        self.dirty = False
+        self.chunks: list[int] = []
+        self.fresh_from = 0
+
+
+class Waiting:
+    """A tuple that waits for its turn; ``again`` are its replays that came meanwhile."""
+
+    __slots__ = ("again", "is_stored", "key", "slot", "ts", "tup")
+
+    def __init__(self, key: Key, slot: int, ts: int, tup: Tuple) -> None:
+        self.key = key
+        self.slot = slot
+        self.ts = ts
+        self.tup = tup
+        self.again: list[Tuple] = []
+        self.is_stored = False
+
+
+class Agenda:
+    """The keys of which a window ends, by the time of the end."""
+
+    def __init__(self) -> None:
+        self._ends: list[int] = []
+        self._keys: dict[int, dict[Key, None]] = {}
+
+    def add(self, end: int, key: Key) -> None:
+        """Note that a window of ``key`` ends at ``end``."""
+        keys = self._keys.get(end)
+        if keys is None:
+            from heapq import heappush
+
+            keys = self._keys[end] = {}
+            heappush(self._ends, end)
+        keys[key] = None
+
+    def take(self, before: int) -> tuple[int, dict[Key, None]] | None:
+        """Return the first end before an instant, with its keys in the order in which they were added."""
+        ends = self._ends
+        if not ends or ends[0] >= before:
+            return None
+        from heapq import heappop
+
+        end = heappop(ends)
+        return end, self._keys.pop(end)
+
+    @property
+    def next(self) -> int | None:
+        """The first end; None if there is none."""
+        return self._ends[0] if self._ends else None
+
+
+class Windows:
+    """The windows of one task, of all keys. A subclass says which there are.
+
+    Time is in milliseconds. ``advance`` evaluates all windows that end before the watermark; a window holds the times
+    up to and with its end.
+
+    Args:
+        keeper: The bolt.
+        lateness: The milliseconds for which evaluated windows are kept.
+
+    Attributes:
+        watermark: All windows that end before it were evaluated.
+        counted: The keys whose ``counts`` changed, where there is state; otherwise None.
+    """
+
+    in_order = False
+    """True if ``add`` takes tuples in the order of their timestamps, after ``advance`` with the timestamp."""
+
+    def __init__(self, keeper: Keeper, lateness: int = 0) -> None:
+        self.keeper = keeper
+        self.lateness = lateness
+        self.watermark = -(2**63)
+        self.counted: dict[Key, None] | None = None
+
+    def add(self, key: Key, ts: int, tup: Tuple) -> None:
+        """Add a tuple to its windows, which may evaluate some."""
+        raise NotImplementedError
+
+    def advance(self, watermark: int) -> None:
+        """Evaluate the windows that end before ``watermark``."""
+        raise NotImplementedError
+
+    def next_due(self) -> int | None:
+        """Return the time of which a later watermark has something to do; None if none has."""
+        raise NotImplementedError
+
+    def fire_early(self, key: Key, slot: int, pane: Pane) -> None:
+        """Evaluate the window that consists of this pane, before its end."""
+        raise NotImplementedError
+
+    def load(self, key: Key, slot: int, pane: Pane) -> None:
+        """Take a pane that was in a checkpoint, after ``resume``."""
+        raise NotImplementedError
+
+    def resume(self, watermark: int) -> None:
+        """Begin at the watermark of a checkpoint."""
+        self.watermark = watermark
+
+    def counts(self) -> dict[Key, int]:
+        """Return the number of tuples so far by key, where that matters."""
+        return {}
+
+    def follow_counts(self, counted: dict[Key, None]) -> None:
+        """Note in ``counted`` each key whose count changes."""
+        self.counted = counted
+
+    def load_count(self, key: Key, count: int) -> None:
+        """Take the number of a key's tuples, as it was in a checkpoint."""

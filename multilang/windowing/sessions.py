@@ -1,0 +1,145 @@
+"""Sessions: windows that grow with their tuples, and merge when a tuple comes between two of them."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from multilang.windowing.panes import EARLY, LATE, ON_TIME, Pane, Windows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.protocol.messages import Tuple
+    from multilang.windowing.panes import Keeper, Key
+
+
+class _Session:
+    """A session; ``slot`` is its place in the state, and ``is_over`` is true when another has taken its tuples."""
+
+    __slots__ = ("is_done", "is_over", "pane", "slot")
+
+    def __init__(self, slot: int, pane: Pane) -> None:
+        self.slot = slot
+        self.pane = pane
+        self.is_done = False  # evaluated at its end
+        self.is_over = False
+
+
+class SessionWindows(Windows):
+    """Sessions of each key: tuples that are less than ``gap`` milliseconds apart belong to one session.
+
+    A session ends ``gap`` after its last tuple. Its start is the time of its first tuple.
+
+    Args:
+        keeper: The bolt.
+        gap: The gap, in milliseconds.
+        lateness: The milliseconds for which evaluated sessions are kept.
+    """
+
+    def __init__(self, keeper: Keeper, gap: int, lateness: int = 0) -> None:
+        super().__init__(keeper, lateness)
+        self._gap = gap
+        self._lines: dict[Key, list[_Session]] = {}
+        self._due: list[tuple[int, int, Key, _Session]] = []
+        self._serial = 0
+        self._pushed = 0
+
+    def add(self, key: Key, ts: int, tup: Tuple) -> None:
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = []
+        gap = self._gap
+        session: _Session | None = None
+        for each in [each for each in line if each.pane.first - gap < ts < each.pane.last + gap]:
+            if session is None:
+                session = each
+            else:
+                self._absorb(key, line, session, each)
+        if session is None:
+            self._serial += 1
+            session = _Session(self._serial, self.keeper.open())
+            session.pane.first = session.pane.last = ts
+            line.append(session)
+            self._schedule(key, session)
+        pane = session.pane
+        was_last = pane.last
+        if ts < pane.first:
+            pane.first = ts
+        elif ts > was_last:
+            pane.last = ts
+        self.keeper.put(key, session.slot, pane, tup)
+        if session.is_done or pane.last + gap <= self.watermark:
+            if pane.last + gap <= self.watermark:
+                session.is_done = True
+                self._evaluate(key, session, LATE)
+            else:
+                session.is_done = False  # it goes on
+                self._schedule(key, session)
+
+    def advance(self, watermark: int) -> None:
+        due, gap = self._due, self._gap
+        while due and due[0][0] <= watermark:
+            at, _, key, session = heappop(due)
+            if session.is_over:
+                continue
+            end = session.pane.last + gap
+            if not session.is_done:
+                if end > at:
+                    self._schedule(key, session)
+                    continue
+                self.watermark = max(self.watermark, end)
+                session.is_done = True
+                self._evaluate(key, session, ON_TIME)
+                if self.lateness:
+                    self._push(end + self.lateness, key, session)
+                    continue
+            elif end + self.lateness > at:
+                self._push(end + self.lateness, key, session)
+                continue
+            line = self._lines[key]
+            line.remove(session)
+            session.is_over = True
+            if not line:
+                del self._lines[key]
+            self.keeper.gone(key, session.slot, session.pane)
+        self.watermark = max(self.watermark, watermark)
+
+    def next_due(self) -> int | None:
+        return self._due[0][0] - 1 if self._due else None
+
+    def fire_early(self, key: Key, slot: int, pane: Pane) -> None:
+        for session in self._lines.get(key, ()):
+            if session.pane is pane and not session.is_done:
+                self._evaluate(key, session, EARLY)
+
+    def load(self, key: Key, slot: int, pane: Pane) -> None:
+        self._serial = max(self._serial, slot)
+        session = _Session(slot, pane)
+        self._lines.setdefault(key, []).append(session)
+        end = pane.last + self._gap
+        if end <= self.watermark:
+            session.is_done = True
+            end += self.lateness
+        self._push(end, key, session)
+
+    def _schedule(self, key: Key, session: _Session) -> None:
+        self._push(session.pane.last + self._gap, key, session)
+
+    def _push(self, at: int, key: Key, session: _Session) -> None:
+        self._pushed += 1
+        heappush(self._due, (at, self._pushed, key, session))
+
+    def _absorb(self, key: Key, line: list[_Session], session: _Session, other: _Session) -> None:
+        one, two = session.pane, other.pane
+        one.first = min(one.first, two.first)
+        one.last = max(one.last, two.last)
+        self.keeper.merge(one, two)
+        two.held = []
+        two.ids = None
+        other.is_over = True
+        line.remove(other)
+        self.keeper.gone(key, other.slot, two, seen=False)
+
+    def _evaluate(self, key: Key, session: _Session, timing: str) -> None:
+        pane = session.pane
+        number, pane.fired = pane.fired, pane.fired + 1
+        self.keeper.fire(key, (pane.first, pane.last + self._gap), [pane], [pane], timing, number, pane.last)

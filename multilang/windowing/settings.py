@@ -1,0 +1,239 @@
+"""The settings of a windowed bolt: what its class declares, and what its conf says instead."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from multilang.component.errors import ConfigError
+from multilang.windowing.aggregates import Aggregate
+from multilang.windowing.specs import Session, Sliding, Tumbling, duration_ms, milliseconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from multilang.windowing.declared import DeclaredWindows
+
+LENGTH_COUNT = "topology.bolts.window.length.count"
+LENGTH_MS = "topology.bolts.window.length.duration.ms"
+SLIDE_COUNT = "topology.bolts.window.sliding.interval.count"
+SLIDE_MS = "topology.bolts.window.sliding.interval.duration.ms"
+LAG_MS = "topology.bolts.tuple.timestamp.max.lag.ms"
+INTERVAL_MS = "topology.bolts.watermark.event.interval.ms"
+LATE_STREAM = "topology.bolts.late.tuple.stream"
+ID_FIELD = "topology.bolts.message.id.field.name"
+MAX_SPOUT_PENDING = "topology.max.spout.pending"
+TIMEOUT = "topology.message.timeout.secs"
+TIMEOUTS = "topology.enable.message.timeouts"
+
+NO_DATA = ("$", "__", "org.apache.storm.")
+"""The beginnings of the names of streams of checkpoints, ticks and coordination, whose tuples are in no window."""
+
+ANCHORS = ("all", "new", "none")
+_WINDOW_KEYS = (LENGTH_COUNT, LENGTH_MS, SLIDE_COUNT, SLIDE_MS)
+
+
+class Settings:
+    """The settings of one bolt, checked.
+
+    Args:
+        bolt: The bolt as it is declared.
+        conf: Its conf.
+        who: The bolt in the words of a message, such as ``bolt 'sums'``.
+
+    Raises:
+        ConfigError: A setting can't work; the message says what to write.
+    """
+
+    def __init__(self, bolt: DeclaredWindows, conf: Mapping[str, Any], who: str) -> None:
+        self.who = who
+        self.window = self._window(bolt.window, conf)
+        self.key_by = self._key_by(bolt.key_by)
+        self.has_event_time = bolt.timestamp_field is not None or bolt.has_own_timestamp()
+        self.timestamp_field = self._field(bolt.timestamp_field, "timestamp_field")
+        self.lag_ms = self._ms(bolt.lag, "lag", conf, LAG_MS)
+        self.interval_ms = self._ms(bolt.watermark_interval, "watermark_interval", conf, INTERVAL_MS, least=1)
+        self.lateness_ms = self._ms(bolt.allowed_lateness, "allowed_lateness")
+        self.idle_ms = None if bolt.idle_after is None else self._ms(bolt.idle_after, "idle_after", least=1)
+        self.late_stream = self._field(conf.get(LATE_STREAM, bolt.late_stream), "late_stream")
+        self.id_field = self._field(conf.get(ID_FIELD, bolt.id_field), "id_field")
+        self.aggregate: Aggregate | None = bolt.aggregate
+        self.anchor = bolt.anchor
+        self.early_count, self.early_ms = self._early(bolt.early)
+        self.accumulating = bolt.accumulating
+        self.keep_expired = (
+            bolt.keep_expired if bolt.keep_expired is not None else self.key_by is None and bolt.aggregate is None
+        )
+        self._check(bolt)
+
+    @property
+    def is_counted(self) -> bool:
+        """True if the windows depend on the order of the tuples, since a count is in them."""
+        return isinstance(self.window, Sliding) and bool(self.window.length_count or self.window.slide_count)
+
+    def conf(self) -> dict[str, Any]:
+        """Return the settings under Storm's keys, for those that Storm has."""
+        found: dict[str, Any] = {}
+        if isinstance(self.window, Sliding):
+            found[LENGTH_COUNT if self.window.length_count else LENGTH_MS] = (
+                self.window.length_count or self.window.length_ms
+            )
+            found[SLIDE_COUNT if self.window.slide_count else SLIDE_MS] = (
+                self.window.slide_count or self.window.slide_ms
+            )
+        if self.has_event_time:
+            found[LAG_MS] = self.lag_ms
+            found[INTERVAL_MS] = self.interval_ms
+        if self.late_stream is not None:
+            found[LATE_STREAM] = self.late_stream
+        if self.id_field is not None:
+            found[ID_FIELD] = self.id_field
+        return found
+
+    def check_limits(self, conf: Mapping[str, Any]) -> None:
+        """Check that tuples can be kept for as long as they are in windows, as Storm does.
+
+        Args:
+            conf: The topology's conf with the bolt's own.
+
+        Raises:
+            ConfigError: Tuples would time out, or spouts would wait for acks, before the windows end.
+        """
+        timeout, window = conf.get(TIMEOUT, 30), self.window
+        if isinstance(window, Session):
+            ms, pending, what = window.gap_ms, 0, f"the gap of {window!r}"
+        else:
+            ms, pending = window.length_ms + window.slide_ms, window.length_count + window.slide_count
+            what = f"length and slide of {window!r}"
+        if _is_number(timeout) and conf.get(TIMEOUTS) is not False and ms > timeout * 1000:
+            raise ConfigError(
+                f"{self.who}: {what} make {ms / 1000:g} s, and {TIMEOUT} is {timeout:g}: tuples would time out before their windows "
+                f"end, and be replayed. Set {TIMEOUT} to {-(-ms // 1000)} or more, or make it a StatefulWindowedBolt, which acks early"
+            )
+        most: Any = conf.get(MAX_SPOUT_PENDING)
+        if _is_number(most) and pending > most:
+            raise ConfigError(
+                f"{self.who}: {what} make {pending} tuples, and {MAX_SPOUT_PENDING} is {most}: the spouts would wait for acks before "
+                f"a window is full. Set {MAX_SPOUT_PENDING} to {pending} or more, or make it a StatefulWindowedBolt, which acks early"
+            )
+
+    # ---- one setting each ----
+
+    def _window(self, declared: object, conf: Mapping[str, Any]) -> Sliding | Session:
+        if any(conf.get(key) is not None for key in _WINDOW_KEYS):
+            return self._from_conf(conf)
+        if declared is None:
+            raise ConfigError(
+                f"{self.who} has no window: set window = Tumbling(seconds(10)), for example, or {LENGTH_MS} in its conf"
+            )
+        if not isinstance(declared, Sliding | Session):
+            raise ConfigError(
+                f"{self.who}: window is {declared!r}; use Tumbling(length), Sliding(length, slide) or Session(gap)"
+            )
+        return declared
+
+    def _from_conf(self, conf: Mapping[str, Any]) -> Sliding:
+        for key in _WINDOW_KEYS:
+            value = conf.get(key)
+            if value is not None and (type(value) is not int or value < 1):
+                raise ConfigError(f"{self.who}: {key} is {value!r}; use a whole number from 1")
+        length = _size(conf, LENGTH_COUNT, LENGTH_MS)
+        if length is None:
+            raise ConfigError(
+                f"{self.who}: the conf has a sliding interval and no length; set {LENGTH_COUNT} or {LENGTH_MS}, too"
+            )
+        slide = _size(conf, SLIDE_COUNT, SLIDE_MS)
+        try:
+            return Tumbling(length) if slide == length else Sliding(length, 1 if slide is None else slide)
+        except ConfigError as problem:
+            raise ConfigError(f"{self.who}: {problem}") from None
+
+    def _key_by(self, declared: object) -> tuple[str, ...] | None:
+        if declared is None:
+            return None
+        names = (declared,) if isinstance(declared, str) else declared
+        if (
+            not isinstance(names, list | tuple)
+            or not names
+            or not all(isinstance(each, str) and each for each in names)
+        ):
+            raise ConfigError(f"{self.who}: key_by is {declared!r}; give a field's name, or a list of names")
+        return tuple(names)
+
+    def _field(self, value: object, name: str) -> str | None:
+        if value is not None and (not isinstance(value, str) or not value):
+            what = "a stream's name" if name == "late_stream" else "a field's name"
+            raise ConfigError(f"{self.who}: {name} is {value!r}; give {what}")
+        return value
+
+    def _ms(
+        self, value: object, name: str, conf: Mapping[str, Any] | None = None, key: str = "", least: int = 0
+    ) -> int:
+        given = None if conf is None else conf.get(key)
+        if given is None:
+            return duration_ms(value, f"{self.who}: {name}", least)
+        if type(given) is not int or given < least:
+            raise ConfigError(f"{self.who}: {key} is {given!r}; use a whole number of milliseconds from {least}")
+        return given
+
+    def _early(self, value: object) -> tuple[int, int]:
+        if value is None:
+            return 0, 0
+        if isinstance(value, timedelta):
+            return 0, duration_ms(value, f"{self.who}: early", 1)
+        if type(value) is not int or value < 1:
+            raise ConfigError(f"{self.who}: early is {value!r}; give a whole number of tuples from 1, or a duration")
+        return value, 0
+
+    # ---- together ----
+
+    def _check(self, bolt: DeclaredWindows) -> None:
+        who = self.who
+        if not self.has_event_time:
+            for name, is_set in (
+                ("late_stream", self.late_stream is not None),
+                ("lag", self.lag_ms > 0),
+                ("allowed_lateness", self.lateness_ms > 0),
+                ("idle_after", self.idle_ms is not None),
+            ):
+                if is_set:
+                    raise ConfigError(f"{who}: {name} is for event time; set timestamp_field, too")
+        elif bolt.timestamp_field is not None and bolt.has_own_timestamp():
+            raise ConfigError(f"{who} has both timestamp_field and a method timestamp; keep one of them")
+        if self.late_stream is not None and self.late_stream != bolt.late_stream:
+            raise ConfigError(
+                f"{who}: {LATE_STREAM} is {self.late_stream!r}, which the bolt does not declare; set late_stream = {self.late_stream!r} in "
+                "its class"
+            )
+        if self.aggregate is not None and not isinstance(self.aggregate, Aggregate):
+            raise ConfigError(
+                f"{who}: aggregate is {self.aggregate!r}; give an Aggregate, such as Count() or Sum('amount'), or None"
+            )
+        if self.anchor not in ANCHORS:
+            raise ConfigError(f"{who}: anchor is {self.anchor!r}; use one of {', '.join(map(repr, ANCHORS))}")
+        if self.lateness_ms and self.is_counted:
+            raise ConfigError(
+                f"{who}: allowed_lateness is for windows by duration and sessions, and {self.window!r} has a count"
+            )
+        is_tumbling = isinstance(self.window, Session) or (
+            self.window.length == self.window.slide and not (self.is_counted and self.window.length_ms)
+        )
+        if (self.early_count or self.early_ms) and not is_tumbling:
+            raise ConfigError(f"{who}: early is for tumbling windows and sessions, and the window is {self.window!r}")
+        if not self.accumulating and not is_tumbling:
+            raise ConfigError(
+                f"{who}: accumulating = False is for tumbling windows and sessions, and the window is {self.window!r}"
+            )
+        if self.keep_expired and self.aggregate is not None:
+            raise ConfigError(f"{who}: keep_expired is set, but a bolt with an aggregate keeps no tuples")
+
+
+def _size(conf: Mapping[str, Any], count_key: str, ms_key: str) -> int | timedelta | None:
+    """Return a size from the conf; a count goes before a duration, as in Storm."""
+    count, ms = conf.get(count_key), conf.get(ms_key)
+    return count if count is not None else None if ms is None else milliseconds(ms)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

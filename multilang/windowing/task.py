@@ -1,0 +1,445 @@
+"""The windows of one task at work: tuples come in, and windows are evaluated and acked."""
+
+from __future__ import annotations
+
+from multilang.component.errors import FailedException, ReportedFailedException
+from multilang.windowing.aggregates import Aggregate
+from multilang.windowing.counted import CountWindows, Latest, Recent
+from multilang.windowing.ordered import Ordered
+from multilang.windowing.panes import EARLY, LATE, Pane
+from multilang.windowing.sessions import SessionWindows
+from multilang.windowing.settings import NO_DATA
+from multilang.windowing.specs import Session
+from multilang.windowing.timed import TimeWindows
+from multilang.windowing.watermarks import AFTER_ALL, BEFORE_ALL, Watermarks
+from multilang.windowing.window import Window
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from multilang.component.collector import BoltCollector
+    from multilang.component.context import Context
+    from multilang.protocol.messages import Tuple
+    from multilang.windowing.declared import DeclaredWindows
+    from multilang.windowing.panes import Key, Waiting, Windows
+    from multilang.windowing.settings import Settings
+    from multilang.windowing.watermarks import Source
+
+_ROUNDING = 1e-4  # milliseconds: a timer comes at its instant, which is a sum of fractions
+_WAITS_LONG_MS = 30_000  # after which a source that never sent anything is named in the log
+
+
+class Kept(Aggregate):
+    """The tuples themselves."""
+
+    def init(self) -> list[Tuple]:
+        return []
+
+    def add(self, accumulator: list[Tuple], tup: Tuple) -> list[Tuple]:
+        accumulator.append(tup)
+        return accumulator
+
+    def merge(self, first: list[Tuple], second: list[Tuple]) -> list[Tuple]:
+        return first + second
+
+
+class WindowTask:
+    """The windows of a started bolt.
+
+    Args:
+        bolt: The bolt.
+        settings: Its settings.
+        collector: Its collector.
+        context: Its task's place.
+    """
+
+    def __init__(self, bolt: DeclaredWindows, settings: Settings, collector: BoltCollector, context: Context) -> None:
+        self.bolt = bolt
+        self.settings = settings
+        self.aggregate = settings.aggregate or Kept()
+        self.late = 0
+        self._collector = collector
+        self._context = context
+        self._monotonic = bolt.clock.monotonic
+        self._init = self.aggregate.init
+        self._add = self.aggregate.add
+        self._key = _key_function(settings)
+        self._touched: dict[tuple[Key, int], Pane] = {}  # since the last early evaluation by time
+        self._armed: float | None = None  # the instant of the timer that is set
+        self._began = self._monotonic()
+        self._origin = round(bolt.clock.time() * 1000)  # the time of day then; windows by processing time begin there
+        self._has_warned = False
+        self.start_anew()
+        self.put = self._put_function()
+        self.process: Callable[[Tuple], None] = self._by_event_time if settings.has_event_time else self._by_arrival
+        if settings.has_event_time:
+            bolt.set_timer(settings.interval_ms / 1000, self.tick, every=settings.interval_ms / 1000)
+        if settings.early_ms:
+            bolt.set_timer(settings.early_ms / 1000, self._fire_early, every=settings.early_ms / 1000)
+
+    def start_anew(self) -> None:
+        """Begin without any windows."""
+        settings = self.settings
+        self.windows: Windows = _windows(settings, self)
+        self._expired: dict[Key, list[Tuple]] = {}
+        self._ids: dict[tuple[str, str, Any], Pane | Waiting] = {}
+        self._again: list[Tuple] = []  # replays of the tuple that is added next
+        self._early: list[tuple[Key, int, Pane]] = []  # due at once
+        self._touched.clear()
+        self._armed = None
+        self._sources: dict[tuple[str, str, int], Source] = {}
+        self.watermarks = Watermarks(_senders(self._context), settings.lag_ms, settings.idle_ms, self.now())
+        self._accept_from = BEFORE_ALL
+
+    # ---- tuples ----
+
+    def _by_event_time(self, tup: Tuple) -> None:
+        ts = self.bolt.timestamp(tup)
+        if type(ts) is not int:
+            raise ReportedFailedException(
+                f"{self.settings.who}: the timestamp is {ts!r} ({type(ts).__name__}); it is a whole number of milliseconds since "
+                "the epoch. Convert it in a method timestamp(self, tup), or leave such tuples out before"
+            )
+        key = self._key(tup)
+        where = (tup.component, tup.stream, tup.task)
+        source = self._sources.get(where)
+        if source is None:
+            source = self._sources[where] = self.watermarks.source(*where, self.now())
+        source.heard = True
+        if source.greatest is None or ts > source.greatest:
+            source.greatest = ts
+        if self._is_known(tup):
+            return
+        if ts < self._accept_from:
+            self._refuse(tup, ts)
+            return
+        self.windows.add(key, ts, tup)
+        self.taken(tup)
+        if self._early:
+            self._fire_early_counts()
+
+    def _by_arrival(self, tup: Tuple) -> None:
+        key = self._key(tup)
+        if self._is_known(tup):
+            return
+        ts = int(self.now() + _ROUNDING)
+        windows = self.windows
+        due = windows.next_due()
+        if windows.in_order or (due is not None and due < ts):
+            windows.advance(ts)
+        windows.add(key, ts, tup)
+        self.taken(tup)
+        if self._early:
+            self._fire_early_counts()
+        self._arm()
+
+    def taken(self, tup: Tuple) -> None:
+        """Take note that a tuple is in its windows."""
+
+    def now(self) -> float:
+        """Return the time of the clock, in milliseconds.
+
+        Windows by processing time begin after 0, and end with their last millisecond. The task begins in millisecond 1,
+        so that what comes at once is in the first window.
+        """
+        return (self._monotonic() - self._began) * 1000 + 1
+
+    def _refuse(self, tup: Tuple, ts: int) -> None:
+        """Do what is to be done with a tuple that comes too late."""
+        self.late += 1
+        stream = self.settings.late_stream
+        if stream is not None:
+            late = {
+                "component": tup.component,
+                "task": tup.task,
+                "stream": tup.stream,
+                "fields": tup.fields,
+                "values": list(tup.values),
+            }
+            self._collector.emit([late], stream, [tup])
+        elif self.late & (self.late - 1) == 0:  # at each doubling
+            self.bolt.log(
+                f"{self.late} late tuples so far; the last one is of {ts}, and the watermark is {self.watermarks.current}. Set late_stream to get "
+                "them, or more lag or allowed_lateness to take them",
+                "warn",
+            )
+        self._collector.ack(tup)
+
+    def _is_known(self, tup: Tuple) -> bool:
+        """Return whether a tuple is a replay of one that is in a window still; it is acked with that one then."""
+        field = self.settings.id_field
+        if field is None:
+            return False
+        found = self._ids.get((tup.component, tup.stream, _id(tup, field, self.settings)))
+        if found is None:
+            return False
+        (found.held if isinstance(found, Pane) else found.again).append(tup)
+        self.taken(tup)
+        return True
+
+    # ---- time ----
+
+    def tick(self) -> None:
+        """Move the watermark on."""
+        before, now = self.watermarks.current, self.now()
+        watermark = self.watermarks.advance(now)
+        if watermark > before:
+            self._advance(watermark)
+        elif watermark == BEFORE_ALL and now >= _WAITS_LONG_MS and self._sources and not self._has_warned:
+            self._has_warned = True
+            silent = ", ".join(f"stream {stream!r} of {component!r}" for component, stream in self.watermarks.silent())
+            self.bolt.log(
+                f"no window can end yet: tasks that send on {silent} have sent nothing so far. Set idle_after to go on without them",
+                "warn",
+            )
+
+    def end(self) -> None:
+        """Evaluate all windows that are left, since no more tuples come."""
+        if self.settings.has_event_time:
+            self.watermarks.current = AFTER_ALL
+            self._advance(AFTER_ALL)
+
+    def _advance(self, watermark: int) -> None:
+        self._accept_from = watermark - self.settings.lateness_ms
+        self.windows.advance(watermark)
+
+    def _arm(self) -> None:
+        """Set a timer for the next end of a window by processing time."""
+        due = self.windows.next_due()
+        if due is None or (self._armed is not None and self._armed <= due):
+            return
+        self._armed = due
+        self.bolt.set_timer(max(due + 1 - self.now(), 0) / 1000, self._timer)
+
+    def _timer(self) -> None:
+        self._armed = None
+        self.windows.advance(int(self.now() + _ROUNDING))
+        self._arm()
+
+    def _fire_early_counts(self) -> None:
+        early, self._early = self._early, []
+        for key, slot, pane in early:
+            self.windows.fire_early(key, slot, pane)
+
+    def _fire_early(self) -> None:
+        touched, self._touched = self._touched, {}
+        for (key, slot), pane in touched.items():
+            self.windows.fire_early(key, slot, pane)
+
+    # ---- for the windows: see panes.Keeper ----
+
+    def open(self) -> Pane:
+        """Return a new pane."""
+        return Pane(self._init())
+
+    def _put_function(self) -> Callable[[Key, int, Pane, Tuple], None]:
+        """Return ``put``, with no more work in it than the settings ask for."""
+        add, hold = self._add, self.hold
+        settings = self.settings
+
+        def put(_key: Key, _slot: int, pane: Pane, tup: Tuple) -> None:
+            pane.accumulator = add(pane.accumulator, tup)
+            pane.count += 1
+            hold(pane, tup)
+
+        field, every, touched = settings.id_field, settings.early_count, self._touched if settings.early_ms else None
+        if field is None and not every and touched is None:
+            return put
+
+        def put_more(key: Key, slot: int, pane: Pane, tup: Tuple) -> None:
+            put(key, slot, pane, tup)
+            if field is not None:
+                known = (tup.component, tup.stream, _id(tup, field, settings))
+                self._ids[known] = pane
+                if pane.ids is None:
+                    pane.ids = []
+                pane.ids.append(known)
+                if self._again:
+                    pane.held += self._again
+                    self._again = []
+            if every and pane.count % every == 0:
+                self._early.append((key, slot, pane))
+            if touched is not None:
+                self._touched[key, slot] = pane
+
+        return put_more
+
+    def hold(self, pane: Pane, tup: Tuple) -> None:
+        """Keep a tuple until its pane is gone, to be acked then."""
+        pane.held.append(tup)
+
+    def merge(self, first: Pane, second: Pane) -> None:
+        """Add all of the second pane to the first."""
+        first.accumulator = self.aggregate.merge(first.accumulator, second.accumulator)
+        first.count += second.count
+        first.fired = max(first.fired, second.fired)
+        first.held += second.held
+        if second.ids:
+            first.ids = (first.ids or []) + second.ids
+            for known in second.ids:
+                self._ids[known] = first
+
+    def fire(
+        self,
+        key: Key,
+        bounds: tuple[int | None, int],
+        panes: Sequence[Pane],
+        new: Sequence[Pane],
+        timing: str,
+        number: int,
+        at: int,
+    ) -> None:
+        """Evaluate a window."""
+        if not any(pane.count for pane in panes):
+            return  # its tuples failed, or there are no new ones since it was evaluated
+        settings = self.settings
+        start, end = bounds
+        if not settings.has_event_time:
+            start, end = None if start is None else start + self._origin, end + self._origin
+        window = settings.window
+        last = start if isinstance(window, Session) else at if window.slide_count else end
+        expired: Sequence[Tuple] | str
+        if settings.keep_expired:
+            expired = self._expired.pop(key, ()) if timing != EARLY and timing != LATE else ()
+        else:
+            expired = self.no_expired()
+        owner = [self._context.task_index if key is None else key, last]
+        evaluated = Window(key, (start, end), panes, new, expired, settings.aggregate, timing, number, owner)
+        scope = self._collector.scope
+        before = scope.anchors
+        scope.anchors = self.anchors(panes, new)
+        try:
+            self.bolt.process_window(evaluated)
+        except FailedException as error:
+            raise RuntimeError(
+                f"{settings.who}: process_window raised {type(error).__name__}: a window can't fail by itself; the task ends, so "
+                "that its tuples are replayed"
+            ) from error
+        finally:
+            scope.anchors = before
+        if not settings.accumulating:
+            for pane in panes:
+                pane.accumulator = self._init()
+                pane.count = 0
+
+    def no_expired(self) -> str:
+        """Return the reason for which ``window.expired`` is not kept."""
+        return "window.expired is not kept for windows with key_by; set keep_expired = True in the bolt's class"
+
+    def anchors(self, panes: Sequence[Pane], new: Sequence[Pane]) -> Sequence[Tuple]:
+        """Return the tuples to which what is emitted is anchored."""
+        policy = self.settings.anchor
+        if policy == "none":
+            return ()
+        return [tup for pane in (panes if policy == "all" else new) for tup in pane.held]
+
+    def gone(self, key: Key, slot: int, pane: Pane, seen: bool = True) -> None:
+        """Ack the tuples of a pane that is in no window to come."""
+        ack = self._collector.ack
+        for tup in pane.held:
+            if tup.unfinished:
+                ack(tup)
+        if pane.ids is not None:
+            for known in pane.ids:
+                self._ids.pop(known, None)
+        if seen and self.settings.keep_expired:
+            self._expired.setdefault(key, []).extend(pane.accumulator)
+        if self._touched:
+            self._touched.pop((key, slot), None)
+
+    def unassigned(self, tup: Tuple) -> None:
+        """Ack a tuple that is in no window."""
+        for each in (tup, *self._again):
+            if each.unfinished:
+                self._collector.ack(each)
+        self._again = []
+
+    def waits(self, waiting: Waiting) -> None:
+        """Take note of a tuple that waits for earlier ones."""
+        field = self.settings.id_field
+        if field is not None:
+            tup = waiting.tup
+            self._ids[tup.component, tup.stream, _id(tup, field, self.settings)] = waiting
+
+    def released(self, waiting: Waiting) -> None:
+        """Take note that a tuple waits no more: it is added next."""
+        field = self.settings.id_field
+        if field is not None:
+            tup = waiting.tup
+            self._ids.pop((tup.component, tup.stream, _id(tup, field, self.settings)), None)
+            self._again = waiting.again
+
+
+def _windows(settings: Settings, keeper: WindowTask) -> Windows:
+    window = settings.window
+    if isinstance(window, Session):
+        return SessionWindows(keeper, window.gap_ms, settings.lateness_ms)
+    if window.length_ms and window.slide_ms:
+        return TimeWindows(keeper, window.length_ms, window.slide_ms, settings.lateness_ms)
+    made: Windows
+    if window.length_count and window.slide_count:
+        made = CountWindows(keeper, window.length_count, window.slide_count)
+    elif window.length_count:
+        made = Latest(keeper, window.length_count, window.slide_ms)
+    else:
+        made = Recent(keeper, window.length_ms, window.slide_count)
+    return Ordered(made) if settings.has_event_time else made
+
+
+def _key_function(settings: Settings) -> Callable[[Tuple], Any]:
+    names = settings.key_by
+    if names is None:
+        return _no_key
+    if len(names) == 1:
+        name = names[0]
+
+        def key(tup: Tuple) -> Any:
+            value = tup[name]
+            kind = type(value)
+            if kind is list or kind is dict:
+                raise _unusable(settings, value)
+            return value
+
+        return key
+
+    def keys(tup: Tuple) -> tuple[Any, ...]:
+        values = tuple([tup[name] for name in names])
+        try:
+            hash(values)
+        except TypeError:
+            raise _unusable(settings, values) from None
+        return values
+
+    return keys
+
+
+def _no_key(_: Tuple) -> None:
+    """Return the key of all tuples of a bolt whose windows are those of the task."""
+
+
+def _unusable(settings: Settings, value: object) -> ReportedFailedException:
+    return ReportedFailedException(
+        f"{settings.who}: key_by {', '.join(settings.key_by or ())} has the value {value!r:.80}; a key is made of strings, numbers, "
+        "booleans and None, no lists and objects"
+    )
+
+
+def _id(tup: Tuple, field: str, settings: Settings) -> Any:
+    value = tup[field]
+    if type(value) is list or type(value) is dict:
+        raise ReportedFailedException(
+            f"{settings.who}: id_field {field} has the value {value!r:.80}; a message id is a string or a number"
+        )
+    return value
+
+
+def _senders(context: Context) -> dict[tuple[str, str], int]:
+    """Return the number of tasks that send data to this one, by (component, stream)."""
+    return {
+        (component, stream): len(context.tasks(component))
+        for component, streams in context.sources.items()
+        for stream in streams
+        if not stream.startswith(NO_DATA)
+    }

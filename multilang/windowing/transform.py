@@ -1,0 +1,80 @@
+"""The checks of windowed bolts when their topology is built, and their settings under Storm's keys."""
+
+from __future__ import annotations
+
+from multilang.component.wrapper import innermost
+from multilang.topology.errors import TopologyError, did_you_mean
+from multilang.topology.model import Topology, describe
+from multilang.windowing.bolt import WindowedBolt
+from multilang.windowing.settings import NO_DATA, Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.topology.model import ComponentSpec, Input
+
+_SPREADS = (
+    "shuffle",
+    "none",
+    "local_or_shuffle",
+    "partial_key",
+)  # groupings that send tuples of a key to several tasks
+
+
+def windowed(topology: Topology) -> Topology:
+    """Return the topology with the settings of its windowed bolts in their conf, as Storm has them.
+
+    Raises:
+        TopologyError: A windowed bolt can't work as it is declared.
+        ConfigError: One of its settings is wrong.
+    """
+    specs = {id: spec.copy() for id, spec in topology.components.items()}
+    for id, spec in specs.items():
+        bolt = innermost(spec.component)  # a stateful topology may have wrapped it already
+        if not isinstance(bolt, WindowedBolt):
+            continue
+        who = f"bolt {id!r}"
+        if type(bolt).process_window is WindowedBolt.process_window:
+            raise TopologyError(f"{who} ({describe(bolt)}) has no process_window: define process_window(self, window)")
+        given = {**topology.conf, **spec.conf}
+        declared = Settings(bolt, spec.conf if bolt.window is not None else given, who)
+        spec.conf = {**declared.conf(), **spec.conf}
+        conf = {**topology.conf, **spec.conf}
+        settings = Settings(bolt, conf, who)
+        bolt.check_limits(settings, conf)
+        for input_ in spec.inputs:
+            if input_.stream.startswith(NO_DATA):
+                continue
+            _check_fields(topology, input_, settings)
+            _check_grouping(spec, input_, settings)
+    return Topology(topology.name, topology.conf, specs, module=topology.module)
+
+
+def _check_fields(topology: Topology, input_: Input, settings: Settings) -> None:
+    there = topology[input_.component].streams[input_.stream].fields
+    wanted = [("key_by", name) for name in settings.key_by or ()]
+    for name, field in (("timestamp_field", settings.timestamp_field), ("id_field", settings.id_field)):
+        if field is not None:
+            wanted.append((name, field))
+    field = getattr(settings.aggregate, "field", None)
+    if isinstance(field, str):
+        wanted.append(("aggregate", field))
+    for name, field in wanted:
+        if field not in there:
+            raise TopologyError(
+                f"{settings.who}: {name} names the field {field!r}, which stream {input_.stream!r} of {input_.component!r} does not have; "
+                f"{did_you_mean(field, there)}"
+            )
+
+
+def _check_grouping(spec: ComponentSpec, input_: Input, settings: Settings) -> None:
+    keys, grouping = settings.key_by, input_.grouping
+    if keys is None or spec.tasks == 1:
+        return
+    others = [field for field in grouping.fields if field not in keys]
+    if grouping.name in _SPREADS or (grouping.name == "fields" and others):
+        by = f"fields grouping on {', '.join(map(repr, grouping.fields))}" if others else f"{grouping.name} grouping"
+        raise TopologyError(
+            f"{settings.who} has {spec.tasks} tasks and windows by {', '.join(map(repr, keys))}, and gets stream {input_.stream!r} of "
+            f"{input_.component!r} by {by}, so that tuples of one key come to several tasks; write "
+            f"fields_grouping({input_.component!r}, {', '.join(map(repr, keys))})"
+        )

@@ -1,0 +1,127 @@
+"""Watermarks: the event time of which no earlier tuple is expected any more."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+BEFORE_ALL = -(2**63)
+"""The watermark before the first one."""
+
+AFTER_ALL = 2**63 - 1
+"""The watermark after the last tuple of a bounded input."""
+
+
+class Source:
+    """One task that sends tuples on one stream.
+
+    Attributes:
+        greatest: The greatest timestamp of its tuples; None before the first.
+        heard: Whether a tuple came since ``Watermarks.advance`` was called last.
+        since: The time of the clock, in milliseconds, since which it has been silent.
+    """
+
+    __slots__ = ("greatest", "heard", "since")
+
+    def __init__(self, since: float, greatest: int | None = None) -> None:
+        self.greatest = greatest
+        self.heard = False
+        self.since = since
+
+
+class Watermarks:
+    """The watermark of one task, generated from the timestamps of its tuples.
+
+    The watermark is the least of the sources' greatest timestamps, less the lag. A source is a task with one of its
+    streams. Until each source has sent something there is no watermark. With ``idle_ms``, a source that is silent for
+    so long is left out until its next tuple; when all are silent, the watermark moves on with the clock.
+
+    Args:
+        streams: The number of tasks that send, by (component, stream).
+        lag_ms: The milliseconds by which tuples may come out of order.
+        idle_ms: The milliseconds of silence after which a source is idle; None: sources are never idle.
+        now: The time of the clock, in milliseconds.
+
+    Attributes:
+        current: The watermark; it never goes back.
+    """
+
+    def __init__(
+        self, streams: Mapping[tuple[str, str], int], lag_ms: int = 0, idle_ms: int | None = None, now: float = 0.0
+    ) -> None:
+        self.current = BEFORE_ALL
+        self._lag_ms = lag_ms
+        self._idle_ms = idle_ms
+        self._sources: dict[tuple[str, str, int], Source] = {}
+        self._expected = dict(streams)
+        self._unheard = sum(streams.values())
+        self._began = now
+        self._all_idle_since: float | None = None
+        self._all_idle_from = BEFORE_ALL
+
+    def source(self, component: str, stream: str, task: int, now: float) -> Source:
+        """Return a source, which is made at its first tuple."""
+        key = (component, stream, task)
+        found = self._sources.get(key)
+        if found is None:
+            found = self._sources[key] = Source(now)
+            if self._expected.get((component, stream), 0) > 0:
+                self._expected[component, stream] -= 1
+                self._unheard -= 1
+        return found
+
+    def advance(self, now: float) -> int:
+        """Return the watermark at the clock's time ``now``, in milliseconds."""
+        idle_ms = self._idle_ms
+        least: int | None = None
+        quiet = True
+        greatest = BEFORE_ALL
+        for source in self._sources.values():
+            if source.heard:
+                source.heard = False
+                source.since = now
+            if source.greatest is None:
+                continue
+            greatest = max(greatest, source.greatest)
+            if idle_ms is None or now - source.since < idle_ms:
+                quiet = False
+                if least is None or source.greatest < least:
+                    least = source.greatest
+        waiting = self._unheard > 0 and (idle_ms is None or now - self._began < idle_ms)
+        if waiting:
+            return self.current
+        if not quiet:
+            self._all_idle_since = None
+            assert least is not None
+            self.current = max(self.current, least - self._lag_ms)
+        elif greatest > BEFORE_ALL:  # all of them are idle
+            if self._all_idle_since is None:
+                self._all_idle_since = max(source.since for source in self._sources.values())
+                self._all_idle_from = greatest - self._lag_ms
+            self.current = max(self.current, self._all_idle_from + int(now - self._all_idle_since))
+        return self.current
+
+    def silent(self) -> list[tuple[str, str]]:
+        """Return the streams, as (component, stream), of which a task has sent nothing yet."""
+        return [stream for stream, missing in self._expected.items() if missing > 0]
+
+    def saved(self) -> dict[str, Any]:
+        """Return what a checkpoint holds of the watermark."""
+        sources = [[*key, source.greatest] for key, source in sorted(self._sources.items())]
+        return {"watermark": self.current, "sources": sources}
+
+    def restore(self, saved: Mapping[str, Any], now: float, tasks: Iterable[int]) -> None:
+        """Go on from what ``saved`` returned.
+
+        Args:
+            saved: What a checkpoint holds.
+            now: The time of the clock, in milliseconds.
+            tasks: The ids of the tasks that there are; those of others are forgotten.
+        """
+        self.current = saved["watermark"]
+        there = set(tasks)
+        for component, stream, task, greatest in saved["sources"]:
+            if task in there:
+                self.source(component, stream, task, now).greatest = greatest

@@ -1,0 +1,140 @@
+"""The window that ``process_window`` gets."""
+
+from __future__ import annotations
+
+from multilang.protocol.codec import dumps
+from multilang.windowing.panes import EARLY, LATE, ON_TIME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from multilang.protocol.messages import Tuple
+    from multilang.windowing.aggregates import Aggregate
+    from multilang.windowing.panes import Key, Pane
+
+__all__ = ["EARLY", "LATE", "ON_TIME", "Window"]
+
+
+class Window:
+    """A window that is evaluated. It may be used until ``process_window`` returns.
+
+    Attributes:
+        key: The value of the field in ``key_by``, or a tuple of values if there are several; None without ``key_by``.
+        start: The time before its first moment, in milliseconds: a window by duration holds the times after ``start``
+            up to and with ``end``. A session's start is the time of its first tuple. None if the length is a count.
+        end: The time of its end, in milliseconds. A session ends one gap after its last tuple. A window by count ends
+            with its last tuple.
+        timing: "on time"; or "early" if tuples are still to come, or "late" if it was evaluated before and a late
+            tuple came.
+        number: The number of times that this window was evaluated before.
+        count: The number of its tuples.
+    """
+
+    __slots__ = (
+        "_aggregate",
+        "_expired",
+        "_new",
+        "_owner",
+        "_panes",
+        "count",
+        "end",
+        "key",
+        "number",
+        "start",
+        "timing",
+    )
+
+    def __init__(
+        self,
+        key: Key,
+        bounds: tuple[int | None, int],
+        panes: Sequence[Pane],
+        new: Sequence[Pane],
+        expired: Sequence[Tuple] | str,
+        aggregate: Aggregate | None,
+        timing: str,
+        number: int,
+        owner: Sequence[Any],
+    ) -> None:
+        self.key = key
+        self.start, self.end = bounds
+        self.timing = timing
+        self.number = number
+        self.count = sum(pane.count for pane in panes)
+        self._panes = panes
+        self._new = new
+        self._expired = expired
+        self._aggregate = aggregate
+        self._owner = owner
+
+    @property
+    def id(self) -> str:
+        """A text that no other window of this bolt has, and that stays the same however often it is evaluated.
+
+        Emit it with the results, and a sink can store them under it: what comes twice then replaces itself. A session
+        has another id when an earlier tuple than its first one comes.
+        """
+        return dumps(list(self._owner))
+
+    @property
+    def tuples(self) -> list[Tuple]:
+        """Its tuples: by event time in the order of arrival within each slice, otherwise in the order of arrival.
+
+        Raises:
+            TypeError: The bolt has an aggregate, so that tuples are not kept.
+        """
+        self._check_kept("tuples")
+        return [tup for pane in self._panes for tup in pane.accumulator]
+
+    @property
+    def new(self) -> list[Tuple]:
+        """Those of its tuples that the window before did not have.
+
+        Raises:
+            TypeError: The bolt has an aggregate, so that tuples are not kept.
+        """
+        self._check_kept("new")
+        return [tup for pane in self._new for tup in pane.accumulator]
+
+    @property
+    def expired(self) -> list[Tuple]:
+        """The tuples that windows had, and none has any more, since the window before this one.
+
+        They are acked. So a sum that is changed by ``new`` and ``expired`` is always that of ``tuples``.
+
+        Raises:
+            TypeError: They are not kept: with ``key_by`` unless ``keep_expired`` is set, and with an aggregate or state.
+        """
+        self._check_kept("expired")
+        if isinstance(self._expired, str):
+            raise TypeError(self._expired)
+        return list(self._expired)
+
+    @property
+    def result(self) -> Any:
+        """The result of the aggregate.
+
+        Raises:
+            TypeError: The bolt has no aggregate.
+        """
+        aggregate, panes = self._aggregate, self._panes
+        if aggregate is None:
+            raise TypeError(
+                "window.result is an aggregate's: set aggregate = Count(), for example, or use window.tuples"
+            )
+        accumulator = panes[0].accumulator
+        for pane in panes[1:]:
+            accumulator = aggregate.merge(accumulator, pane.accumulator)
+        return aggregate.result(accumulator)
+
+    def _check_kept(self, name: str) -> None:
+        if self._aggregate is not None:
+            raise TypeError(
+                f"window.{name}: a bolt with an aggregate keeps no tuples; use window.result, or set aggregate = None"
+            )
+
+    def __repr__(self) -> str:
+        key = "" if self.key is None else f"{self.key!r}, "
+        return f"<Window {key}({self.start}, {self.end}], {self.count} tuples, {self.timing}>"

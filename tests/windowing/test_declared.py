@@ -1,0 +1,252 @@
+"""What can't work is refused when the topology is built, with the bolt, the setting and what to write instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from multilang import Spout, TopologyBuilder
+from multilang.component.errors import ConfigError
+from multilang.local import LocalCluster
+from multilang.testing import FixedTupleSpout, run_bolt
+from multilang.topology import TopologyError
+from multilang.windowing import (
+    Count,
+    Distinct,
+    Max,
+    Mean,
+    Min,
+    Session,
+    Sliding,
+    Sum,
+    TopN,
+    Tumbling,
+    WindowedBolt,
+    hours,
+    milliseconds,
+    minutes,
+    seconds,
+)
+
+LENGTH = "topology.bolts.window.length"
+SLIDE = "topology.bolts.window.sliding.interval"
+
+
+class Words(Spout):
+    output_fields = ["word", "ts", "n"]
+
+
+class Shows(WindowedBolt):
+    output_fields = ["key", "result"]
+    window = Tumbling(seconds(10))
+
+    def process_window(self, window):
+        self.emit([window.key, window.result])
+
+
+def built(declared=(), conf=None, own=None, tasks=1, grouping=None, base=Shows):
+    builder = TopologyBuilder()
+    builder.set_spout("words", Words)
+    bolt = builder.set_bolt("sums", type("Bolt", (base,), dict(declared))(), tasks=tasks, conf=own)
+    (grouping or (lambda bolt: bolt.shuffle_grouping("words")))(bolt)
+    return builder.build("sums", conf)
+
+
+WRONG = [
+    ({"window": None}, r"bolt 'sums' has no window: set window = Tumbling\(seconds\(10\)\)"),
+    ({"window": 5}, r"window is 5; use Tumbling"),
+    (
+        {"window": Tumbling(seconds(16))},
+        r"Tumbling\(seconds\(16\)\) make 32 s, and topology.message.timeout.secs is 30",
+    ),
+    (
+        {"window": Session(minutes(1))},
+        r"Session\(minutes\(1\)\) make 60 s, and topology.message.timeout.secs is 30.*to 60",
+    ),
+    ({"late_stream": "late"}, "late_stream is for event time; set timestamp_field"),
+    ({"lag": seconds(1)}, "lag is for event time"),
+    ({"lag": 5}, r"lag is 5; write a duration, such as seconds\(10\)"),
+    ({"lag": seconds(-1), "timestamp_field": "ts"}, "lag is .*; write a duration of 0 ms or more"),
+    (
+        {"timestamp_field": "time"},
+        "timestamp_field names the field 'time', which stream 'default' of 'words' does not have",
+    ),
+    ({"key_by": "words"}, "key_by names the field 'words'.*did you mean 'word'"),
+    ({"key_by": []}, r"key_by is \[\]; give a field's name"),
+    ({"id_field": "id"}, "id_field names the field 'id'"),
+    ({"aggregate": Sum("amount")}, "aggregate names the field 'amount'"),
+    ({"aggregate": 5}, r"aggregate is 5; give an Aggregate, such as Count\(\)"),
+    ({"anchor": "some"}, "anchor is 'some'; use one of 'all', 'new', 'none'"),
+    ({"early": 0}, "early is 0; give a whole number of tuples from 1, or a duration"),
+    (
+        {"early": 5, "window": Sliding(5, 2)},
+        r"early is for tumbling windows and sessions, and the window is Sliding\(5, 2\)",
+    ),
+    ({"accumulating": False, "window": Sliding(5, 2)}, "accumulating = False is for tumbling windows"),
+    ({"allowed_lateness": seconds(1), "timestamp_field": "ts", "window": Tumbling(5)}, "has a count"),
+    ({"keep_expired": True, "aggregate": Count()}, "a bolt with an aggregate keeps no tuples"),
+    ({"timestamp_field": "ts", "timestamp": lambda self, tup: 1}, "has both timestamp_field and a method timestamp"),
+    ({"timestamp_field": "ts", "late_stream": "default"}, "'default' is late_stream, and is declared by the class"),
+]
+
+
+@pytest.mark.parametrize(("declared", "message"), WRONG)
+def test_a_wrong_setting_is_refused(declared, message):
+    with pytest.raises(TopologyError, match=message) as refused:
+        built(declared)
+    assert "bolt 'sums'" in str(refused.value)
+
+
+WRONG_CONF = [
+    ({f"{LENGTH}.count": 0}, rf"{LENGTH}.count is 0; use a whole number from 1"),
+    ({f"{LENGTH}.duration.ms": "1000"}, f"{LENGTH}.duration.ms is '1000'"),
+    ({f"{SLIDE}.count": 5}, "the conf has a sliding interval and no length"),
+    (
+        {f"{LENGTH}.count": 500, "topology.max.spout.pending": 400},
+        "make 501 tuples, and topology.max.spout.pending is 400.*to 501",
+    ),
+    ({"topology.message.timeout.secs": 15}, "make 20 s, and topology.message.timeout.secs is 15"),
+    ({"topology.bolts.late.tuple.stream": "late"}, "late_stream is for event time"),
+    ({"topology.bolts.tuple.timestamp.max.lag.ms": -1}, "max.lag.ms is -1; use a whole number of milliseconds"),
+]
+
+
+@pytest.mark.parametrize(("own", "message"), WRONG_CONF)
+def test_a_wrong_conf_is_refused(own, message):
+    with pytest.raises(TopologyError, match=message):
+        built(own=own)
+
+
+def test_the_task_checks_again():
+    with pytest.raises(ConfigError, match=r"make 20 s, and topology.message.timeout.secs is 15"):
+        run_bolt(Shows, [["ant"]], conf={"topology.message.timeout.secs": 15})
+
+
+def test_a_length_and_slide_as_long_as_the_timeout_are_allowed():
+    built({"window": Sliding(seconds(20), seconds(10))})
+    built({"window": Tumbling(hours(1))}, {"topology.enable.message.timeouts": False})
+    built({"window": Tumbling(hours(1))}, {"topology.message.timeout.secs": 7200})
+
+
+def test_a_bolt_without_process_window_is_refused():
+    with pytest.raises(TopologyError, match=r"bolt 'sums' .* has no process_window"):
+        built({"process_window": WindowedBolt.process_window})
+
+
+def test_tuples_of_one_key_must_come_to_one_task():
+    keyed = {"key_by": ["word", "n"]}
+    with pytest.raises(TopologyError, match=r"by shuffle grouping, .*fields_grouping\('words', 'word', 'n'\)"):
+        built(keyed, tasks=2)
+    with pytest.raises(TopologyError, match="by fields grouping on 'word', 'ts', so that tuples of one key"):
+        built(keyed, tasks=2, grouping=lambda bolt: bolt.fields_grouping("words", "word", "ts"))
+    built(keyed, tasks=2, grouping=lambda bolt: bolt.fields_grouping("words", "n"))
+    built(keyed, tasks=2, grouping=lambda bolt: bolt.global_grouping("words"))
+
+
+def test_the_settings_are_in_the_conf_under_storms_keys():
+    event_time = {"timestamp_field": "ts", "lag": seconds(2), "late_stream": "late", "id_field": "n"}
+    conf = built({"window": Sliding(5, seconds(1)), **event_time})["sums"].conf
+    assert conf == {
+        f"{LENGTH}.count": 5,
+        f"{SLIDE}.duration.ms": 1000,
+        "topology.bolts.tuple.timestamp.max.lag.ms": 2000,
+        "topology.bolts.watermark.event.interval.ms": 1000,
+        "topology.bolts.late.tuple.stream": "late",
+        "topology.bolts.message.id.field.name": "n",
+    }
+
+
+class Sizes(WindowedBolt):
+    output_fields = ["sizes"]
+
+    def process_window(self, window):
+        self.emit([[tup["n"] for tup in window.tuples]])
+
+
+@pytest.mark.parametrize(
+    ("conf", "wanted"),
+    [
+        ({f"{LENGTH}.count": 2, f"{SLIDE}.count": 2}, [[1, 2], [3, 4]]),
+        ({f"{LENGTH}.count": 2}, [[1], [1, 2], [2, 3], [3, 4], [4, 5]]),
+        ({f"{LENGTH}.count": 3, f"{LENGTH}.duration.ms": 1, f"{SLIDE}.count": 2}, [[1, 2], [2, 3, 4]]),
+    ],
+)
+def test_the_window_may_be_in_the_conf_alone(conf, wanted):
+    builder = TopologyBuilder()
+    builder.set_spout("words", FixedTupleSpout(["n"], [[n] for n in range(1, 6)]))
+    builder.set_bolt("sums", Sizes, conf=conf).shuffle_grouping("words")
+    with LocalCluster("simulated", seed=1) as cluster:
+        run = cluster.submit(builder.build("sums"), capture=["sums"])
+        run.wait(lambda run: len(run.captured("sums")) == len(wanted), timeout=10)
+        assert [tup["sizes"] for tup in run.captured("sums")] == wanted
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 2.5, True, "5", seconds(0), seconds(-5), hours(24 * 30), milliseconds(0.5)])
+def test_a_size_that_is_none_is_refused(wrong):
+    for made in (lambda: Tumbling(wrong), lambda: Sliding(5, wrong), lambda: Sliding(wrong, 5)):
+        with pytest.raises(ConfigError, match=r"Tumbling|Sliding"):
+            made()
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "wanted"),
+    [
+        (Count(), 4),
+        (Sum("n"), 11),
+        (Mean("n"), 2.75),
+        (Min("n"), 1),
+        (Max("n"), 5),
+        (Distinct("n"), 3),
+        (TopN(2, "n"), [[1, 1], [3, 1]]),
+    ],
+)
+@pytest.mark.parametrize("window", [Tumbling(4), Sliding(4, 4), Sliding(seconds(8), 4)])
+def test_aggregates(aggregate, wanted, window):
+    numbers = [5, 1, 3, 2] if isinstance(aggregate, TopN | Sum | Mean) else [5, 1, 5, 3]
+    if isinstance(aggregate, TopN):
+        wanted = [[1, 1], [2, 1]]
+    run = run_bolt(
+        type("Bolt", (Shows,), {"window": window, "aggregate": aggregate}), [[n] for n in numbers], fields=["n"]
+    )
+    assert run.values == [[None, wanted]]
+
+
+def test_what_is_not_kept_says_so():
+    class Asks(Shows):
+        window = Tumbling(1)
+        asked: list = []
+
+        def process_window(self, window):
+            for name in ("tuples", "new", "expired", "result"):
+                try:
+                    getattr(window, name)
+                except TypeError as problem:
+                    self.asked.append(f"{name}: {problem}")
+
+    run_bolt(type("Bolt", (Asks,), {"aggregate": Count()}), [[1]], fields=["n"])
+    assert [text.partition(":")[0] for text in Asks.asked] == ["tuples", "new", "expired"]
+    Asks.asked.clear()
+    run_bolt(type("Bolt", (Asks,), {"key_by": "n"}), [[1]], fields=["n"])
+    assert [text.partition(":")[0] for text in Asks.asked] == ["expired", "result"]
+    assert "set keep_expired = True" in Asks.asked[0]
+
+
+def test_a_windows_id_is_its_own_and_stays():
+    class Ids(Shows):
+        output_fields = ["id", "number", "timing"]
+        window = Tumbling(milliseconds(10))
+        timestamp_field = "ts"
+        key_by = "key"
+        allowed_lateness = seconds(1)
+
+        def process_window(self, window):
+            self.emit([window.id, window.number, window.timing])
+
+    run = run_bolt(Ids, [["a", 3], ["b", 3], ["a", 15], ["a", 40]], fields=["key", "ts"])
+    run.advance(1)
+    run.process(["a", 4])
+    assert run.values == [
+        ['["a",10]', 0, "on time"],
+        ['["b",10]', 0, "on time"],
+        ['["a",20]', 0, "on time"],
+        ['["a",10]', 1, "late"],
+    ]

@@ -1,0 +1,252 @@
+"""All kinds of windows do what their definition says, whatever comes in whatever order."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from multilang.runtime.tuples import LocalTuple, Origin
+from multilang.testing import make_tuple
+from multilang.testing.bolts import BoltRun
+from multilang.windowing import Session, Sliding, Tumbling, WindowedBolt, milliseconds, seconds
+from tests.windowing import reference
+
+FIELDS = ("n", "key", "ts")
+KEYS = ["ant", "bee"]
+SIZES = st.integers(1, 30)
+
+
+class Shows(WindowedBolt):
+    """Emits all that it knows of a window."""
+
+    output_fields = ["key", "start", "end", "timing", "tuples", "new", "expired"]
+    key_by = "key"
+    timestamp_field = "ts"
+    late_stream = "late"
+    keep_expired = True
+
+    def process_window(self, window):
+        parts = [[tup["n"] for tup in part] for part in (window.tuples, window.new, window.expired)]
+        self.emit([window.key, window.start, window.end, window.timing, *parts])
+
+
+@st.composite
+def arrivals(draw, sources=3):
+    """Tuples of some sources, out of order, with ticks (None) between them."""
+    steps = []
+    for n, (source, key, at, jitter, tick) in enumerate(
+        draw(
+            st.lists(
+                st.tuples(
+                    st.integers(0, sources - 1),
+                    st.sampled_from(KEYS),
+                    st.integers(0, 3),
+                    st.integers(-12, 12),
+                    st.booleans(),
+                ),
+                max_size=40,
+            )
+        )
+    ):
+        steps.append(reference.Event(n, source, key, n * at + jitter))
+        if tick:
+            steps.append(None)
+    return [*steps, None]
+
+
+def declared(window, **more):
+    return type("Bolt", (Shows,), {"window": window, **more})()
+
+
+def played(bolt, steps, sources=3):
+    """Give a bolt the steps: tuples as they come, and ticks of its watermark."""
+    names = [make_tuple([0, "", 0], FIELDS, f"source{index}") for index in range(sources)]
+    run = BoltRun(bolt, names, None, "bolt", 1, 0)
+    for step in steps:
+        if step is None:
+            run.advance(1)
+        else:
+            origin = Origin(f"source{step.source}", "default", 1, FIELDS)
+            run.process(LocalTuple([step.n, step.key, step.ts], "default", origin))
+    return run
+
+
+def check_acks(run, late, held):
+    """All tuples are acked but those that are in windows to come."""
+    assert {tup["n"] for tup in run.unfinished} == held
+    assert [each["late_tuple"]["values"][0] for each in run.emitted_on("late")] == [event.n for event in late]
+
+
+def evaluated(run):
+    return [each for each in run.emitted if each.stream == "default"]
+
+
+@given(arrivals(), SIZES, SIZES, st.integers(0, 15))
+def test_windows_by_duration(steps, length, slide, lag):
+    bolt = declared(Sliding(milliseconds(length), milliseconds(slide)), lag=milliseconds(lag))
+    run = played(bolt, steps)
+    on_time, late, watermark = reference.accepted(steps, 3, lag)
+    found = [((each["key"], each["end"]), each) for each in evaluated(run)]
+    assert {where: set(each["tuples"]) for where, each in found} == reference.timed(on_time, length, slide, watermark)
+    assert len(found) == len(dict(found)), "evaluated twice"
+    assert [each["end"] for _, each in found] == sorted(each["end"] for _, each in found)
+    assert all(each["start"] == each["end"] - length for _, each in found)
+    to_come = reference.timed(on_time, length, slide, float("inf")).items()
+    check_acks(run, late, {n for (_, end), numbers in to_come if end >= watermark for n in numbers})
+    check_running(found)
+
+
+def check_running(found):
+    """What is kept with ``new`` and ``expired`` alone is what ``tuples`` has."""
+    running = {key: [] for key in KEYS}
+    for where, each in found:
+        mine = running[where[0]]
+        mine += each["new"]
+        for n in each["expired"]:
+            mine.remove(n)
+        assert sorted(mine) == sorted(each["tuples"])
+
+
+@given(arrivals(), SIZES, SIZES, st.integers(0, 10), st.integers(1, 25))
+def test_late_tuples_evaluate_their_windows_again(steps, length, slide, lag, lateness):
+    bolt = declared(
+        Sliding(milliseconds(length), milliseconds(slide)),
+        lag=milliseconds(lag),
+        allowed_lateness=milliseconds(lateness),
+    )
+    run = played(bolt, steps)
+    on_time, late, watermark = reference.accepted(steps, 3, lag, lateness)
+    found = {(each["key"], each["end"]): set(each["tuples"]) for each in evaluated(run)}  # the last time of each
+    assert found == reference.timed(on_time, length, slide, watermark)
+    to_come = reference.timed(on_time, length, slide, float("inf")).items()
+    check_acks(run, late, {n for (_, end), numbers in to_come if end >= watermark - lateness for n in numbers})
+
+
+@given(arrivals(), SIZES, st.integers(0, 15))
+def test_sessions(steps, gap, lag):
+    run = played(declared(Session(milliseconds(gap)), lag=milliseconds(lag)), steps)
+    on_time, late, watermark = reference.accepted(steps, 3, lag)
+    found = {(each["key"], each["start"], each["end"]): set(each["tuples"]) for each in evaluated(run)}
+    assert found == reference.sessions(on_time, gap, watermark)
+    assert len(found) == len(evaluated(run))
+    check_acks(run, late, {event.n for event in on_time} - {n for numbers in found.values() for n in numbers})
+
+
+@given(arrivals(), SIZES, st.integers(0, 10), st.integers(1, 25))
+def test_sessions_with_lateness(steps, gap, lag, lateness):
+    bolt = declared(Session(milliseconds(gap)), lag=milliseconds(lag), allowed_lateness=milliseconds(lateness))
+    run = played(bolt, steps)
+    on_time, late, watermark = reference.accepted(steps, 3, lag, lateness)
+    found = {(each["key"], each["start"], each["end"]): set(each["tuples"]) for each in evaluated(run)}
+    wanted = reference.sessions(on_time, gap, watermark)
+    assert {where: found.get(where) for where in wanted} == wanted  # those that grew since have other bounds
+    kept = reference.sessions(on_time, gap, float("inf")).items()
+    check_acks(run, late, {n for (_, _, end), numbers in kept if end > watermark - lateness for n in numbers})
+
+
+@given(arrivals(), st.integers(1, 8), st.integers(1, 8), st.integers(0, 15))
+def test_windows_by_count_on_event_time(steps, length, slide, lag):
+    run = played(declared(Sliding(length, slide), lag=milliseconds(lag)), steps)
+    on_time, late, watermark = reference.accepted(steps, 3, lag)
+    wanted = reference.counted(reference.in_order(on_time, watermark), length, slide)
+    found = evaluated(run)
+    for key in KEYS:
+        assert [each["tuples"] for each in found if each["key"] == key] == wanted.get(key, [])
+    check_running([((each["key"],), each) for each in found])
+    assert [each["late_tuple"]["values"][0] for each in run.emitted_on("late")] == [event.n for event in late]
+
+
+@given(arrivals(), st.integers(1, 8), SIZES, st.integers(0, 15))
+def test_the_last_tuples_at_every_duration(steps, length, slide, lag):
+    run = played(declared(Sliding(length, milliseconds(slide)), lag=milliseconds(lag)), steps)
+    on_time, _, watermark = reference.accepted(steps, 3, lag)
+    wanted = reference.latest(reference.in_order(on_time, watermark), length, slide, watermark)
+    found = [((each["key"], each["end"]), each) for each in evaluated(run)]
+    assert {where: each["tuples"] for where, each in found} == wanted
+    check_running(found)
+
+
+@given(arrivals(), SIZES, st.integers(1, 8), st.integers(0, 15))
+def test_the_tuples_of_a_duration_after_every_count(steps, length, slide, lag):
+    run = played(declared(Sliding(milliseconds(length), slide), lag=milliseconds(lag)), steps)
+    on_time, _, watermark = reference.accepted(steps, 3, lag)
+    wanted = reference.recent(reference.in_order(on_time, watermark), length, slide)
+    found = evaluated(run)
+    for key in KEYS:
+        assert [each["tuples"] for each in found if each["key"] == key] == wanted.get(key, [])
+    check_running([((each["key"],), each) for each in found])
+
+
+KINDS = st.one_of(
+    st.builds(lambda a, b: Sliding(milliseconds(a), milliseconds(b)), SIZES, SIZES),
+    st.builds(Session, SIZES.map(milliseconds)),
+    st.builds(Sliding, st.integers(1, 5), st.integers(1, 5)),
+    st.builds(lambda a, b: Sliding(a, milliseconds(b)), st.integers(1, 5), SIZES),
+    st.builds(lambda a, b: Sliding(milliseconds(a), b), SIZES, st.integers(1, 5)),
+)
+
+
+@given(arrivals(), KINDS, st.data())
+def test_a_replay_of_what_is_still_held_counts_once(steps, window, data):
+    lag = milliseconds(40)  # so that a good part is held
+    again = []
+    for step in steps:
+        again.append(step)
+        known = [each for each in again if each is not None]
+        if known and data.draw(st.booleans()):
+            again.append(data.draw(st.sampled_from(known)))
+    plain = played(declared(window, lag=lag), steps)
+    held = {tup["n"] for tup in plain.unfinished}
+    with_replays = played(declared(window, lag=lag, id_field="n"), again)
+    shown = [each.values for each in evaluated(plain)]
+    if not plain.emitted_on("late") and len(held) == len({step.n for step in steps if step is not None}):
+        # Nothing was acked, so that all that came twice was held.
+        assert [each.values for each in evaluated(with_replays)] == shown
+    for each in evaluated(with_replays):
+        assert len(set(each["tuples"])) == len(each["tuples"])
+
+
+@given(st.lists(st.tuples(st.sampled_from(KEYS), st.integers(0, 12)), max_size=30), KINDS)
+@settings(max_examples=60)
+def test_processing_time_is_event_time_by_the_clock(waits, window):
+    """The same tuples give the same windows by the time of their arrival as with that time in a field."""
+    clocked = declared(window, timestamp_field=None, late_stream=None)
+    run = played(clocked, [])
+    start, now, steps = round(run.bolt.clock.time() * 1000), 1, []  # the task begins in the first millisecond
+    for n, (key, wait) in enumerate(waits):
+        run.advance(wait / 1000)
+        now += wait
+        steps.append(reference.Event(n, 0, key, now))
+        origin = Origin("source0", "default", 1, FIELDS)
+        run.process(LocalTuple([n, key, 0], "default", origin))
+    run.advance(0.2)
+    timed = played(declared(window, late_stream=None), [*steps, reference.Event(-1, 0, "end", now + 200), None], 1)
+
+    def shown(run, start):
+        return sorted(
+            [each["key"], each["end"] - start, each["tuples"], each["new"]]
+            for each in evaluated(run)
+            if each["key"] != "end"
+        )
+
+    assert shown(run, start) == shown(timed, 0)
+
+
+@given(arrivals(), st.integers(1, 4), st.booleans(), st.sampled_from([Tumbling(seconds(0.02)), Session(seconds(0.01))]))
+def test_early_evaluations_come_before_and_the_last_one_has_all(steps, every, accumulating, window):
+    lag = milliseconds(40)
+    plain = played(declared(window, lag=lag), steps)
+    early = played(declared(window, lag=lag, early=every, accumulating=accumulating), steps)
+    last = {(each["key"], each["end"]): sorted(each["tuples"]) for each in evaluated(plain)}
+    found, parts = {}, {}
+    for each in evaluated(early):
+        if each["timing"] == "early":
+            assert accumulating or len(each["tuples"]) == every or isinstance(window, Session)
+        where = each["key"], each["end"]
+        found[where] = sorted(each["tuples"])
+        parts.setdefault(each["key"], []).extend(each["tuples"])
+    if accumulating:
+        assert {where: found[where] for where in last} == last
+    else:
+        assert all(len(set(mine)) == len(mine) for mine in parts.values()), "a tuple came in two parts"
+        assert {n for mine in last.values() for n in mine} <= {n for mine in parts.values() for n in mine}
