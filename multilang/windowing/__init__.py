@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from multilang.windowing.aggregates import Aggregate, Count, Distinct, Max, Mean, Min, Sum, TopN
     from multilang.windowing.bolt import WindowedBolt
     from multilang.windowing.specs import Session, Sliding, Tumbling, days, hours, milliseconds, minutes, seconds
+    from multilang.windowing.stateful import StatefulWindowedBolt
     from multilang.windowing.window import EARLY, LATE, ON_TIME, Window
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Min",
     "Session",
     "Sliding",
+    "StatefulWindowedBolt",
     "Sum",
     "TopN",
     "Tumbling",
@@ -44,6 +46,7 @@ __getattr__, __dir__ = lazily(
         ".aggregates": ("Aggregate", "Count", "Distinct", "Max", "Mean", "Min", "Sum", "TopN"),
         ".bolt": ("WindowedBolt",),
         ".specs": ("Session", "Sliding", "Tumbling", "days", "hours", "milliseconds", "minutes", "seconds"),
+        ".stateful": ("StatefulWindowedBolt",),
         ".window": ("EARLY", "LATE", "ON_TIME", "Window"),
     },
 )

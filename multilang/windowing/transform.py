@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from multilang.component.wrapper import innermost
+from multilang.state.bolt import Stateful
+from multilang.state.settings import EXACT, alignment
 from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.model import Topology, describe
 from multilang.windowing.bolt import WindowedBolt
@@ -10,6 +12,8 @@ from multilang.windowing.settings import NO_DATA, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from multilang.topology.model import ComponentSpec, Input
 
 _SPREADS = (
@@ -41,12 +45,21 @@ def windowed(topology: Topology) -> Topology:
         conf = {**topology.conf, **spec.conf}
         settings = Settings(bolt, conf, who)
         bolt.check_limits(settings, conf)
+        if not isinstance(bolt, Stateful) and alignment(topology.conf) == EXACT and _has_state(specs.values()):
+            raise TopologyError(
+                f"{who} ({describe(bolt)}) holds tuples until their windows end, which no checkpoint of exact alignment has; make it a "
+                "StatefulWindowedBolt"
+            )
         for input_ in spec.inputs:
             if input_.stream.startswith(NO_DATA):
                 continue
             _check_fields(topology, input_, settings)
             _check_grouping(spec, input_, settings)
     return Topology(topology.name, topology.conf, specs, module=topology.module)
+
+
+def _has_state(specs: Iterable[ComponentSpec]) -> bool:
+    return any(isinstance(innermost(spec.component), Stateful) for spec in specs)
 
 
 def _check_fields(topology: Topology, input_: Input, settings: Settings) -> None:

@@ -1,0 +1,299 @@
+"""The windows of a stateful bolt's task: they are part of its checkpoints, so that tuples are acked early."""
+
+from __future__ import annotations
+
+from multilang.protocol.codec import dumps, loads
+from multilang.protocol.messages import Tuple
+from multilang.windowing.ordered import Ordered
+from multilang.windowing.panes import ON_TIME, Pane, Waiting
+from multilang.windowing.task import WindowTask
+from multilang.windowing.watermarks import BEFORE_ALL
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from multilang.component.collector import BoltCollector
+    from multilang.component.context import Context
+    from multilang.protocol.messages import Schema
+    from multilang.state.api import KeyValueState
+    from multilang.windowing.declared import DeclaredWindows
+    from multilang.windowing.panes import Key
+    from multilang.windowing.settings import Settings
+
+# The first parts of the keys in the state: of panes, of counts, of tuples that wait for earlier ones, and of the rest.
+PANE = "$window"
+COUNT = "$window.count"
+WAITING = "$window.waiting"
+TASK = ("$window.task",)
+
+
+class SavedTask(WindowTask):
+    """The windows of a started bolt with state.
+
+    A checkpoint writes the panes that changed since the one before. Kept tuples are written in chunks: those that came
+    since the last checkpoint.
+    """
+
+    def __init__(self, bolt: DeclaredWindows, settings: Settings, collector: BoltCollector, context: Context) -> None:
+        self._dirty: dict[tuple[Key, int], Pane] = {}
+        self._counted: dict[Key, None] = {}
+        self._new_waiting: dict[int, Waiting] = {}
+        self._state: KeyValueState[Any, Any] | None = None
+        self._is_stale = False
+        self._failed: Exception | None = None
+        self._saved_task: dict[str, Any] | None = None
+        super().__init__(bolt, settings, collector, context)
+        self._keeps_tuples = settings.aggregate is None
+        self._tuples = _SavedTuples(context)
+        self.windows.follow_counts(self._counted)
+        self._process = self.process
+        self.process = self._first
+
+    def _first(self, tup: Tuple) -> None:
+        """Process a tuple after a rollback, or the first one."""
+        self._refresh()
+        self.process = self._process
+        self._process(tup)
+
+    def _refresh(self) -> None:
+        if self._state is None:
+            raise TypeError(
+                f"{self.settings.who}: init_state of {type(self.bolt).__name__} does not call super().init_state(state), so that its windows "
+                "have no state"
+            )
+        if self._is_stale:
+            self.load(self._state)
+
+    # ---- in place of what a bolt without state does ----
+
+    def _put_function(self) -> Callable[[Key, int, Pane, Tuple], None]:
+        put, dirty = super()._put_function(), self._dirty
+
+        def put_and_mark(key: Key, slot: int, pane: Pane, tup: Tuple) -> None:
+            put(key, slot, pane, tup)
+            if not pane.dirty:
+                pane.dirty = True
+                pane.slot = slot
+                dirty[key, slot] = pane
+
+        return put_and_mark
+
+    def hold(self, pane: Pane, tup: Tuple) -> None:
+        """Hold nothing: the state has the tuple."""
+
+    def taken(self, tup: Tuple) -> None:
+        if tup.unfinished:
+            self._collector.ack(tup)
+
+    def anchors(self, panes: Sequence[Pane], new: Sequence[Pane]) -> Sequence[Tuple]:
+        return ()
+
+    def no_expired(self) -> str:
+        return "window.expired is not kept by a StatefulWindowedBolt; use window.tuples, or an aggregate"
+
+    def fire(
+        self,
+        key: Key,
+        bounds: tuple[int | None, int],
+        panes: Sequence[Pane],
+        new: Sequence[Pane],
+        timing: str,
+        number: int,
+        at: int,
+    ) -> None:
+        try:
+            super().fire(key, bounds, panes, new, timing, number, at)
+        except Exception as error:
+            self._failed = error
+            raise
+        if timing != ON_TIME or not self.settings.accumulating:
+            for pane in panes:
+                pane.dirty = True
+                self._dirty[key, pane.slot] = pane
+
+    def gone(self, key: Key, slot: int, pane: Pane, seen: bool = True) -> None:
+        pane.held.clear()
+        super().gone(key, slot, pane, seen)
+        self._dirty.pop((key, slot), None)
+        self._forget(key, slot, pane)
+
+    def waits(self, waiting: Waiting) -> None:
+        super().waits(waiting)
+        if not waiting.is_stored:
+            self._new_waiting[waiting.slot] = waiting
+
+    def released(self, waiting: Waiting) -> None:
+        waiting.again.clear()
+        super().released(waiting)
+        self._new_waiting.pop(waiting.slot, None)
+        if waiting.is_stored and self._state is not None:
+            self._state.delete((WAITING, waiting.slot))
+
+    def tick(self) -> None:
+        self._refresh()
+        super().tick()
+
+    def end(self) -> None:
+        self._refresh()
+        super().end()
+
+    def _timer(self) -> None:
+        self._refresh()
+        super()._timer()
+
+    def _fire_early(self) -> None:
+        self._refresh()
+        super()._fire_early()
+
+    # ---- checkpoints ----
+
+    def save(self) -> None:
+        """Put what changed since the last checkpoint into the state."""
+        self._refresh()
+        state = self._state
+        assert state is not None
+        if self._failed is not None:
+            raise RuntimeError(
+                f"{self.settings.who}: its windows can't be saved, since process_window raised {self._failed!r}"
+            ) from self._failed
+        for (key, slot), pane in self._dirty.items():
+            self._save_pane(state, key, slot, pane)
+            pane.dirty = False
+        self._dirty.clear()
+        counts = self.windows.counts()
+        for key in self._counted:
+            state.put((COUNT, dumps(key)), counts[key])
+        self._counted.clear()
+        for slot, waiting in self._new_waiting.items():
+            state.put((WAITING, slot), [waiting.key, waiting.ts, self._tuples.save_one(waiting.tup)])
+            waiting.is_stored = True
+        self._new_waiting.clear()
+        task = {**self.watermarks.saved(), "origin": self._origin, "reached": self.windows.watermark}
+        if task != self._saved_task:
+            state.put(TASK, task)
+            self._saved_task = task
+
+    def _save_pane(self, state: KeyValueState[Any, Any], key: Key, slot: int, pane: Pane) -> None:
+        begin = 0
+        if self._keeps_tuples:
+            begin = pane.fresh_from
+            if begin > len(pane.accumulator):  # it was emptied meanwhile
+                self._forget(key, slot, pane)
+                begin = 0
+            saved = self._tuples.save(pane.accumulator[begin:])
+            pane.fresh_from = len(pane.accumulator)
+        else:
+            saved = self.aggregate.save(pane.accumulator)
+        ids = None if pane.ids is None else pane.ids[begin:]
+        state.put((PANE, dumps(key), slot, begin), [saved, pane.count, pane.first, pane.last, pane.fired, ids])
+        if begin not in pane.chunks:
+            pane.chunks.append(begin)
+
+    def _forget(self, key: Key, slot: int, pane: Pane) -> None:
+        state = self._state
+        if pane.chunks and state is not None:
+            text = dumps(key)
+            for begin in pane.chunks:
+                state.delete((PANE, text, slot, begin))
+            pane.chunks.clear()
+
+    def roll_back(self) -> None:
+        """Forget what is not committed: the state is read again before anything else happens."""
+        self._is_stale = True
+        self.process = self._first
+
+    def load(self, state: KeyValueState[Any, Any]) -> None:
+        """Begin with what the state has."""
+        self._state = state
+        self._is_stale = False
+        self.start_anew()
+        self._dirty.clear()
+        self._counted.clear()
+        self._new_waiting.clear()
+        self.windows.follow_counts(self._counted)
+        task = self._saved_task = state.get(TASK)
+        now_of_day = round(self.bolt.clock.time() * 1000)
+        if task is not None:
+            self._origin = task["origin"]
+            self._began = self._monotonic() - (now_of_day - self._origin) / 1000
+            self.watermarks.restore(task, self.now(), self._context.task_component)
+            self.windows.resume(task["reached"])
+            if self.watermarks.current > BEFORE_ALL:
+                self._accept_from = self.watermarks.current - self.settings.lateness_ms
+        parts: dict[tuple[int, str], list[tuple[int, Any]]] = {}
+        waiting: list[tuple[int, Any]] = []
+        for key, value in state:
+            if type(key) is not tuple or not key:
+                continue
+            if key[0] == PANE:
+                parts.setdefault((key[2], key[1]), []).append((key[3], value))
+            elif key[0] == COUNT:
+                self.windows.load_count(_key(loads(key[1])), value)
+            elif key[0] == WAITING:
+                waiting.append((key[1], value))
+        for (slot, text), chunks in sorted(parts.items(), key=_place):
+            self._load_pane(_key(loads(text)), slot, sorted(chunks, key=_begin))
+        for slot, (key, ts, tup) in sorted(waiting, key=_begin):
+            assert isinstance(self.windows, Ordered)
+            each = Waiting(_key(key), slot, ts, self._tuples.load_one(tup))
+            each.is_stored = True
+            self.windows.take(each)
+        if not self.settings.has_event_time:
+            self._arm()
+
+    def _load_pane(self, key: Key, slot: int, chunks: list[tuple[int, Any]]) -> None:
+        saved, count, first, last, fired, _ = chunks[-1][1]
+        if self._keeps_tuples:
+            accumulator: Any = [tup for _, chunk in chunks for tup in self._tuples.load(chunk[0])]
+        else:
+            accumulator = self.aggregate.load(saved)
+        pane = Pane(accumulator)
+        pane.count, pane.first, pane.last, pane.fired, pane.slot = count, first, last, fired, slot
+        pane.chunks = [begin for begin, _ in chunks]
+        pane.fresh_from = len(accumulator) if self._keeps_tuples else 0
+        for _, chunk in chunks:
+            if chunk[5] is not None:
+                pane.ids = pane.ids or []
+                for known in map(tuple, chunk[5]):
+                    pane.ids.append(known)
+                    self._ids[known] = pane
+        self.windows.load(key, slot, pane)
+
+
+class _SavedTuples:
+    """Kept tuples as JSON has them."""
+
+    def __init__(self, context: Context) -> None:
+        self._schema: Schema = {
+            (component, stream): {name: index for index, name in enumerate(fields)}
+            for component, streams in context.source_fields.items()
+            for stream, fields in streams.items()
+        }
+
+    def save_one(self, tup: Tuple) -> list[Any]:
+        return [tup.component, tup.stream, tup.task, list(tup.values)]
+
+    def load_one(self, saved: Sequence[Any]) -> Tuple:
+        component, stream, task, values = saved
+        return Tuple("", component, stream, task, values, self._schema)
+
+    def save(self, tuples: list[Tuple]) -> list[list[Any]]:
+        return [self.save_one(tup) for tup in tuples]
+
+    def load(self, saved: Sequence[Any]) -> list[Tuple]:
+        return [self.load_one(each) for each in saved]
+
+
+def _key(value: Any) -> Key:
+    """Return a key that was read from JSON: several fields are a tuple."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _place(part: tuple[tuple[int, str], Any]) -> tuple[int, str]:
+    return part[0]
+
+
+def _begin(chunk: tuple[int, Any]) -> int:
+    return chunk[0]

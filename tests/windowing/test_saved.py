@@ -1,0 +1,280 @@
+"""Windows in a state: a crash, a rollback or a restart changes nothing in what they hold."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multilang.local import Faults, LocalCluster
+from multilang.protocol.codec import dumps, loads
+from multilang.runtime.tuples import LocalTuple, Origin
+from multilang.state import ReplayableSpout
+from multilang.testing import BoltRun, make_tuple
+from multilang.topology import TopologyBuilder, TopologyError
+from multilang.windowing import (
+    Count,
+    Distinct,
+    Session,
+    Sliding,
+    StatefulWindowedBolt,
+    Sum,
+    Tumbling,
+    WindowedBolt,
+    hours,
+    milliseconds,
+    seconds,
+)
+from tests.soak import SOAK
+from tests.windowing import reference
+from tests.windowing.test_properties import KEYS, SIZES, arrivals
+
+FIELDS = ("n", "key", "ts")
+
+
+class Shows(StatefulWindowedBolt):
+    output_fields = ["key", "end", "timing", "tuples"]
+    key_by = "key"
+    timestamp_field = "ts"
+    late_stream = "late"
+
+    def process_window(self, window):
+        shown = window.result if self.aggregate else sorted(tup["n"] for tup in window.tuples)
+        self.emit([window.key, window.end, window.timing, shown])
+
+
+KINDS = st.one_of(
+    st.builds(lambda a, b: Sliding(milliseconds(a), milliseconds(b)), SIZES, SIZES),
+    st.builds(Session, SIZES.map(milliseconds)),
+    st.builds(Sliding, st.integers(1, 5), st.integers(1, 5)),
+    st.builds(lambda a, b: Sliding(a, milliseconds(b)), st.integers(1, 5), SIZES),
+    st.builds(lambda a, b: Sliding(milliseconds(a), b), SIZES, st.integers(1, 5)),
+)
+
+
+def declared(window, **more):
+    return type("Bolt", (Shows,), {"window": window, **more})
+
+
+def started(kind, state=()):
+    names = [make_tuple([0, "", 0], FIELDS, f"source{index}") for index in range(3)]
+    return BoltRun(kind(), names, None, "bolt", 1, 0, state=dict(state))
+
+
+def give(run, step):
+    if step is None:
+        run.advance(1)
+    else:
+        run.process(
+            LocalTuple([step.n, step.key, step.ts], "default", Origin(f"source{step.source}", "default", 1, FIELDS))
+        )
+
+
+def saved(run):
+    """What a store has after a checkpoint, in the form in which it comes back from JSON."""
+    run.bolt.pre_prepare(1)
+    return {key: loads(dumps(value)) for key, value in run.state.items()}
+
+
+def emitted(run):
+    return [each.values for each in run.emitted if each.stream == "default"]
+
+
+LIMITED = [
+    {},
+    {"aggregate": Count()},
+    {"aggregate": Sum("n")},
+    {"aggregate": Distinct("n")},
+    {"id_field": "n"},
+]
+
+
+@given(arrivals(), KINDS, st.sampled_from(LIMITED), st.integers(0, 15), st.data())
+def test_a_restart_from_a_checkpoint_changes_no_window(steps, window, more, lag, data):
+    kind = declared(window, lag=milliseconds(lag), **more)
+    straight, stopping = started(kind), started(kind)
+    found = []
+    for step in steps:
+        give(straight, step)
+        give(stopping, step)
+        if data.draw(st.booleans()):
+            found += emitted(stopping)
+            stopping = started(kind, saved(stopping))
+    found += emitted(stopping)
+    assert sorted(map(repr, found)) == sorted(map(repr, emitted(straight)))
+    assert straight.unfinished == []  # acked with the checkpoint
+
+
+@given(arrivals(), KINDS, st.integers(0, 15), st.data())
+def test_a_rollback_goes_back_to_the_checkpoint(steps, window, lag, data):
+    kind = declared(window, lag=milliseconds(lag))
+    cut = data.draw(st.integers(0, len(steps)))
+    run = started(kind)
+    for step in steps[:cut]:
+        give(run, step)
+    run.bolt.pre_prepare(1)
+    run.state.prepare_commit(1)
+    run.state.commit(1)
+    again = started(kind, dict(run.state.items()))
+    extra = data.draw(st.integers(0, 6))
+    for step in steps[cut : cut + extra]:
+        give(run, step)
+    run.bolt.pre_rollback()
+    run.state.rollback()
+    run.emitted.clear()
+    for step in steps[cut:]:
+        give(run, step)
+        give(again, step)
+    assert sorted(map(repr, emitted(run))) == sorted(map(repr, emitted(again)))
+
+
+def test_a_checkpoint_writes_what_changed_since_the_one_before():
+    run = started(declared(Tumbling(hours(1))))
+    for n in range(200):
+        give(run, reference.Event(n, n % 3, f"key{n % 100}", 1000 + n))
+    written = []
+    put = run.state.put
+    run.state.put = lambda key, value: (written.append(key), put(key, value))
+    run.bolt.pre_prepare(1)
+    assert len(written) == 101  # the keys, and the task's own
+    written.clear()
+    run.bolt.pre_prepare(2)
+    assert written == []
+    give(run, reference.Event(200, 0, "key7", 5000))
+    run.bolt.pre_prepare(3)
+    panes = [key for key in written if key[0] == "$window"]
+    assert panes == [("$window", '"key7"', 3600000, 2)]  # its third tuple alone
+    assert len(run.state.get(panes[0])[0]) == 1
+
+
+def test_what_is_over_leaves_the_state():
+    run = started(declared(Tumbling(seconds(1))))
+    for source in range(3):
+        give(run, reference.Event(source, source, "ant", 10))
+    run.bolt.pre_prepare(1)
+    assert any(key[0] == "$window" for key, _ in run.state.items())
+    for source in range(3):
+        give(run, reference.Event(3 + source, source, "bee", 20_000_000))
+    give(run, None)
+    run.bolt.pre_prepare(2)
+    assert [key[1] for key, _ in run.state.items() if key[0] == "$window"] == ['"bee"']
+
+
+def test_a_window_may_be_longer_than_the_timeout():
+    builder = TopologyBuilder()
+    builder.set_spout("events", Events)
+    builder.set_bolt("counts", declared(Tumbling(hours(5)))).global_grouping("events")
+    builder.build("counts")
+
+
+def test_a_bolt_that_does_not_pass_its_state_on_says_so():
+    class Forgets(Shows):
+        window = Tumbling(5)
+
+        def init_state(self, state):
+            self.state = state
+
+    with pytest.raises(TypeError, match=r"init_state of Forgets does not call super\(\).init_state\(state\)"):
+        give(started(Forgets), reference.Event(1, 0, "ant", 5))
+
+
+class Events(ReplayableSpout):
+    """``test.events`` events out of order by less than 50 ms, and a last one far behind them that closes all windows."""
+
+    output_fields = ["n", "key", "ts"]
+    max_replays = None
+
+    def initialize(self, conf, context):
+        self.n, self.step = context.task_index, len(context.tasks(context.component))
+        self.total = conf.get("test.events", 300)
+        self.last = False
+
+    def next_tuple(self):
+        if self.n < self.total:
+            n, self.n = self.n, self.n + self.step
+            self.emit(list(event(n)), n)
+        elif not self.last:
+            self.last = True
+            self.emit([-1, "end", 10**9], "end")
+
+    def exhausted(self):
+        return self.last
+
+    def position(self):
+        return [self.n, self.last]
+
+    def seek(self, position):
+        self.n, self.last = position
+
+
+def event(n):
+    return n, KEYS[n % len(KEYS)], n * 10 + n * 7919 % 49
+
+
+def wanted(total, length, slide):
+    events = [reference.Event(n, 0, key, ts) for n, key, ts in map(event, range(total))]
+    return {where: len(numbers) for where, numbers in reference.timed(events, length, slide, 10**9).items()}
+
+
+class Counts(StatefulWindowedBolt):
+    output_fields = ["key", "end", "count"]
+    window = Sliding(milliseconds(200), milliseconds(100))
+    key_by = "key"
+    timestamp_field = "ts"
+    lag = milliseconds(3000)
+    watermark_interval = milliseconds(100)
+    aggregate = Count()
+
+    def process_window(self, window):
+        self.emit([window.key, window.end, window.result])
+
+
+def topology(tasks=2, bolt=Counts, conf=None):
+    builder = TopologyBuilder()
+    builder.set_spout("events", Events, 2)
+    builder.set_bolt("counts", bolt, tasks).fields_grouping("events", "key")
+    builder.set_bolt("all", Totals).global_grouping("counts")
+    return builder.build("windows", conf)
+
+
+class Totals(StatefulWindowedBolt):
+    """A window of windows: their counts by end."""
+
+    output_fields = ["end", "total"]
+    window = Tumbling(milliseconds(100))
+    key_by = "key"
+    timestamp_field = "end"
+    aggregate = Sum("count")
+
+    def process_window(self, window):
+        self.emit([window.end, window.result])
+
+
+@pytest.mark.parametrize("seed", range(100 if SOAK else 4))
+def test_exactly_once_whatever_dies(tmp_path, seed):
+    conf = {
+        "topology.state.provider": "sqlite",
+        "topology.state.provider.config": {"path": str(tmp_path / "state.sqlite")},
+        "topology.state.checkpoint.interval.ms": 100,
+        "topology.message.timeout.secs": 5,
+        "multilang.state.alignment": "exact",
+    }
+    faults = Faults(crash=0.003, acker_crash=0.0003, late=0.0005, spouts=True, limit=20)
+    with LocalCluster("simulated", seed=seed, faults=faults) as cluster:
+        run = cluster.submit(topology(1, conf=conf), capture=["counts"])
+        run.wait(timeout=24 * 3600)
+        run.run_for(5)
+        assert run.faults_so_far
+        found = {(tup["key"], tup["end"]): tup["count"] for tup in run.captured("counts") if tup["key"] != "end"}
+    assert found == wanted(300, 200, 100)  # each window's last evaluation is right, and so is each that was repeated
+
+
+def test_a_bolt_without_state_can_not_be_exact():
+    class Plain(WindowedBolt):
+        output_fields = ["key", "end", "count"]
+        window = Tumbling(5)
+
+        def process_window(self, window): ...
+
+    with pytest.raises(TopologyError, match=r"bolt 'counts' .* holds tuples .* StatefulWindowedBolt"):
+        topology(1, Plain, {"multilang.state.alignment": "exact"})
