@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from random import randrange
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from multilang.cli import exits
 from multilang.cli.conformance_options import output_file, run_options
 
 KINDS = ("auto", "bolt", "spout")
+_SEEDS = 10**6  # seeds that are chosen are below, so that they can be typed
 
 
 class Kinds(click.Group):
@@ -36,6 +38,8 @@ def conformance() -> None:
       multilang conformance record -o talk.jsonl -- python3 mybolt.py
       multilang conformance replay talk.jsonl -- node mybolt.js
       multilang conformance matrix a.json b.json --html matrix.html
+      multilang conformance --soak 60s -- node mybolt.js
+      multilang conformance --fuzz 1000 --seed 7 -- node mybolt.js
 
     \b
     Exit status: 0  every MUST that was asked is kept (--strict: every SHOULD, too; --require: as many were asked)
@@ -105,10 +109,30 @@ def run_cases(
         conf=options["conf"],
         contract=options["contract"],
     )
+    plan = _plan(**options)
     try:
-        return _in_order(lambda: _run(target, cases, **options))
+        return _in_order(lambda: _run(target, cases, plan, **options))
     except Undecided as error:
         raise click.UsageError(printable(str(error))) from None
+
+
+def _plan(*, soak: float | None, fuzz: int | None, seed: int | None, number: int | None, **_: Any) -> Any:
+    """Return the random conversations to have instead of the cases, or None."""
+    from multilang.conformance.soak import Plan
+
+    if soak is not None and fuzz is not None:
+        raise click.UsageError("--soak and --fuzz are two runs: give one of them")
+    if soak is None and fuzz is None:
+        if seed is not None or number is not None:
+            raise click.UsageError(
+                "--seed and --number are for --soak or --fuzz; write for example --soak 60s --seed 7"
+            )
+        return None
+    chosen = randrange(_SEEDS) if seed is None else seed
+    if soak is not None:
+        return Plan("soak", chosen, seconds=soak, number=number)
+    assert fuzz is not None
+    return Plan("fuzz", chosen, messages=fuzz, number=number)
 
 
 def _in_order(run: Callable[[], int]) -> int:
@@ -138,14 +162,26 @@ def _of(kind: str) -> str:
 
 
 def _run(
-    target: Any, cases: Any, *, jobs: int | None, strict: bool, verbose: int, required: int | str | None, **options: Any
+    target: Any,
+    cases: Any,
+    plan: Any,
+    *,
+    jobs: int | None,
+    strict: bool,
+    verbose: int,
+    required: int | str | None,
+    limits: bool,
+    **options: Any,
 ) -> int:
     from multilang.cli.conformance_view import write_result
     from multilang.cli.view import console
     from multilang.conformance import Run
     from multilang.conformance.badge import to_badge
     from multilang.conformance.junit import to_junit
+    from multilang.conformance.limits import measure
     from multilang.conformance.page import to_page
+    from multilang.conformance.result import UNKNOWN
+    from multilang.conformance.soak import RandomRun
 
     to_stdout = str(options["as_json"]) == "-"
     screen = console(sys.stderr if to_stdout else sys.stdout)
@@ -157,7 +193,10 @@ def _run(
             done += 1
             status.update(f"{done} cases done, last {case.path}")
 
-        result = Run(target, jobs, report).run(cases)
+        result = Run(target, jobs, report).run(cases) if plan is None else RandomRun(target, plan, report).run()
+        if limits and result.kind != UNKNOWN:
+            status.update("measuring limits …")
+            result.measured = measure(target)
     if not result.cases:
         raise click.UsageError(f"the program is a {result.kind}, and none of the chosen cases is for one")
     least = len(result.cases) if required == "all" else None if required is None else int(required)

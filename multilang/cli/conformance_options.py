@@ -47,6 +47,20 @@ def _required(_context: click.Context, _parameter: click.Parameter, text: str | 
     return int(text)
 
 
+def _seconds(_context: click.Context, _parameter: click.Parameter, text: str | None) -> float | None:
+    """Parse a duration: ``90``, ``90s``, ``2m`` or ``1h``."""
+    if text is None:
+        return None
+    unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
+    try:
+        seconds = float(text[:-1] if unit else text) * (unit or 1)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise click.BadParameter(f"{text!r} is no duration; write for example 60s, 10m or 1h")
+    return seconds
+
+
 def output_file(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
     """Check that a file's folder exists, so that the error comes before the run and not after it."""
     if path is not None and not path.parent.is_dir():
@@ -79,6 +93,23 @@ def run_options(function: Any) -> Any:
             callback=_required,
             metavar="N|all",
             help="Fail unless so many cases have a verdict: with all, none may be skipped or blocked.",
+        ),
+        click.option(
+            "--soak",
+            callback=_seconds,
+            metavar="DURATION",
+            help="Instead of the cases: random legal conversations for so long, such as 60s.",
+        ),
+        click.option(
+            "--fuzz",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Instead of the cases: N messages with random values and spellings of JSON.",
+        ),
+        click.option("--seed", type=int, help="The seed of --soak or --fuzz. [default: a new one, which is said]"),
+        click.option("--number", type=click.IntRange(min=0), help="Only this conversation of --soak or --fuzz."),
+        click.option(
+            "--limits", is_flag=True, help="Measure limits and rates, too: start, latency, tuples/s, largest message."
         ),
         click.option("--strict", is_flag=True, help="A SHOULD that is not kept fails, too."),
         click.option(

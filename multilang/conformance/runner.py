@@ -283,7 +283,7 @@ class Run:
         with programs.talk(limit or self._limit(), dict(case.env)) as talk:
             result = self._converse(case, talk, settle)
             result.seconds = round(monotonic() - start, 3)
-            result.transcript = _shown(talk.transcript)
+            result.transcript = shown(talk.transcript)
             result.bytes_sent, result.bytes_received = talk.transcript.sent, talk.transcript.received
             self._note(talk, case.path, case)
         return result
@@ -429,17 +429,21 @@ def _culprit(result: CaseResult) -> str:
     return result.why.split(" ")[2].rstrip(":")
 
 
-def _shown(transcript: Transcript) -> list[Said]:
-    """Return a conversation for the report, of a long one its beginning and its end."""
+def shown(transcript: Transcript) -> list[Said]:
+    """Return a conversation for the report, of a long one its beginning and its end.
+
+    Args:
+        transcript: The conversation.
+    """
     said = [
         Said(direction, _text(data), round(at, 6), len(data))
         for number, ((direction, data), at) in enumerate(zip(transcript, transcript.times, strict=True))
         if min(number, len(transcript) - 1 - number) < _MAX_MESSAGES
     ]
-    left_out = len(transcript) - len(said)
+    left_out = len(transcript) - len(said) + transcript.forgotten
     if left_out:
         middle = said[_MAX_MESSAGES - 1]
-        between = sum(len(data) for _, data in transcript) - sum(each.size for each in said)
+        between = transcript.sent + transcript.received - sum(each.size for each in said)
         said.insert(_MAX_MESSAGES, Said("…", f"{left_out} messages", middle.seconds, between))
     return said
 

@@ -24,6 +24,7 @@ Pieces = Callable[[bytes], Iterable[bytes]]
 SCRIPT = "conformance.script"
 ON = "conformance.on"
 _PLACE = "@here@"
+_KEPT = 200  # messages of the transcript of a conversation that is too long to be kept whole
 _MOST = 20_000  # messages at most that may come before the expected one
 
 
@@ -57,6 +58,7 @@ class Transcript(list[tuple[str, bytes]]):
         times: When each was sent or read, in seconds since the beginning.
         sent: The number of bytes to the program.
         received: The number of bytes from the program.
+        forgotten: The number of messages that were dropped.
     """
 
     def __init__(self) -> None:
@@ -65,6 +67,7 @@ class Transcript(list[tuple[str, bytes]]):
         self.times: list[float] = []
         self.sent = 0
         self.received = 0
+        self.forgotten = 0
         self._start = monotonic()
 
     def append(self, said: tuple[str, bytes]) -> None:
@@ -79,6 +82,16 @@ class Transcript(list[tuple[str, bytes]]):
             self.sent += len(said[1])
         else:
             self.received += len(said[1])
+
+    def forget(self, most: int) -> None:
+        """Drop messages, so that the first half of ``most`` and the last ``most`` are left.
+
+        Args:
+            most: The number of messages.
+        """
+        if len(self) > 2 * most:
+            self.forgotten += len(self) - most - most // 2
+            del self[most // 2 : -most], self.times[most // 2 : -most]
 
 
 class Talk:
@@ -376,6 +389,15 @@ class Talk:
         raise CaseFailed(
             f"the program {how} where {what} is due", what, f"{how}{rest}{f'; it said: {said}' if said else ''}"
         )
+
+    def forget(self) -> None:
+        """Drop the messages so far, but for the last ones in the transcript, so that a long conversation needs no more memory.
+
+        Emits that wait for their task ids must have been answered.
+        """
+        self.received.clear()
+        self.answers.clear()
+        self.transcript.forget(_KEPT)
 
     # ---- checking ----
 

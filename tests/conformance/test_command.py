@@ -104,6 +104,15 @@ def test_what_a_program_writes_has_no_power_over_the_terminal(kind: str) -> None
     assert r"a\x1b[31mred\x07b" in ran.stdout + ran.stderr
 
 
+def test_a_soak_says_its_seed_and_its_conversations_are_cases(tmp_path: Path) -> None:
+    file = tmp_path / "soak.json"
+    arguments = ["--seed", 7, "--number", 0, "--json", file, "--", sys.executable, PLAIN, "spout"]
+    ran = conformance("spout", "--soak", "1m", *arguments)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "soak: seed 7, 1 conversations" in ran.stdout
+    assert [case["path"] for case in json.loads(file.read_text("utf-8"))["cases"]] == ["soak/0"]
+
+
 def test_what_it_knows_is_listed() -> None:
     ran = conformance("--list")
     assert len(ran.stdout.splitlines()) >= 180
@@ -122,6 +131,9 @@ def test_what_it_knows_is_listed() -> None:
         (["--timeout", "3", "--", "true"], 1, "no valid first message came"),
         (["--timeout", "3", "--", "echo", "hello"], 1, "failed common/framing"),
         (["--timeout", "2", "--", *MUTE], 2, "it can't be told whether the program is a bolt or a spout"),
+        (["bolt", "--soak", "soon", "--", "true"], 2, "'soon' is no duration; write for example 60s"),
+        (["bolt", "--soak", "1s", "--fuzz", "1", "--", "true"], 2, "give one of them"),
+        (["bolt", "--seed", "1", "--", "true"], 2, "--seed and --number are for --soak or --fuzz"),
         (["bolt", "--badge", "/no/such/folder/x.svg", "--", "true"], 2, "there is no folder /no/such/folder"),
         (["bolt", "--tuple", "word", "--", "true"], 2, "is not a JSON array of values"),
         (["bolt", "--output", "default", "--", "true"], 2, "is not STREAM=FIELD,FIELD"),
