@@ -82,8 +82,8 @@ def submit(
         click.echo(listed(shipment, every=True))
         click.echo(plan(shipment))
         return exits.OK
-    click.echo(listed(shipment, every=False), err=True)
     with connected(where) as nimbus:
+        click.echo(listed(shipment, every=False), err=True)
         send(nimbus, shipment, active=not inactive)
         click.echo(f"{named.name!r} was submitted to {nimbus.address}")
         if not wait:

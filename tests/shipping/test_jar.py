@@ -52,7 +52,17 @@ def test_the_same_input_gives_the_same_bytes_in_order_and_without_dates() -> Non
 def test_of_this_package_only_what_a_task_needs_goes_along() -> None:
     jar = names(pack(load_topology(str(EXAMPLES / "word_count.py"))).jar())
     parts = {name.split("/")[2] for name in jar if name.startswith("resources/multilang/")}
-    assert parts == {"__init__.py", "component", "dotted.py", "lazy.py", "protocol", "topology"}
+    assert parts == {
+        "__init__.py",
+        "component",
+        "dotted.py",
+        "lazy.py",
+        "masked.py",
+        "private.py",
+        "protocol",
+        "secret.py",
+        "topology",
+    }
 
 
 def test_what_the_module_imports_of_this_package_goes_along_too(project: Project) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from multilang.cli.package import listed
 from multilang.shipping import ShippingError, pack
+from multilang.shipping.guard import Guard
 from multilang.topology import TopologyError, load_topology
 from multilang.topology.commands import local_start
 from tests.shipping.conftest import TOPOLOGY as SHOUTING
@@ -120,7 +121,7 @@ def test_a_command_does_on_a_worker_what_it_does_here(project: Project, tmp_path
     found = run(command, Path(at))
     assert found.endswith("done\n")
     assert "sh:" not in found  # all can be done
-    shipment = pack(topology)
+    shipment = pack(topology, guard=Guard(force=True))
     for number in range(3):
         worker = tmp_path / f"worker {number}"
         unpack_jar(shipment.jar(), worker)
@@ -158,14 +159,16 @@ def test_links_out_of_the_project_are_told_and_those_that_lead_round_left_out(pr
     project.write("resources/run", "")
     (project.folder / "resources" / "lib").symlink_to("../../lib")
     topology = topology_with(project, shell(["sh", "run"]))
-    assert f"with lib from {tmp_path / 'lib'}, outside of the topology's folder" in listed(pack(topology), every=False)
+    assert f"with lib from {tmp_path / 'lib'}, outside of the topology's folder" in listed(
+        pack(topology, guard=Guard(force=True)), every=False
+    )
     (tmp_path / "lib" / "round").symlink_to(project.folder)
     said = f"without lib/round: a link to {project.folder}, which it is itself a part of"
-    assert said in listed(pack(topology), every=False)
+    assert said in listed(pack(topology, guard=Guard(force=True)), every=False)
     (tmp_path / "lib" / "round").unlink()
     os.mkfifo(tmp_path / "lib" / "pipe")
     with pytest.raises(ShippingError, match=r"lib/pipe, .* is neither a file nor a folder, so no jar can hold it"):
-        pack(topology)
+        pack(topology, guard=Guard(force=True))
 
 
 @pytest.mark.parametrize(
