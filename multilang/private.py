@@ -44,6 +44,18 @@ def open_file(path: str | Path, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, FILE)
 
 
+def make_file(path: str | Path) -> None:
+    """Make an empty file, if it is missing, that its user alone may read. One that is there stays as it is.
+
+    Raises:
+        OSError: It can't be made.
+    """
+    try:
+        os.close(open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        pass
+
+
 def write_all(handle: int, data: bytes) -> None:
     """Write all bytes to a descriptor. Raises OSError."""
     left = memoryview(data)

@@ -52,9 +52,14 @@ def record(command: Sequence[str], file: Path) -> int:
 
 def _opened(file: Path, pid: int) -> TextIO:
     try:
-        return file.open("x", encoding="utf-8")
+        return _made(file, os.O_EXCL)
     except FileExistsError:
-        return file.with_name(f"{file.stem}-{pid}{file.suffix}").open("w", encoding="utf-8")
+        return _made(file.with_name(f"{file.stem}-{pid}{file.suffix}"), os.O_TRUNC)
+
+
+def _made(file: Path, flag: int) -> TextIO:
+    # A conversation has the conf in it, so that nobody else may read it, nor put a link in its place.
+    return open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | flag, 0o600), "w", encoding="utf-8")
 
 
 class _Log:

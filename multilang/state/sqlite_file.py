@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 from urllib.parse import quote
 
+from multilang import private
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.owner import OwnedPlace, Owner, claim, wait_until_free
 
@@ -68,7 +69,7 @@ class SqliteFile:
         Raises:
             StateError: It is damaged, or no file of this kind.
         """
-        self._make_folder(path)
+        self._make(path)
         try:
             connection = self.connected(path)
         except sqlite3.DatabaseError as problem:
@@ -162,9 +163,10 @@ class SqliteFile:
             "Put it back, or start the topology again, which then goes on from what the file has"
         )
 
-    def _make_folder(self, path: str) -> None:
+    def _make(self, path: str) -> None:
         try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
+            private.make_folder(os.path.dirname(path))
+            private.make_file(os.path.realpath(path))  # SQLite gives the files beside it the same rights
         except OSError as problem:
             raise StateError(
                 f"the {self.what} {path} can't be made: {problem}; name another in {self.setting}"
@@ -283,8 +285,11 @@ class SqlitePlace(OwnedPlace):
             self._connection = None
 
     def _write_beats(self, epoch: int, beats: int) -> None:
-        with open(self._beats_path, "wb", buffering=0) as file:
-            file.write(f"{epoch} {beats}".encode())
+        handle = private.open_file(self._beats_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        try:
+            os.write(handle, f"{epoch} {beats}".encode())
+        finally:
+            os.close(handle)
 
     def _row(self) -> Any:
         return self._open().row("SELECT epoch, owner FROM owners WHERE name = ?", self._name)

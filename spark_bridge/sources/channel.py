@@ -1,8 +1,9 @@
 """Messages of bytes between a spout's process and the Spark driver, over TCP.
 
-The framing and the mutual authentication are those of multiprocessing.connection: each end proves by an HMAC that it
-knows the secret, which never crosses the wire. Only ``send_bytes`` and ``recv_bytes`` are used, never the methods that
-pickle. Messages are neither encrypted nor signed: on networks that others listen on, use a tunnel.
+The framing is that of multiprocessing.connection, of which only ``send_bytes`` and ``recv_bytes`` are used, never the
+methods that pickle. Each end proves by an HMAC (SHA-256) of both ends' random numbers and of its own role that it knows
+the secret, which never crosses the wire. Messages are neither encrypted nor signed: on networks that others listen on,
+use a tunnel.
 
 A message is a JSON object on one line; in answers, the text of a block follows the line. No wait is endless: a peer
 that sends nothing, or reads nothing, for too long is disconnected.
@@ -10,11 +11,11 @@ that sends nothing, or reads nothing, for too long is disconnected.
 
 from __future__ import annotations
 
+import hmac
 import os
 import socket
 import struct
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from multiprocessing.connection import Connection
 
 from multilang.protocol.codec import dumps, loads
 from spark_bridge.sources.errors import SourceError, SourceUnavailable
@@ -28,6 +29,10 @@ SECRET_FILE = "multilang.source.secret.file"  # in the conf, which has only the 
 SHORTEST_SECRET = 16  # characters
 MAX_REQUEST = 1024 * 1024  # bytes
 MAX_ANSWER = 1024 * 1024 * 1024  # bytes; large, because the length of a block depends on its rows
+_GREETING = b"#multilang served 2#"
+_RANDOM = 32  # bytes of each end's random number
+_LONGEST_PROOF = 256  # bytes of a message before the other end is known
+_REFUSED = b"#refused#"
 STALLED_SECS = 30.0  # longest silence while a message is due; an end that works on an answer says so more often
 
 
@@ -95,21 +100,37 @@ class Channel:
         message. Raises SourceError if the secrets differ.
         """
         try:
-            if first:
-                deliver_challenge(self._connection, key)
-                answer_challenge(self._connection, key)
-            else:
-                answer_challenge(self._connection, key)
-                deliver_challenge(self._connection, key)
-        except AuthenticationError:
+            same = self._proves_as_server(key) if first else self._proves_as_client(key)
+        except (EOFError, OSError) as error:
+            raise SourceUnavailable(f"the connection ended while it was authenticated: {error!r}") from None
+        except ValueError:
+            raise SourceError("the other end speaks another protocol; is this the port that serve() told?") from None
+        if not same:
             fix = "give both the same in their environment"
             if secret_file is not None:
                 fix = f"put the serving driver's into {_named_file(secret_file)}"
-            raise SourceError(f"the two ends do not have the same secret; {fix}") from None
-        except (EOFError, OSError) as error:
-            raise SourceUnavailable(f"the connection ended while it was authenticated: {error!r}") from None
-        except (AssertionError, ValueError):
-            raise SourceError("the other end speaks another protocol; is this the port that serve() told?") from None
+            raise SourceError(f"the two ends do not have the same secret; {fix}")
+
+    def _proves_as_server(self, key: bytes) -> bool:
+        ours = os.urandom(_RANDOM)
+        self._connection.send_bytes(_GREETING + ours)
+        proof = self._connection.recv_bytes(_LONGEST_PROOF)
+        theirs, digest = proof[:_RANDOM], proof[_RANDOM:]
+        if not hmac.compare_digest(digest, _digest(key, b"client", ours, theirs)):
+            self._connection.send_bytes(_REFUSED)
+            return False
+        self._connection.send_bytes(_digest(key, b"server", ours, theirs))
+        return True
+
+    def _proves_as_client(self, key: bytes) -> bool:
+        greeting = self._connection.recv_bytes(_LONGEST_PROOF)
+        theirs = greeting[len(_GREETING) :]
+        if not greeting.startswith(_GREETING) or len(theirs) != _RANDOM:
+            raise ValueError("no greeting of ours")
+        ours = os.urandom(_RANDOM)
+        self._connection.send_bytes(ours + _digest(key, b"client", theirs, ours))
+        digest = self._connection.recv_bytes(_LONGEST_PROOF)
+        return hmac.compare_digest(digest, _digest(key, b"server", theirs, ours))
 
     def send(self, message: dict[str, Any], data: bytes = b"") -> None:
         """Send a message. Raises SourceUnavailable when the other end is gone, or does not read."""
@@ -155,6 +176,11 @@ class Channel:
         """Close the connection, in the thread that uses it."""
         self.close()
         self._connection.close()
+
+
+def _digest(key: bytes, role: bytes, server: bytes, client: bytes) -> bytes:
+    """Return the proof of an end. Its role is in it, so that nobody can send back what the other end proved."""
+    return hmac.digest(key, role + server + client, "sha256")
 
 
 def connect(

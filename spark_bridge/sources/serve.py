@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from spark_bridge.sources.blocks import Block
 
 MAX_CLIENTS = 256
-_AUTHENTICATE_SECS = 10.0
+MAX_STRANGERS = 64  # connections that have not shown the secret; for a new one, the oldest is ended
+_AUTHENTICATE_SECS = 10.0  # for the whole handshake, however many bytes it comes in
 _STILL_SECS = 5.0  # between two words that the work goes on
 GONE_SECS = 60.0  # that a group is waited for that went away with rows left: time for a worker to be started again
 _LOOK_SECS = 0.5  # between two looks at the progress
@@ -106,10 +107,12 @@ class Served:
         self._left: dict[str, float] = {}  # when a client of the group went away last
         self._lock = Lock()
         self._channels: set[Channel] = set()
+        self._strangers: dict[Channel, float] = {}  # until when they may show the secret, the oldest first
         self._workers = ThreadPoolExecutor(MAX_CLIENTS, "blocks")
         self._closed = False
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._listener = socket.create_server((host, port), family=family, backlog=MAX_CLIENTS)
+        self._listener.settimeout(_LOOK_SECS)
         self.host, self.port = host, self._listener.getsockname()[1]
         Thread(target=self._accept, name="serve", daemon=True).start()
 
@@ -188,7 +191,7 @@ class Served:
             if self._closed:
                 return
             self._closed = True
-            channels = list(self._channels)
+            channels = [*self._channels, *self._strangers]
         try:
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread in accept()
         except OSError:
@@ -216,8 +219,11 @@ class Served:
 
     def _accept(self) -> None:
         while True:
+            self._end_strangers()
             try:
                 sock, _ = self._listener.accept()
+            except TimeoutError:
+                continue
             except OSError:
                 if self._closed:
                     return
@@ -229,17 +235,39 @@ class Served:
                 sock.close()
 
     def _admit(self, sock: socket.socket) -> None:
+        secs = min(_AUTHENTICATE_SECS, self._stalled_secs)
         with self._lock:
             if self._closed or len(self._channels) >= MAX_CLIENTS:
                 sock.close()
                 return
-            channel = Channel(sock, min(_AUTHENTICATE_SECS, self._stalled_secs))
+            if len(self._strangers) >= MAX_STRANGERS:
+                next(iter(self._strangers)).close()
+                del self._strangers[next(iter(self._strangers))]
+            channel = Channel(sock, secs)
             Thread(target=self._serve, args=(channel,), name="serve a spout", daemon=True).start()
+            self._strangers[channel] = time.monotonic() + secs
+
+    def _end_strangers(self) -> None:
+        """End the connections that have not shown the secret in time; a byte now and then gives them no more time."""
+        now = time.monotonic()
+        with self._lock:
+            for channel in [each for each, due in self._strangers.items() if due < now]:
+                channel.close()
+                del self._strangers[channel]
+
+    def _is_known(self, channel: Channel) -> bool:
+        """Let a connection in that has shown the secret; False if it took too long, or there are too many."""
+        with self._lock:
+            if self._strangers.pop(channel, None) is None or self._closed or len(self._channels) >= MAX_CLIENTS:
+                return False
             self._channels.add(channel)
+            return True
 
     def _serve(self, channel: Channel) -> None:
         try:
             channel.prove(self._key, first=True)
+            if not self._is_known(channel):
+                return
             channel.patience(self._stalled_secs)
             while True:
                 request, _ = channel.receive(MAX_REQUEST)
@@ -249,6 +277,7 @@ class Served:
         finally:
             with self._lock:
                 self._channels.discard(channel)
+                self._strangers.pop(channel, None)
             with self._changed:
                 group = self._readers.pop(channel, None)
                 if group is not None:

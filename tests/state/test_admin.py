@@ -83,6 +83,7 @@ def test_a_key_is_typed_as_it_is(tmp_path, typed, key):
 def test_what_is_exported_is_imported_elsewhere(counted, tmp_path):
     file = tmp_path / "states.jsonl"
     shown = multilang("state", "export", WHERE, "-o", file, *options(counted))
+    assert file.stat().st_mode & 0o777 == 0o600
     assert shown.returncode == 0, shown.stderr
     elsewhere = conf_of("sqlite", None, tmp_path / "elsewhere")
     assert multilang("state", "import", WHERE, file, *options(elsewhere)).returncode == 0

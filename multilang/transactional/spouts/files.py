@@ -14,6 +14,7 @@ import os
 from fnmatch import fnmatch
 from itertools import islice
 
+from multilang import private
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps, loads
 from multilang.transactional.spouts.source import (
@@ -96,7 +97,8 @@ class FileSource(Source):
                 )
             if set(found) <= set(self._names):
                 return
-            with open(os.path.join(self._folder, INDEX), "a+b") as index:
+            handle = private.open_file(os.path.join(self._folder, INDEX), os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            with open(handle, "a+b") as index:
                 fcntl.flock(index, fcntl.LOCK_EX)
                 self._names = _names(index)
                 new = [name for name in found if name not in set(self._names)]

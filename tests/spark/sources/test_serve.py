@@ -9,7 +9,6 @@ import signal
 import socket
 import time
 from copy import deepcopy
-from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -156,19 +155,23 @@ def test_a_file_without_the_secret_is_refused_by_its_name(
     source.close()
 
 
-def test_a_server_without_the_secret_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+def echo(proof: bytes) -> bytes:
+    """The client's own proof, sent back."""
+    return proof[32:]
+
+
+@pytest.mark.parametrize("answer", [echo, lambda _: bytes(32), lambda _: b""])
+def test_a_server_without_the_secret_is_not_believed(
+    monkeypatch: pytest.MonkeyPatch, answer: Callable[[bytes], bytes]
+) -> None:
     monkeypatch.setenv("MULTILANG_SOURCE_SECRET", SECRET)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        from multiprocessing.connection import answer_challenge, deliver_challenge
 
         def impostor() -> None:
             sock, _ = listener.accept()
             connection = Connection(sock.detach())
-            try:
-                deliver_challenge(connection, b"what I take for the secret")
-                answer_challenge(connection, b"what I take for the secret")
-            except AuthenticationError:
-                pass
+            connection.send_bytes(b"#multilang served 2#" + bytes(32))
+            connection.send_bytes(answer(connection.recv_bytes(256)))
             connection.close()
 
         thread = Thread(target=impostor)
@@ -177,6 +180,35 @@ def test_a_server_without_the_secret_is_not_believed(monkeypatch: pytest.MonkeyP
         with pytest.raises(SourceError, match="do not have the same secret"):
             source.read(0, 0, 1)
         thread.join(LIMIT)
+
+
+def test_a_byte_now_and_then_gives_a_stranger_no_more_time(served: Served) -> None:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=LIMIT) as stranger:
+        stranger.settimeout(0.2)
+        stranger.sendall(b"\0\0\0\x80")  # 128 bytes are to come
+        deadline = time.monotonic() + LIMIT
+        while True:  # it went on for ever
+            assert time.monotonic() < deadline
+            try:
+                stranger.sendall(b"x")
+                if not stranger.recv(4096):
+                    break
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                break
+        until(lambda: not served._strangers, "it is forgotten")
+
+
+def test_strangers_take_no_place_of_those_who_know_the_secret(served: Served) -> None:
+    strangers = [socket.create_connection(("127.0.0.1", served.port), timeout=LIMIT) for _ in range(400)]
+    try:
+        assert served.source.read(0, 0, 1) == [(0,)]
+        assert len(served._strangers) <= 64
+        assert len(served._channels) <= 1
+    finally:
+        for stranger in strangers:
+            stranger.close()
 
 
 @pytest.mark.parametrize("noise", [b"", b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, b"\x00\x00\x00\x05ab"])

@@ -1,0 +1,85 @@
+"""What is stored is its user's alone, whatever the umask, and nobody can lead a writer elsewhere by a link."""
+
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from multilang import private
+from multilang.state import sqlite
+from tests.cli.command import COMMAND, LIMIT
+
+
+@pytest.fixture(autouse=True)
+def everybody_may_read():
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_states_file_and_all_beside_it_are_its_users_alone(tmp_path):
+    folder = tmp_path / "new"
+    file = folder / "state.sqlite"
+    connection = sqlite.FILE.open(str(file))
+    place = sqlite.FILE.place(str(file))
+    place._write_beats(1, 1)
+    assert mode(folder) == 0o700
+    found = {path.name: mode(path) for path in folder.iterdir()}
+    connection.close()
+    place.close()
+    assert {"state.sqlite", "state.sqlite-wal", "state.sqlite-shm", "state.sqlite.owner"} <= set(found)
+    assert set(found.values()) == {0o600}
+
+
+def test_a_heartbeat_is_written_through_no_link(tmp_path):
+    file, victim = tmp_path / "state.sqlite", tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "state.sqlite.owner").symlink_to(victim)
+    place = sqlite.FILE.place(str(file))
+    with pytest.raises(OSError):
+        place._write_beats(1, 1)
+    assert victim.read_text() == "precious"
+
+
+def test_a_file_is_replaced_through_no_link_and_by_no_name_that_can_be_guessed(tmp_path):
+    out, victim = tmp_path / "out", tmp_path / "victim"
+    victim.write_text("precious")
+    for name in (f"out.{os.getpid()}", f".out.{os.getpid()}"):  # the names that were used
+        (tmp_path / name).symlink_to(victim)
+    out.symlink_to(victim)
+    seen = []
+
+    def write(handle):
+        seen.extend(path.name for path in tmp_path.iterdir())
+        private.write_all(handle, b"new")
+
+    private.replace_file(out, write)
+    assert (out.read_text(), victim.read_text()) == ("new", "precious")
+    assert mode(out) == 0o600
+    assert not out.is_symlink()
+    (part,) = [name for name in seen if name.startswith(".out.") and not name.endswith(str(os.getpid()))]
+    assert len(part) > len(".out.") + 6
+    with pytest.raises(ZeroDivisionError):
+        private.replace_file(out, lambda _: 1 / 0)
+    assert out.read_text() == "new"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        ["out", "victim", f"out.{os.getpid()}", f".out.{os.getpid()}"]
+    )
+
+
+def test_a_recording_is_its_users_alone_and_made_through_no_link(tmp_path):
+    file, victim = tmp_path / "talk.jsonl", tmp_path / "victim"
+    record_nothing = [COMMAND, "conformance", "record", "-o", file, "--", sys.executable, "-c", ""]
+    subprocess.run(record_nothing, stdin=subprocess.DEVNULL, check=True, timeout=LIMIT)
+    assert mode(file) == 0o600
+    victim.write_text("precious")
+    file.unlink()
+    file.symlink_to(victim)
+    subprocess.run(record_nothing, stdin=subprocess.DEVNULL, timeout=LIMIT)
+    assert victim.read_text() == "precious"
