@@ -15,6 +15,7 @@ No I/O here: the caller feeds what it read and writes what ``data_to_send`` retu
 
 from __future__ import annotations
 
+from multilang.protocol.bounds import tuple_beyond_bounds
 from multilang.protocol.codec import loads
 from multilang.protocol.errors import RemoteProtocolError, shortened, shown
 from multilang.protocol.framing import DEFAULT_MAX_BUFFER, BrokenReader, FrameReader
@@ -79,7 +80,7 @@ class ChildConnection(ChildSender):
             raise
         return events
 
-    def iter_data(self, data: bytes) -> Iterator[Message]:
+    def iter_data(self, data: bytes) -> Iterator[Message]:  # noqa: C901 - one loop, with no call per tuple
         """Yield the events in ``data`` one by one, each decoded when it is asked for.
 
         An event can be freed before the next is decoded. All must be taken before the next data is given.
@@ -107,6 +108,8 @@ class ChildConnection(ChildSender):
                 try:
                     message = loads(frame)
                 except ValueError as error:
+                    if self._refused(frame):
+                        continue
                     raise _broken("a message", f"is not JSON ({error})", frame) from None
                 try:
                     id = message["id"]
@@ -153,6 +156,22 @@ class ChildConnection(ChildSender):
         except RemoteProtocolError as error:
             frames, error.events = error.events, []
             return frames, error  # type: ignore[return-value]
+
+    def _refused(self, frame: bytes) -> bool:
+        """Fail a tuple whose values no parser here takes; False if this is no such message.
+
+        The process goes on: it would only be started again, get the same tuple, and end again.
+        """
+        found = tuple_beyond_bounds(frame)
+        if found is None:
+            return False
+        known, why = found
+        id, component, stream = known["id"], known["comp"], known["stream"]
+        if type(id) is not str or type(stream) is not str:
+            return False
+        self.error(f"tuple {id} from {component!r}, stream {stream!r}, can't be read and fails: its message {why}")
+        self.finish([id], ok=False)
+        return True
 
     def _read_other(self, message: object, frame: bytes) -> Message | None:
         """Read a message that is no complete tuple; None for task ids that no emit asked for."""

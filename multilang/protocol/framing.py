@@ -7,9 +7,12 @@ belongs to the end of the line, while ``end`` followed by a blank ends nothing.
 
 from __future__ import annotations
 
+from multilang.protocol.bounds import SMALLEST_RATIO, memory_of
 from multilang.protocol.errors import RemoteProtocolError, shortened
 
-DEFAULT_MAX_BUFFER = 256 * 1024 * 1024  # bytes; without a bound, a peer that never sends "end" would fill the memory
+DEFAULT_MAX_BUFFER = 128 * 1024 * 1024  # bytes; without a bound, a peer that never sends "end" would fill the memory
+
+_SMALL = 1024 * 1024  # bytes of memory that any message may take
 
 _END = b"\nend\n"
 _END_CRLF = b"\nend\r\n"
@@ -21,7 +24,7 @@ class FrameReader:
     """Cuts a byte stream into messages: bytes may come in any pieces, only their content decides.
 
     Args:
-        max_buffer: The size of the longest message, in bytes.
+        max_buffer: Bytes that a message may have, and that it may take when it is parsed.
         hides_first: Whether errors don't quote the first message: the conf in a handshake may hold passwords.
     """
 
@@ -31,6 +34,18 @@ class FrameReader:
         self._held: list[bytes] = []  # pieces of the message that has not ended yet
         self._size = 0
         self._tail = b"\n"  # the last bytes before the next piece, since an end line may be split between two pieces
+
+    @property
+    def max_buffer(self) -> int:
+        """Bytes that a message may have, and that it may take when it is parsed."""
+        return self._max_buffer
+
+    @max_buffer.setter
+    def max_buffer(self, limit: int) -> None:
+        self._max_buffer = limit
+        self._most_memory = max(limit, _SMALL)
+        # The size up to which a message needs not be looked at.
+        self._sure = min(limit, self._most_memory // SMALLEST_RATIO)
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the messages that ``data`` completes, without their ``end`` line.
@@ -51,10 +66,10 @@ class FrameReader:
         rest = frames.pop()
         if data.count(_START_OF_END) != len(frames) or data[:3] == b"end":
             frames, rest = _split_lines(data)
-        if len(data) > self.max_buffer:
+        if len(data) > self._sure:
             for i, frame in enumerate(frames):
-                if len(frame) > self.max_buffer:
-                    raise self._too_large(frame, frames[:i])
+                if len(frame) > self._sure:
+                    self._check(frame, frames[:i])
         if frames:
             self._hides = False
         if rest:
@@ -104,6 +119,20 @@ class FrameReader:
         self._size = 0
         self._tail = b"\n"
 
+    def _check(self, frame: bytes, before: list[bytes]) -> None:
+        """Refuse a message that is too large, or would be when it is parsed."""
+        if len(frame) > self.max_buffer:
+            raise self._too_large(frame, before)
+        needed = memory_of(frame)
+        if needed > self._most_memory:
+            quoted = "" if self._hides and not before else f"; it begins {shortened(frame[:200])}"
+            error = RemoteProtocolError(
+                f"a message of {len(frame)} bytes has so many values that it would take up to {needed} bytes of memory, more than "
+                f"the limit of {self._most_memory} (multilang.buffer.max.bytes): send fewer in one tuple, or raise the limit{quoted}"
+            )
+            error.events = list(before)
+            raise error
+
     def _too_large(self, text: bytes, frames: list[bytes]) -> RemoteProtocolError:
         start = shortened(text[: min(self.max_buffer, 200)])  # the same text, however much of the message has been read
         error = RemoteProtocolError(
@@ -120,6 +149,18 @@ class BrokenReader(FrameReader):
     def __init__(self, error: RemoteProtocolError) -> None:
         super().__init__()
         self._text = str(error)
+
+    @property
+    def max_buffer(self) -> int:
+        """Bytes that a message may have, and that it may take when it is parsed."""
+        return self._max_buffer
+
+    @max_buffer.setter
+    def max_buffer(self, limit: int) -> None:
+        self._max_buffer = limit
+        self._most_memory = max(limit, _SMALL)
+        # The size up to which a message needs not be looked at.
+        self._sure = min(limit, self._most_memory // SMALLEST_RATIO)
 
     def feed(self, data: bytes) -> list[bytes]:
         """Raise the same error again."""
