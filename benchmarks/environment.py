@@ -15,8 +15,8 @@ HERE = Path(__file__).parent
 PROJECT = HERE.parent
 STORM_VERSION = "2.8.3"
 PEERS = ("ujson", "pystorm==3.1.4", "streamparse")
-SPARK = ("ujson", "pyspark>=4", "pyarrow>=18")
-STATE = ("ujson", "redis>=5")
+SPARK = ("ujson>=5.12", "pyspark>=4", "pyarrow>=18")
+STATE = ("ujson>=5.12", "redis>=5")
 
 
 class Missing(Exception):

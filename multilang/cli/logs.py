@@ -12,6 +12,7 @@ from multilang.cli.nimbus import NIMBUS, connected, faults
 from multilang.shipping.worker_logs import (
     LOGVIEWER_PORT,
     WorkerPlace,
+    harmless,
     local_folder,
     local_workers,
     newest_folder,
@@ -80,6 +81,6 @@ def _from_cluster(nimbus: Nimbus, name: str, component: str | None, lines: int) 
 def _show(worker: WorkerPlace, lines: list[str]) -> None:
     at = f"{worker.host}:{worker.port}" if worker.host else f"worker {worker.port}"
     what = f" ({', '.join(worker.components)})" if worker.components else ""
-    click.echo(f"==> {at}{what} <==")
+    click.echo(harmless(f"==> {at}{what} <=="))
     for line in lines:
-        click.echo(line)
+        click.echo(harmless(line))

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 from multilang.shipping.errors import NimbusError, UnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from multilang.shipping.nimbus import Nimbus
 
@@ -23,6 +23,10 @@ ARTIFACTS = "workers-artifacts"
 LOG = "worker.log"
 LOGVIEWER_PORT = 8000  # logviewer.port in Storm's defaults.yaml
 TIMEOUT = 30.0  # seconds without a byte from a logviewer
+MAX_LINE = 64 * 1024  # bytes of a line; the rest of a longer one is another line
+MAX_KEPT = 64 * 1024 * 1024  # bytes of the lines that are shown
+MAX_READ = 4 * 1024 * 1024 * 1024  # bytes of a logviewer's answer, whose end is what is wanted
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 @dataclass
@@ -90,7 +94,7 @@ def tail_of_file(path: Path, lines: int) -> list[str]:
     """Return the last lines of a log on this machine. Raises NimbusError."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            return [line.rstrip("\n") for line in deque(file, lines)]
+            return _tail(iter(lambda: file.readline(MAX_LINE), ""), lines)
     except OSError as error:
         raise NimbusError(f"{path} can't be read: {error.strerror or error}") from None
 
@@ -103,7 +107,7 @@ def tail_of_logviewer(worker: WorkerPlace, id: str, port: int, lines: int) -> li
     file = quote(quote(f"{id}/{worker.port}/{LOG}", safe=""), safe="")
     try:
         with urlopen(f"{where}/api/v1/download?file={file}", timeout=TIMEOUT) as answer:
-            return [line.decode("utf-8", "replace").rstrip("\r\n") for line in deque(answer, lines)]
+            return _tail(_lines_of(answer, where), lines)
     except HTTPError as error:
         with error:
             raise NimbusError(
@@ -115,6 +119,37 @@ def tail_of_logviewer(worker: WorkerPlace, id: str, port: int, lines: int) -> li
             f"no logviewer answers at {where} ({getattr(reason, 'strerror', None) or reason}): start `storm logviewer` on "
             "each supervisor, or name a folder of Storm's logs with --folder"
         ) from None
+
+
+def harmless(line: str) -> str:
+    """Return a line of a log without what a terminal obeys: each control character is shown by its number.
+
+    Whoever can make a component log a text could otherwise change what the terminal shows, its title or its clipboard.
+    """
+    return _CONTROL.sub(
+        lambda found: f"\\x{ord(found[0]):02x}" if found[0] < "\u0100" else f"\\u{ord(found[0]):04x}", line
+    )
+
+
+def _tail(lines: Iterable[str], count: int) -> list[str]:
+    """Return the last lines, of which no more are kept than memory should hold."""
+    kept: deque[str] = deque()
+    size = 0
+    for line in lines:
+        kept.append(line.rstrip("\r\n"))
+        size += len(kept[-1])
+        while len(kept) > count or size > MAX_KEPT:
+            size -= len(kept.popleft())
+    return list(kept)
+
+
+def _lines_of(answer: Any, where: str) -> Iterator[str]:
+    read = 0
+    while line := answer.readline(MAX_LINE):
+        read += len(line)
+        if read > MAX_READ:
+            raise NimbusError(f"the logviewer at {where} sends more than {MAX_READ} bytes: that is no log; is it one?")
+        yield line.decode("utf-8", "replace")
 
 
 def nimbus_conf(nimbus: Nimbus) -> dict[str, Any]:

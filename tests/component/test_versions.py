@@ -55,7 +55,7 @@ def python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             "install",
             "--quiet",
             "--disable-pip-version-check",
-            "ujson>=5.10",
+            "ujson>=5.12",
         ],
     ):
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
+import unicodedata
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote_plus, urlsplit
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from multilang.shipping import worker_logs
 from multilang.shipping.errors import NimbusError, UnreachableError
-from multilang.shipping.worker_logs import WorkerPlace, tail_of_logviewer
+from multilang.shipping.worker_logs import WorkerPlace, harmless, tail_of_logviewer
 from tests.cli.command import multilang
 
 if TYPE_CHECKING:
@@ -78,3 +82,34 @@ def test_a_folder_is_enough_for_a_topology_that_has_ended(tmp_path: Path) -> Non
     none = multilang("logs", "nothing", "--folder", tmp_path)
     assert none.returncode == 2
     assert "holds no log of a topology 'nothing'" in none.stderr
+
+
+HOSTILE = "\x1b]52;c;cm0gLXJmIC8=\x07\x1b[2J\x1b]0;title\x1b\\\x9b31m\u202ecod.exe\r\x08\x7f"
+
+
+def test_a_log_moves_no_cursor_and_sets_no_clipboard(tmp_path: Path) -> None:
+    write(tmp_path / "workers-artifacts", "t-1-5", 6700, f"first\n{HOSTILE}\n\ttabs and ünïcode ✓\n")
+    shown = multilang("logs", "t", "--folder", tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert not {each for each in shown.stdout if unicodedata.category(each) in ("Cc", "Cf") and each not in "\n\t"}
+    assert "\n\\x1b]52;c;cm0gLXJmIC8=\\x07\\x1b[2J" in shown.stdout
+    assert "\n\ttabs and ünïcode ✓\n" in shown.stdout
+
+
+@given(st.text())
+def test_whatever_a_log_has_a_terminal_obeys_nothing(text: str) -> None:
+    assert not {each for each in harmless(text) if unicodedata.category(each) == "Cc" and each not in "\n\t"}
+
+
+def test_a_line_without_an_end_and_lines_without_an_end_take_a_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_logs, "MAX_KEPT", 1_000_000)
+    write(tmp_path, "t", 6700, "x" * 5_000_000)
+    write(tmp_path, "t", 6701, "y" * 9 + "\n" + "y\n" * 100_000)
+    with logviewer(tmp_path) as port:
+        assert sum(map(len, tail_of_logviewer(WorkerPlace("127.0.0.1", 6700), "t", port, 10**9))) <= 1_000_000
+        assert len(tail_of_logviewer(WorkerPlace("127.0.0.1", 6701), "t", port, 10**9)) == 100_001
+        monkeypatch.setattr(worker_logs, "MAX_READ", 100_000)
+        with pytest.raises(NimbusError, match="sends more than 100000 bytes: that is no log"):
+            tail_of_logviewer(WorkerPlace("127.0.0.1", 6700), "t", port, 10)

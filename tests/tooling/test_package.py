@@ -19,6 +19,20 @@ def test_the_core_depends_on_ujson_alone() -> None:
     assert [re.split(r"[<>=~! ]", name)[0] for name in core] == ["ujson"]
 
 
+def test_every_place_that_names_ujson_asks_for_one_that_does_not_leak() -> None:
+    """5.10 lost 190 MB in 50,000 messages with long integers."""
+    from multilang.shipping.run_topology import LEAST_UJSON
+
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    named = {}
+    for file in listed:
+        if file.endswith((".py", ".toml", ".sh")):
+            named[file] = set(re.findall(r"""["']ujson(>=[\d.]+)["']""", (ROOT / file).read_text(encoding="utf-8")))
+    assert {each for found in named.values() for each in found} == {">=5.12"}
+    assert named["pyproject.toml"]
+    assert LEAST_UJSON == (5, 12)
+
+
 def test_the_extra_all_brings_every_other_one_that_is_for_users() -> None:
     # Read from the file, since what is installed may be older.
     extras = re.search(
