@@ -116,6 +116,11 @@ need_environment() {
     wanted=$(printf '%s\n' $known "$@" | sort -u | paste -sd ' ' -)
     say "Installing storm-multilang with: $wanted (some seconds to a few minutes) ..."
     rm -f "$stamp"
+    # In CI, what was looked at and nothing else: fixed versions by the hashes of their files (scripts/lock).
+    if [ -n "${CI:-}" ]; then
+        "$python" -m pip install --disable-pip-version-check --no-input \
+            --require-hashes -r "$root/scripts/lock.txt" </dev/null >"$log" 2>&1 || failed "pip could not install scripts/lock.txt"
+    fi
     "$python" -m pip install --disable-pip-version-check --no-input \
         -e "$root[${wanted// /,}]" </dev/null >"$log" 2>&1 || failed "pip could not install the project"
     printf '%s\n%s\n' "$(fingerprint)" "$wanted" >"$stamp"
