@@ -1,7 +1,9 @@
 """Whoever can reach the server's ports, and whoever has another account of the machine, attacks it."""
 
+import asyncio
 import contextlib
 import os
+import resource
 import socket
 import stat
 import struct
@@ -13,6 +15,7 @@ import time
 import pytest
 
 from multilang.drpc import (
+    AsyncDRPCClient,
     DRPCClient,
     DRPCConnectionError,
     DRPCExecutionException,
@@ -293,3 +296,59 @@ def test_another_account_reaches_no_unix_socket(tmp_path):
                 [sys.executable, "-S", "-c", code, path], capture_output=True, text=True, timeout=LIMIT
             )
             assert shown.stdout == "refused\n", shown.stderr
+
+
+def reply(result):
+    """A frame of an answer to the first call, with this in the place of its result."""
+    body = INT.pack(-0x7FFEFFFE) + INT.pack(7) + b"execute" + INT.pack(1) + result
+    return INT.pack(len(body)) + body
+
+
+NESTED = b"\x0c\x00\x00"  # a struct in a struct
+ANSWERS = {
+    "huge": INT.pack(2**31 - 1) + b"x",
+    "negative": INT.pack(-5) + b"x",
+    "just too large": INT.pack(MAX_FRAME + 1),
+    "endlessly nested": reply(NESTED * 5_000_000),
+    "nested and whole": reply(NESTED * 1000 + bytes(1001)),
+    "a text longer than the frame": reply(b"\x0b\x00\x00" + INT.pack(2**31 - 1) + b"x"),
+    "a list longer than the frame": reply(b"\x0f\x00\x00\x0c" + INT.pack(2**31 - 1) + bytes(10)),
+    "many empty values": reply(b"\x0f\x00\x00\x0c" + INT.pack(15_000_000) + bytes(15_000_000)),
+    "no text at all": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+}
+
+
+@contextlib.contextmanager
+def malicious(answer):
+    """A server that takes a call and answers this."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve():
+            for _ in range(2):
+                wire, _ = listener.accept()
+                with wire, contextlib.suppress(ConnectionError):
+                    wire.recv(1 << 16)
+                    wire.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            thread.join()
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_malicious_servers_answer_is_refused_by_bound(name):
+    async def ask(port):
+        async with AsyncDRPCClient(port=port, timeout=LIMIT) as client:
+            await client.execute("f", "a")
+
+    with malicious(ANSWERS[name]) as port:
+        begin, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises(DRPCConnectionError), DRPCClient(port=port, timeout=LIMIT) as client:
+            client.execute("f", "a")
+        with pytest.raises(DRPCConnectionError):
+            asyncio.run(ask(port))
+        assert time.process_time() - begin < 2.0
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # KiB

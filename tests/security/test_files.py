@@ -4,6 +4,8 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -83,3 +85,35 @@ def test_a_recording_is_its_users_alone_and_made_through_no_link(tmp_path):
     file.symlink_to(victim)
     subprocess.run(record_nothing, stdin=subprocess.DEVNULL, timeout=LIMIT)
     assert victim.read_text() == "precious"
+
+
+TRIES = """
+import os, sys
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+for path in sys.argv[1:]:
+    for flags in (os.O_RDONLY, os.O_WRONLY):
+        try:
+            os.close(os.open(path, flags))
+        except PermissionError:
+            continue
+        print(path, flags)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_another_account_reads_and_writes_no_state_even_in_a_folder_of_all():
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o1777)
+        connection = sqlite.FILE.open(str(folder / "state.sqlite"))
+        place = sqlite.FILE.place(str(folder / "state.sqlite"))
+        place._write_beats(1, 1)
+        private.replace_file(folder / "export", lambda handle: private.write_all(handle, b"secret"))
+        paths = [str(path) for path in folder.iterdir()]
+        assert len(paths) == 5
+        shown = subprocess.run(
+            [sys.executable, "-S", "-c", TRIES, *paths], capture_output=True, text=True, timeout=LIMIT
+        )
+        assert (shown.stdout, shown.stderr, shown.returncode) == ("", "", 0)
+        connection.close()
+        place.close()
