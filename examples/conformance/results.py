@@ -1,9 +1,9 @@
 """Tests every available implementation, and writes docs/conformance-results.md.
 
-    python examples/conformance/results.py [--html FILE] [NAME...]
+    scripts/conformance-matrix [--html FILE] [--results FOLDER] [--page FILE] [--case PATH...] [NAME...]
 
-The libraries are downloaded with pip and Maven to a cache folder ($MULTILANG_CACHE, else the user's); they are no part
-of this project. If one is not available (no Maven, no Ruby, no Node), the page says so.
+The libraries are downloaded with pip, npm and Maven to a cache folder ($MULTILANG_CACHE, else the user's); they are no
+part of this project. If one is not available (no Maven, no Ruby, no Node), the page says so.
 """
 
 from __future__ import annotations
@@ -16,21 +16,23 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from multilang import __version__
 from multilang.conformance import CaseResult, Result, Run, Target
+from multilang.conformance.case import selected
 from multilang.conformance.cases import all_cases
 from multilang.conformance.page import to_page
-from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED
+from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED, from_json
 from multilang.shipping.cluster.artifacts import cache_folder
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "conformance-results.md"
 STORM = "2.8.3"
-PYSTORM, STREAMPARSE = "3.1.4", "5.0.1"
+PYSTORM, STREAMPARSE, PETREL = "3.1.4", "5.0.1", "1.0.3.0.3.post1"
+NODE_STORM = "0.0.1"
 KINDS = ("bolt", "spout")
 
 
@@ -70,14 +72,25 @@ def of_storm(language: str, file: str) -> Path:
     return folder / file
 
 
-def of_pypi(*packages: str) -> Path:
+def of_npm(package: str, version: str) -> Path:
+    """Return the folder of a package of npm."""
+    folder = cache_folder() / "conformance" / f"npm-{package}-{version}"
+    if not (folder / "complete").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        flags = ("--silent", "--no-audit", "--no-fund", "--ignore-scripts")
+        output_of("npm", "install", "--prefix", str(folder), *flags, f"{package}@{version}")
+        (folder / "complete").touch()
+    return folder / "node_modules" / package
+
+
+def of_pypi(*packages: str, flags: tuple[str, ...] = ()) -> Path:
     """Return the Python of an environment that has the packages."""
     venv = cache_folder() / "conformance" / "-".join([f"py{platform.python_version()}", *packages]).replace("==", "-")
     python = venv / "bin" / "python"
     if not (venv / "complete").exists():
         shutil.rmtree(venv, ignore_errors=True)
         output_of(getattr(sys, "_base_executable", sys.executable), "-m", "venv", str(venv))
-        output_of(str(python), "-m", "pip", "install", "--quiet", *packages)
+        output_of(str(python), "-m", "pip", "install", "--quiet", *flags, *packages)
         (venv / "complete").touch()
     return python
 
@@ -124,6 +137,19 @@ def streamparse() -> Implementation:
     return Implementation("streamparse", STREAMPARSE, [str(python), str(HERE / "peers" / "streamparse_component.py")])
 
 
+def petrel() -> Implementation:
+    # The versions that it asks for are too old for today's Python; its module for components needs nothing but six.
+    python = of_pypi(f"petrel=={PETREL}", "six", flags=("--no-deps",))
+    return Implementation("petrel", PETREL, [str(python), str(HERE / "peers" / "petrel_component.py")])
+
+
+def node_storm() -> Implementation:
+    version = output_of("node", "--version")
+    folder = of_npm("node-storm", NODE_STORM)
+    program = str(HERE / "peers" / "nodestorm_component.js")
+    return Implementation("node-storm", f"{NODE_STORM}, Node {version}", ["node", program], {"NODE_STORM": str(folder)})
+
+
 IMPLEMENTATIONS = {
     "storm-multilang": ours,
     "plain Python": plain_python,
@@ -133,15 +159,18 @@ IMPLEMENTATIONS = {
     "storm.rb": storm_rb,
     "pystorm": pystorm,
     "streamparse": streamparse,
+    "petrel": petrel,
+    "node-storm": node_storm,
 }
 
 
-def tested(each: Implementation, kind: str) -> Result:
+def tested(each: Implementation, kind: str, patterns: tuple[str, ...]) -> Result:
+    chosen = [case for case in selected(all_cases(), patterns) if case.fits(kind)]
     target = Target([*each.command, kind], kind, name=each.name, timeout=10, contract=True)
     before = {name: os.environ.get(name) for name in each.env}
     os.environ.update(each.env)  # a target's program inherits it
     try:
-        return Run(target).run()
+        return Run(target).run(chosen)
     finally:
         for name, value in before.items():
             if value is None:
@@ -159,18 +188,21 @@ def page(found: list[tuple[Implementation, list[Result]]], missing: dict[str, st
     yield "# Conformance of multi-lang libraries"
     yield ""
     yield f"""What `multilang conformance` ({musts} MUST and {len(cases) - musts} SHOULD cases; some are for bolts only, some for spouts only) finds in
-this library, in Storm's own libraries, in the two older ones for Python, and in the conformance component written
-without any library. Each ran the same component, written with what the library offers
+this library, in Storm's own libraries, in those of others that can be had from PyPI and npm, and in the conformance
+component written without any library. Each ran the same component, written with what the library offers
 ([the contract](conformance-contract.md)); if a library can't express something, these cases are left out.
 
-This page is made by `python examples/conformance/results.py` from what its run shows, here with Python
-{platform.python_version()} on {platform.system()}. [What the cases mean](conformance.md)."""
+This page is made by `scripts/conformance-matrix` from what its run shows, here with Python {platform.python_version()} on
+{platform.system()}. [What the cases mean](conformance.md).
+
+Not here: pyleus (PyPI), which needs Python 2; gostorm (Go), which the module proxy does not have; and libraries that are
+on none of PyPI, npm, crates.io, the Go module proxy, Maven Central and Debian, such as those for Perl, PHP and .NET."""
     yield ""
     yield "| library | version | kind | MUST kept | SHOULD kept | not judged | not asked |"
     yield "| --- | --- | --- | ---: | ---: | ---: | ---: |"
     for each, results in found:
         for result in results:
-            kept = [f"{result.count(PASSED, level)} of {asked(result, level)}" for level in ("MUST", "SHOULD")]
+            kept = [f"{result.count(PASSED, level)} of {result.asked(level)}" for level in ("MUST", "SHOULD")]
             row = [each.name, each.version, result.kind, *kept, result.count(BLOCKED), result.count(SKIPPED)]
             yield f"| {' | '.join(map(str, row))} |"
     for name, why in missing.items():
@@ -179,10 +211,6 @@ This page is made by `python examples/conformance/results.py` from what its run 
     yield "*Not judged*: another failure ended the conversation. *Not asked*: the library has no way to do what the case needs."
     for each, results in found:
         yield from failures(each, results)
-
-
-def asked(result: Result, level: str) -> int:
-    return sum(result.count(status, level) for status in (PASSED, FAILED, BLOCKED))
 
 
 def failures(each: Implementation, results: list[Result]) -> Iterator[str]:
@@ -198,12 +226,26 @@ def failures(each: Implementation, results: list[Result]) -> Iterator[str]:
     if not rows:
         yield "Keeps every requirement, MUST and SHOULD, as a bolt and as a spout."
         return
+    yield from in_words(rows)
     yield "| case | | what it asks | what came |"
     yield "| --- | --- | --- | --- |"
     for path, (case, kinds) in rows.items():
         who = "" if len(kinds) == len(results) else f" ({kinds[0]} only)" if path.startswith("common/") else ""
         came = f"{case.why}: `{short(case.received)}`" if case.received and case.received not in case.why else case.why
         yield f"| {path}{who} | {case.level} | *{cell(case.title)}*: {cell(case.requirement)} | {cell(came)} |"
+
+
+def in_words(rows: dict[str, tuple[CaseResult, list[str]]]) -> Iterator[str]:
+    """Return what is not kept as sentences, before the table with what came."""
+    for level, word in (("MUST", "Does not keep"), ("SHOULD", "Better would be")):
+        titles = [
+            f"{case.title} ({' and '.join(kinds)})" if path.startswith("common/") else f"{case.title} ({kinds[0]})"
+            for path, (case, kinds) in rows.items()
+            if case.level == level
+        ]
+        if titles:
+            yield f"{word} ({level}): {'; '.join(titles)}."
+            yield ""
 
 
 def short(text: str) -> str:
@@ -218,39 +260,53 @@ def cell(text: str) -> str:
     return " ".join(text.replace("<", "&lt;").split()) if "`" not in text else " ".join(text.split())
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"only these: {', '.join(IMPLEMENTATIONS)}; no page then"
-    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these: {', '.join(IMPLEMENTATIONS)}")
+    parser.add_argument("--case", action="append", default=[], metavar="PATH", help="only these cases")
     parser.add_argument("--html", type=Path, help="write the matrix there, too")
-    options = parser.parse_args()
+    parser.add_argument(
+        "--page", type=Path, help=f"write the page there (default: {PAGE.name} in docs/, if all is run)"
+    )
+    parser.add_argument("--results", type=Path, help="keep each result in this folder; what is there is not run again")
+    options = parser.parse_args(arguments)
     unknown = set(options.names) - set(IMPLEMENTATIONS)
     if unknown:
         parser.error(f"no implementation {', '.join(sorted(unknown))}")
     found: list[tuple[Implementation, list[Result]]] = []
     missing: dict[str, str] = {}
-    for name, get in IMPLEMENTATIONS.items():
-        if options.names and name not in options.names:
-            continue
+    for name in options.names or IMPLEMENTATIONS:
         try:
-            each = get()
+            each = IMPLEMENTATIONS[name]()
         except Missing as error:
             missing[name] = str(error)
             print(f"{name}: {error}")
             continue
-        results = [tested(each, kind) for kind in KINDS]
+        results = [kept(each, kind, tuple(options.case), options.results) for kind in KINDS]
         found.append((each, results))
         for result in results:
             print(
                 f"{name} {result.kind}: {result.count(PASSED)} passed, {result.count(FAILED, 'MUST')} failed, "
-                f"{result.count(FAILED, 'SHOULD')} warnings, {result.seconds:.1f} s"
+                f"{result.count(FAILED, 'SHOULD')} warnings, {result.seconds:.1f} s",
+                flush=True,
             )
-    if not options.names:
-        PAGE.write_text("\n".join(page(found, missing)) + "\n", "utf-8")
+    target = options.page or (None if options.names or options.case else PAGE)
+    if target is not None:
+        target.write_text("\n".join(page(found, missing)) + "\n", "utf-8")
     if options.html:
         options.html.write_text(to_page([result for _, results in found for result in results]), "utf-8")
     return 0
+
+
+def kept(each: Implementation, kind: str, patterns: tuple[str, ...], folder: Path | None) -> Result:
+    """Return a result that is in the folder, or run the cases and put it there."""
+    if folder is None:
+        return tested(each, kind, patterns)
+    file = folder / f"{each.name.replace(' ', '-')}-{kind}.json"
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(tested(each, kind, patterns).to_json(), "utf-8")
+    return from_json(file.read_text("utf-8"), str(file))
 
 
 if __name__ == "__main__":
