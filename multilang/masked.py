@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MASK = "***"
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 _WORDS = "password|passwd|passphrase|pwd|secret|payload|token|(?<!auto-)credentials?|creds|apikey"
 # The word that tells is the last one: "source.secret.file" names a file, and "topology.auto-credentials" names classes.
@@ -27,6 +28,16 @@ _ENTRY = re.compile(  # what stands after a key of JSON or Python, or in KEY=VAL
     rf"""({_KEY}(?:\\*["']\s*[:=]\s*(?={_QUOTED}|{_BARE})|\s*[:=]\s*(?={_QUOTED})|=))({_QUOTED}|{_BARE})""",
     re.IGNORECASE | re.DOTALL,
 )
+
+
+def harmless(line: str) -> str:
+    """Return a text without what a terminal obeys: each control character is shown by its number.
+
+    Whoever can make a component log a text could otherwise change what the terminal shows, its title or its clipboard.
+    """
+    return _CONTROL.sub(
+        lambda found: f"\\x{ord(found[0]):02x}" if found[0] < "\u0100" else f"\\u{ord(found[0]):04x}", line
+    )
 
 
 def is_secret(key: str) -> bool:

@@ -9,10 +9,10 @@ import click
 
 from multilang.cli import exits
 from multilang.cli.nimbus import NIMBUS, connected, faults
+from multilang.masked import harmless
 from multilang.shipping.worker_logs import (
     LOGVIEWER_PORT,
     WorkerPlace,
-    harmless,
     local_folder,
     local_workers,
     newest_folder,

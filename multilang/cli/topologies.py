@@ -13,6 +13,7 @@ from rich.table import Table
 from multilang.cli import exits
 from multilang.cli.nimbus import NIMBUS, WAIT, connected
 from multilang.cli.view import NARROW, UNKNOWN, console, milliseconds, number
+from multilang.masked import harmless
 from multilang.shipping.topology_status import least_uptime, worth_showing
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def show_errors(status: RunStatus) -> None:
         often = f", {times} times" if times > 1 else ""
         age = max(0.0, time.time() - (error.time or 0))
         click.echo(f"error in {error.component!r} on {error.where}, {age:.0f} s ago{often}:", err=True)
-        click.echo("".join(f"    {line}\n" for line in error.message.splitlines()), err=True, nl=False)
+        click.echo("".join(f"    {harmless(line)}\n" for line in error.message.splitlines()), err=True, nl=False)
 
 
 def _table(name: str, *columns: str) -> Table:

@@ -11,6 +11,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from multilang.masked import harmless
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
@@ -135,6 +137,7 @@ class RunView:
 
     def message(self, text: str, style: str = "") -> None:
         """Show a line of the components' log, or of the command's own, above the table."""
+        text = harmless(text)
         if self._live is not None:
             self._live.console.print(Text(text, style=style))
         else:

@@ -26,7 +26,6 @@ TIMEOUT = 30.0  # seconds without a byte from a logviewer
 MAX_LINE = 64 * 1024  # bytes of a line; the rest of a longer one is another line
 MAX_KEPT = 64 * 1024 * 1024  # bytes of the lines that are shown
 MAX_READ = 4 * 1024 * 1024 * 1024  # bytes of a logviewer's answer, whose end is what is wanted
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 @dataclass
@@ -119,16 +118,6 @@ def tail_of_logviewer(worker: WorkerPlace, id: str, port: int, lines: int) -> li
             f"no logviewer answers at {where} ({getattr(reason, 'strerror', None) or reason}): start `storm logviewer` on "
             "each supervisor, or name a folder of Storm's logs with --folder"
         ) from None
-
-
-def harmless(line: str) -> str:
-    """Return a line of a log without what a terminal obeys: each control character is shown by its number.
-
-    Whoever can make a component log a text could otherwise change what the terminal shows, its title or its clipboard.
-    """
-    return _CONTROL.sub(
-        lambda found: f"\\x{ord(found[0]):02x}" if found[0] < "\u0100" else f"\\u{ord(found[0]):04x}", line
-    )
 
 
 def _tail(lines: Iterable[str], count: int) -> list[str]:

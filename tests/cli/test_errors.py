@@ -89,3 +89,21 @@ def test_without_the_extra_the_command_says_how_to_install_it() -> None:
     assert shown.stderr == (
         "multilang: the command needs the package rich; install the extra: pip install 'storm-multilang[cli]'\n"
     )
+
+
+def test_what_a_component_logs_moves_no_cursor(tmp_path: Path) -> None:
+    file = tmp_path / "t.py"
+    file.write_text(
+        "from multilang import Spout, TopologyBuilder\n"
+        "class Loud(Spout):\n"
+        "    output_fields = ['word']\n"
+        "    def initialize(self, conf, context): self.log('\\x1b]0;title\\x07 \\x1b[2J said', 'error')\n"
+        "    def exhausted(self): return True\n"
+        "    def next_tuple(self): pass\n"
+        "builder = TopologyBuilder()\n"
+        "builder.set_spout('loud', Loud)\n"
+        "topology = builder.build('t')\n"
+    )
+    shown = multilang("run", file)
+    assert "\\x1b]0;title\\x07 \\x1b[2J said" in shown.stderr
+    assert "\x1b" not in shown.stdout + shown.stderr

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multilang.masked import harmless
 from multilang.shipping import worker_logs
 from multilang.shipping.errors import NimbusError, UnreachableError
-from multilang.shipping.worker_logs import WorkerPlace, harmless, tail_of_logviewer
+from multilang.shipping.worker_logs import WorkerPlace, tail_of_logviewer
 from tests.cli.command import multilang
 
 if TYPE_CHECKING:
