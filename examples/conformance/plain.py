@@ -82,12 +82,11 @@ class Component:
         if "task" in options:
             message["task"] = options["task"] + OFFSET
         wanted = []
-        if options.get("ids"):
-            self.ids_due.append(wanted)
-        elif "task" not in options:
+        if not options.get("ids") and "task" not in options:
             message["need_task_ids"] = False
         self.send({"command": "emit", "tuple": values, **message})
         if options.get("ids"):
+            self.ids_due.append(wanted)  # behind the send, which refuses what JSON has no word for
             self.do(["emit", [["ids", self.wait_for_ids(wanted)]]])
 
     def do(self, step):

@@ -33,6 +33,7 @@ class Case:
         run: The function that checks it; None: it is only watched.
         steps: The steps of the conformance contract that the program must know.
         watch: The codes of findings that break this requirement, in any conversation, or with ``run`` in its own one.
+        provokes: The codes of findings that this case itself may bring about, and that count nowhere.
         env: Variables that the program's environment has for this case.
         after: Paths of cases without which this one can't be judged: it is blocked when one of them failed.
     """
@@ -45,6 +46,7 @@ class Case:
     run: Callable[[Talk], None] | None = None
     steps: tuple[str, ...] = ()
     watch: tuple[str, ...] = ()
+    provokes: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     after: tuple[str, ...] = ()
 
@@ -79,9 +81,17 @@ class Section:
         """Add a case whose failure is a warning, unless the run is strict."""
         return self._add("SHOULD", title, requirement, more)
 
-    def watch(self, level: Level, codes: str, title: str, requirement: str, source: str | None = None) -> None:
+    def watch(
+        self,
+        level: Level,
+        codes: str,
+        title: str,
+        requirement: str,
+        source: str | None = None,
+        after: tuple[str, ...] = (),
+    ) -> None:
         """Add a requirement that is watched in every conversation of a run."""
-        self._append(level, title, requirement, source=source, watch=tuple(codes.split()))
+        self._append(level, title, requirement, source=source, watch=tuple(codes.split()), after=after)
 
     def _add(self, level: Level, title: str, requirement: str, more: dict[str, object]) -> Callable[..., None]:
         def add(run: Callable[[Talk], None]) -> None:

@@ -117,8 +117,17 @@ class Monitor:
             self._flag(f"{word}.again", f"{word} of {id!r}, which had its {self.finished[id]} already")
         elif id in self.heartbeats:
             self._flag("heartbeat.finished", f"{word} of the heartbeat {id!r}, which is no tuple")
+        elif self._is_rounded(id):
+            self._flag("tuple.id", f"{word} of {id!r}, which was another number when it came")
         else:
             self._flag(f"{word}.unknown", f"{word} of {id!r}, which was never sent")
+
+    def _is_rounded(self, id: str) -> bool:
+        """Return whether an unknown id is one that came, read as a double and written again."""
+        try:
+            return float(id) in {float(each) for each in self.pending}
+        except ValueError:
+            return False
 
     def _metrics(self, message: ReadMessage) -> None:
         name = message.value.get("name")
@@ -141,6 +150,8 @@ class Monitor:
             self._flag("emit.need", f"'need_task_ids' is {need!r}, where true or false is due")
         if self.world.kind == "bolt":
             self._anchors(message)
+        elif (id := value.get("id")) is not None and type(id) not in (str, int, float):
+            self._flag("emit.id-type", f"the id is {cut(str(id), 100)}, where a string or a number is due", halts=False)
 
     def _stream(self, message: ReadMessage) -> None:
         streams = self.world.streams
@@ -199,6 +210,8 @@ class Monitor:
                 self._flag("anchors.finished", f"is anchored to {anchor!r} after its {self.finished[anchor]}")
             elif anchor in self.heartbeats:
                 self._flag("heartbeat.anchored", f"is anchored to the heartbeat {anchor!r}")
+            elif anchor not in self.pending and self._is_rounded(anchor):
+                self._flag("tuple.id", f"is anchored to {anchor!r}, which was another number when it came")
             elif anchor not in self.pending:
                 self._flag("anchors.unknown", f"is anchored to {anchor!r}, which was never sent")
         if len(set(map(str, message.anchors))) < len(message.anchors):

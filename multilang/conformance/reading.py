@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from multilang.conformance.advice import ADVICE
 from multilang.conformance.child import MAX_OUTPUT
 from multilang.conformance.values import cut
 
 MAX_DEPTH = 400  # Storm's parser refuses more
+_MAX_SHOWN = 1 << 16  # bytes of an open message that are looked at
 _MAX_END = 64  # bytes of a closing line with white space around the word, at most
 _MAX_DIGITS = 4300  # Python's limit for an integer in text; neither JSON nor Storm has one
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -29,6 +31,12 @@ class Finding:
     code: str
     detail: str
     halts: bool = True
+
+    @property
+    def text(self) -> str:
+        """The deviation, and how to mend it."""
+        advice = ADVICE.get(self.code)
+        return f"{self.detail}; {advice}" if advice else self.detail
 
 
 @dataclass
@@ -110,6 +118,18 @@ def leftover(unread: bytearray) -> Finding | None:
     return Finding("framing.partial", f"the output ends inside a message: {text[-200:]!r}")
 
 
+def unclosed_message(unread: bytearray) -> Finding | None:
+    """Return a finding if a whole JSON object is unread, for want of a closing line, else None."""
+    text = bytes(unread[:_MAX_SHOWN]).decode("utf-8", "replace").strip()
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    return Finding("framing.end", f"no line that holds only 'end' and a line feed closes this message: {text[:200]!r}")
+
+
 def _message(raw: bytes, body: bytes, end: bytes) -> ReadMessage:
     message = ReadMessage(raw)
     flag = message.findings.append
@@ -149,7 +169,10 @@ def _parse(message: ReadMessage, text: str) -> None:
         return
     rest = text[stop:].strip()
     if rest:
-        flag(Finding("framing.second", f"text behind the JSON object, which Storm drops: {rest[:120]!r}", halts=False))
+        if _is_message(rest):  # which is awaited, perhaps
+            flag(Finding("framing.lost", f"a second message before the line 'end', which Storm drops: {rest[:120]!r}"))
+        else:
+            flag(Finding("framing.second", f"text behind the JSON object, which Storm drops: {rest[:120]!r}", False))
     if not isinstance(value, dict):
         flag(Finding("framing.object", f"is {_kind(value)}, not an object: {text[:120]!r}"))
         return
@@ -165,6 +188,14 @@ def _parse(message: ReadMessage, text: str) -> None:
         if lost:
             what = f"Storm drops a raw U+007F from a text that also holds an escape: {cut(lost[0], 100)}"
             flag(Finding("unicode.delete", what, halts=False))
+
+
+def _is_message(text: str) -> bool:
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and "command" in value
 
 
 def _not_json(text: str, error: ValueError) -> Finding:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from shlex import join
 from time import monotonic
 
+from multilang.conformance.advice import ADVICE
 from multilang.conformance.case import Case
 from multilang.conformance.cases import all_cases, all_sections
 from multilang.conformance.errors import CaseFailed, Halted, NotApplicable, SlowStart
@@ -29,11 +30,24 @@ _SHORTENED = 4
 # one after another are late again, the program is, and the others get no longer limit; behind more of them a shorter one.
 _AGAIN = 3
 HANDSHAKE = "common/handshake/1"
-# What must work, or nothing can be tested: the handshake, an answer, and for a spout that it lives on with task ids.
+FLUSHED = "common/io/9"
+_ANSWERS = (HANDSHAKE, "bolt/heartbeat/1", "spout/commands/1")
+# What must work, or nothing can be tested: the handshake, an answer, and for a spout that it lives on with task ids. A
+# program that keeps the contract is tested by tuples that it acks, most of them behind an emit.
 _GATES = {
     "bolt": (HANDSHAKE, "bolt/heartbeat/1"),
     "spout": (HANDSHAKE, "spout/commands/1", "spout/ordinary/1"),
 }
+_CONTRACT_GATES = {
+    "bolt": ("common/io/8", "bolt/ordinary/1", "bolt/ordinary/3", "bolt/ack/1", "bolt/emit/4"),
+    "spout": ("spout/emit/6",),
+}
+# Cases that send what is formed in an unusual way. A fault that shows in them alone is theirs.
+_FORMED = (
+    *("common/handshake", "common/json", "common/io", "common/unknown", "common/context", "common/unicode"),
+    *("common/numbers", "common/sizes"),
+)
+_FEW = 2  # sections of them; a fault that shows in more is one of all conversations
 # Kinds of messages that a program may never send. Their requirements can't be judged then.
 _SEEN_OR_NOT = {"ack", "anchors", "direct", "emit", "error", "fail", "log", "metrics"}
 
@@ -72,6 +86,8 @@ class Run:
         self.notes: list[str] = []
         self._names = {case.path: section.name for section in all_sections() for case in section.cases}
         self._found: dict[str, tuple[Finding, str]] = {}  # code -> the first finding, and the case of its conversation
+        self._broke: dict[str, Finding] = {}  # path of a case -> the finding that it watches for and that failed it
+        self._in_form: dict[str, list[tuple[Finding, Case]]] = {}  # code -> findings in cases of unusual form
         self._seen = 0  # the number of messages that were checked
         self._kinds: set[str | None] = set()  # their commands, with "direct" and "anchors" for emits that have these
         self._overdue = 0
@@ -144,13 +160,16 @@ class Run:
         """
         if self._is_open:
             return None
-        for path in _GATES[self.target.kind]:
+        contract = _CONTRACT_GATES[self.target.kind] if self.target.contract else ()
+        for path in (*_GATES[self.target.kind], *contract):
             gate = next(case for case in all_cases(self.target.kind) if case.path == path)
             result = self._play(programs, gate, settle=False)
             if self.again and path in self._late:
                 self._late.discard(path)
                 result = self._play(programs, gate, self.target.timeout * 3, settle=False)
             if result.status in (FAILED, BLOCKED):
+                if path in self._late and path in _ANSWERS:
+                    self._look_for_held_output(programs, result)
                 self._look_for_its_kind(programs, result)
                 return self._closed(result, chosen)
         self._is_open = True
@@ -196,6 +215,26 @@ class Run:
             if gate is not None:
                 gate.why += f"; it looks like a {kind}"
 
+    def _look_for_held_output(self, programs: Programs, gate: CaseResult) -> None:
+        """Blame the case of flushed output if the answers that did not come in time come when the input is closed."""
+        with programs.talk(self.target.timeout) as talk:
+            try:
+                talk.introduce()
+                if talk.kind == "spout":
+                    talk.begin("next")
+                else:
+                    talk.heartbeat()
+                talk.flush()
+                talk.leave()
+            except (Halted, CaseFailed):
+                return
+            if talk.syncs:
+                gate.status = BLOCKED
+                gate.why = (
+                    f"blocked by {FLUSHED}: what it writes comes only when its input is closed: flush each message"
+                )
+                gate.received = "its answers, behind the end of its input"
+
     def _play_all(self, programs: Programs, chosen: Sequence[Case]) -> list[CaseResult]:
         watched = [case for case in chosen if case.watch and case.run is None]
         played = [case for case in chosen if case.run is not None]
@@ -215,8 +254,14 @@ class Run:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
         self._play_again(programs, played, results)
+        self._settle_forms(results)
+        self._settle_broken(results)
         for case in watched:
             results[case.path] = self._judge(case)
+            before = next((each for each in case.after if each in results and results[each].status == FAILED), None)
+            if before is not None and results[case.path].status == FAILED:
+                blocked = f"blocked by {before}: {results[before].title}"
+                results[case.path] = self._result(case, BLOCKED, blocked)
             self.report(results[case.path])
         codes = {code for case in watched for code in case.watch}
         for case in played:
@@ -230,19 +275,20 @@ class Run:
             worst = results.get(HANDSHAKE, slow[0])
             worst.status, worst.why = FAILED, f"{slow[0].why.partition(': ')[2]} (in {len(slow)} conversations)"
         for result in results.values():
-            if result.status == BLOCKED and results.get(_culprit(result), result).status != FAILED:
+            was_played = bool(result.transcript)
+            if result.status == BLOCKED and was_played and results.get(_culprit(result), result).status != FAILED:
                 # The case that blocks it was not chosen, or did not fail, so the fault is shown here.
                 result.status, result.why = FAILED, result.why.partition(": ")[2]
         return list(results.values())
 
     def _play_behind(self, programs: Programs, case: Case, results: Mapping[str, CaseResult]) -> CaseResult:
         """Play a case, unless one failed without which it can't be judged."""
-        before = next(
-            (results[path] for path in case.after if path in results and results[path].status == FAILED), None
-        )
+        stop = (FAILED, BLOCKED)
+        before = next((results[path] for path in case.after if path in results and results[path].status in stop), None)
         if before is None:
             return self._play(programs, case)
-        return self._result(case, BLOCKED, f"blocked by {before.path}: {before.title}")
+        path = before.path if before.status == FAILED else _culprit(before)
+        return self._result(case, BLOCKED, f"blocked by {path}: {before.title}")
 
     def _play_again(self, programs: Programs, played: Sequence[Case], results: dict[str, CaseResult]) -> None:
         slow = [case for case in played if self._may_play_again(results[case.path])]
@@ -253,10 +299,10 @@ class Run:
                 limit = self.target.timeout * 3 if late < _AGAIN else self._limit()
                 results[case.path] = self._play(programs, case, limit)
                 late = late + 1 if case.path in self._late else 0
-                if results[case.path].status != FAILED:
-                    for behind in played:
-                        if results[behind.path].status == BLOCKED and case.path in behind.after:
-                            results[behind.path] = self._play_behind(programs, behind, results)
+            for group in _in_turn(played) if slow else ():
+                for case in group:
+                    if results[case.path].status == BLOCKED and not results[case.path].transcript:
+                        results[case.path] = self._play_behind(programs, case, results)
         for case in slow:
             self.report(results[case.path])
 
@@ -282,6 +328,8 @@ class Run:
         start = monotonic()
         with programs.talk(limit or self._limit(), dict(case.env)) as talk:
             result = self._converse(case, talk, settle)
+            if result.status == PASSED:
+                talk.look_at_pid_file()
             result.seconds = round(monotonic() - start, 3)
             result.transcript = shown(talk.transcript)
             result.bytes_sent, result.bytes_received = talk.transcript.sent, talk.transcript.received
@@ -312,6 +360,7 @@ class Run:
                 self._overdue += failed.timed_out
                 if failed.timed_out:
                     self._late.add(case.path)
+            _look_again(talk)
             if isinstance(failed, SlowStart) and case.path != HANDSHAKE:
                 return self._result(case, BLOCKED, f"blocked by {HANDSHAKE}: {failed.why}", failed.expected, "nothing")
             second = next((each for each in talk.findings if each.code == "sync.twice"), None)
@@ -321,17 +370,19 @@ class Run:
             return self._result(case, FAILED, failed.why, failed.expected, failed.received)
         broken = next((finding for finding in talk.findings if finding.code in case.watch), None)
         if broken is not None:
-            return self._result(case, FAILED, broken.detail, case.title, broken.detail)
+            self._broke[case.path] = broken
+            return self._result(case, FAILED, broken.text, case.title, broken.detail)
         return self._result(case, PASSED)
 
     def _halted(self, case: Case, halted: Halted) -> CaseResult:
         finding = halted.finding
         if finding.code in case.watch:
-            return self._result(case, FAILED, finding.detail, case.title, finding.detail)
+            self._broke[case.path] = finding
+            return self._result(case, FAILED, finding.text, case.title, finding.detail)
         watch = self._watch_of(finding)
         path = halted.path or (watch.path if watch else finding.code)
         if path == case.path:
-            return self._result(case, FAILED, finding.detail, case.requirement, finding.detail)
+            return self._result(case, FAILED, finding.text, case.requirement, finding.detail)
         return self._result(case, BLOCKED, f"blocked by {path}: {finding.detail}", case.requirement, finding.detail)
 
     def _inapplicable(self, case: Case) -> str | None:
@@ -368,9 +419,37 @@ class Run:
                     self._kinds.add("direct")
                 if message.command == "emit" and message.anchors:
                     self._kinds.add("anchors")
+            if any(finding.code == "emit.late" for finding in talk.findings):
+                _look_again(talk)
+            shifted = any(finding.code == "sync.twice" for finding in talk.findings)
             for finding in talk.findings:
-                if case is None or self._counts(finding, case):
+                if shifted and finding.code == "emit.late":
+                    continue  # the answers were one too early since the second sync
+                if case is not None and finding.code not in case.watch and case.path.startswith(_FORMED):
+                    self._in_form.setdefault(finding.code, []).append((finding, case))
+                elif case is None or self._counts(finding, case):
                     self._found.setdefault(finding.code, (finding, where))
+
+    def _settle_forms(self, results: Mapping[str, CaseResult]) -> None:
+        """Count the findings in cases of unusual form that show elsewhere, too, or in many of these, or stopped none."""
+        for code, found in self._in_form.items():
+            sections = {case.path.rpartition("/")[0] for _, case in found}
+            for finding, case in found:
+                stopped = case.path in results and results[case.path].status in (BLOCKED, FAILED)
+                if self._counts(finding, case) and (len(sections) > _FEW or not stopped):
+                    self._found.setdefault(code, (finding, case.path))
+
+    def _settle_broken(self, results: Mapping[str, CaseResult]) -> None:
+        """Let a case that was failed by what shows elsewhere, too, be blocked by the case that watches for it."""
+        for path, finding in self._broke.items():
+            watch = self._watch_of(finding)
+            if finding.code not in self._found or watch is None or watch.path == path:
+                continue
+            for result in results.values():
+                if result.path == path and result.status == FAILED:
+                    result.status, result.why = BLOCKED, f"blocked by {watch.path}: {finding.detail}"
+                elif result.status == BLOCKED and _culprit(result) == path:
+                    result.why = f"blocked by {watch.path}: {finding.detail}"
 
     def _counts(self, finding: Finding, case: Case) -> bool:
         """Return whether a finding in this case's conversation breaks a watched requirement.
@@ -381,6 +460,8 @@ class Run:
         if finding.code in case.watch:
             return False
         watch = self._watch_of(finding)
+        if finding.code in case.provokes:
+            return False
         return case.level == "MUST" or watch is None or watch.level == "SHOULD"
 
     def _watch_of(self, finding: Finding) -> Case | None:
@@ -390,7 +471,9 @@ class Run:
         for code in case.watch:
             if code in self._found:
                 finding, where = self._found[code]
-                return self._result(case, FAILED, f"{finding.detail} (in {where})", case.title, finding.detail)
+                return self._result(
+                    case, FAILED, f"{finding.detail} (in {where}); {ADVICE[code]}", case.title, finding.detail
+                )
         if {code.partition(".")[0] for code in case.watch} <= _SEEN_OR_NOT - self._kinds:
             return self._result(case, SKIPPED, "the program sent nothing of the kind")
         return self._result(case, PASSED, f"watched in {self._seen} messages")
@@ -422,6 +505,15 @@ def _in_turn(cases: Sequence[Case]) -> Iterator[list[Case]]:
         group = [case for case in left if not paths.intersection(case.after)]
         yield group
         left = [case for case in left if paths.intersection(case.after)]
+
+
+def _look_again(talk: Talk) -> None:
+    """Look whether a second sync, which may not have come before the next command, shifted a spout's answers."""
+    if talk.kind == "spout" and not any(finding.code == "sync.twice" for finding in talk.findings):
+        try:
+            talk.linger()
+        except Halted:
+            pass  # the finding is noted
 
 
 def _culprit(result: CaseResult) -> str:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from multilang.conformance.child import StartedProgram
 from multilang.conformance.errors import CaseFailed, Halted, SlowStart
 from multilang.conformance.monitor import Monitor
-from multilang.conformance.reading import Finding, OutputReader, ReadMessage, leftover
+from multilang.conformance.reading import Finding, OutputReader, ReadMessage, leftover, unclosed_message
 from multilang.conformance.values import cut, same, shown
 from multilang.conformance.world import SINK_TASKS, SOURCE, SOURCE_TASK, World, framed, storm_text
 
@@ -26,6 +26,8 @@ ON = "conformance.on"
 _PLACE = "@here@"
 _KEPT = 200  # messages of the transcript of a conversation that is too long to be kept whole
 _MOST = 20_000  # messages at most that may come before the expected one
+_MOMENT = 0.02  # seconds in which a message that nobody asked for may come; no verdict depends on it, only its name
+_DRIPS = 6  # times the limit that one message may take, if it comes in pieces
 
 
 class Out(list[ReadMessage]):
@@ -108,12 +110,14 @@ class Talk:
         self.findings: list[Finding] = []
         self.received = Out()
         self.syncs = 0
+        self.commands = 0  # that a spout was sent
         self.holds_ids = False  # task ids are kept back until answer()
         self.owed: list[ReadMessage] = []  # emits that want task ids and have none yet
         self.answers: dict[int, list[int]] = {}  # the task ids that an emit got, by its place in ``received``
         self.is_set_up = False
         self.is_inactive = False  # True: a spout was told to deactivate
         self.start = monotonic()
+        self._had_pid_file = False
         self._reader = OutputReader()
         self._ids = 0
         self._gathered: list[bytes] | None = None  # what is sent in one write
@@ -152,6 +156,30 @@ class Talk:
         pieces: Pieces | None = None,
     ) -> ReadMessage:
         """Send the handshake and wait for the pid. ``script``: the JSON text of what a spout does on each next."""
+        self.introduce(script, on, conf=conf, context=context, text=text, pieces=pieces)
+        try:
+            answer = self.wait(
+                lambda: self.received[0] if self.received else None, "the pid, in answer to the handshake"
+            )
+            self._had_pid_file = str(self.monitor.pid) in self.pid_files()
+            return answer
+        except CaseFailed as failure:
+            if failure.timed_out and context is None and text is None and pieces is None and conf is None:
+                why = f"slow start: no pid came for {self.timeout:g} s; --timeout gives it more"
+                raise SlowStart(why, failure.expected, failure.received, timed_out=True) from None
+            raise
+
+    def introduce(
+        self,
+        script: str = "[]",
+        on: Mapping[str, Any] | None = None,
+        *,
+        conf: Mapping[str, Any] | None = None,
+        context: Any = None,
+        text: Callable[[str], str] | None = None,
+        pieces: Pieces | None = None,
+    ) -> None:
+        """Send the handshake."""
         full = dict(self.world.full_conf() if conf is None else conf)
         if self.kind == "spout" and self.world.contract:
             full |= {SCRIPT: _PLACE, ON: dict(on or {})}
@@ -159,13 +187,6 @@ class Talk:
         written = written.replace(f'"{_PLACE}"', script)
         self.say(framed(written if text is None else text(written)), pieces)
         self.is_set_up = True
-        try:
-            return self.wait(lambda: self.received[0] if self.received else None, "the pid, in answer to the handshake")
-        except CaseFailed as failure:
-            if failure.timed_out and context is None and text is None and pieces is None and conf is None:
-                why = f"slow start: no pid came for {self.timeout:g} s; --timeout gives it more"
-                raise SlowStart(why, failure.expected, failure.received, timed_out=True) from None
-            raise
 
     def flush(self) -> None:
         """Wait until all that was sent is in the program's pipe."""
@@ -228,6 +249,7 @@ class Talk:
     def begin(self, command: str, id: Any = "", pieces: Pieces | None = None, text: str | None = None) -> None:
         """Send a command to a spout as ShellSpout does, without waiting for its sync."""
         self.monitor.commands += 1
+        self.commands += 1
         self.is_inactive = command == "deactivate" or (self.is_inactive and command != "activate")
         self.say(framed(storm_text({"id": id, "command": command}) if text is None else text), pieces)
 
@@ -284,8 +306,9 @@ class Talk:
     def wait(self, look: Callable[[], Found | None], what: str) -> Found:
         """Wait until ``look`` returns something other than None, and return it."""
         until = monotonic() + self.timeout
+        last = until + (_DRIPS - 1) * self.timeout
         most = len(self.received) + _MOST
-        unsent = self.child.unsent
+        unsent, unread = self.child.unsent, len(self.child.unread)
         while True:
             self.take()
             found = look()
@@ -300,7 +323,13 @@ class Talk:
             moved = self.child.pump(until)
             if self.child.unsent < unsent:  # it reads on, piece by piece
                 unsent, until = self.child.unsent, monotonic() + self.timeout
+            if len(self.child.unread) > unread:  # it writes on, a message in small pieces perhaps
+                until = min(last, monotonic() + self.timeout)
+            unread = len(self.child.unread)
             if not moved and monotonic() >= until:
+                unclosed = unclosed_message(self.child.unread)
+                if unclosed is not None:
+                    self._found(unclosed)
                 raise CaseFailed(
                     f"nothing came for {self.timeout:g} s where {what} is due",
                     what,
@@ -332,11 +361,28 @@ class Talk:
             self.command("activate")  # Storm says next to an active spout alone
         self.next()
 
-    def leave(self) -> None:
+    def linger(self) -> None:
+        """Read what comes within a moment without being asked for; what comes later is found all the same."""
+        until = monotonic() + _MOMENT + min(0.3, (monotonic() - self.start) / 20)
+        while not self.child.output_ended and monotonic() < until:
+            self.child.pump(until)
+            self.take()
+
+    def look_at_pid_file(self) -> None:
+        """Find out whether the PID file vanished while the program lives."""
+        if self._had_pid_file and not self.monitor.leaving and not self.child.output_ended:
+            files = self.pid_files()
+            if str(self.monitor.pid) not in files and self.child.status() is None:
+                vanished = (
+                    f"the PID file {self.monitor.pid} was there with the pid, and is gone while the program lives"
+                )
+                self.findings.append(Finding("pid.vanished", vanished, halts=False))
+
+    def leave(self, limit: float | None = None) -> None:
         """Close the input and read the output to its end. If the program does not end then, the runner ends it."""
         self.monitor.leaving = True
         self.child.close_input()
-        until = monotonic() + self.timeout
+        until = monotonic() + (self.timeout if limit is None else limit)
         while not self.child.output_ended and monotonic() < until:
             self.child.pump(until)
             self.take()
@@ -385,10 +431,9 @@ class Talk:
         if status is not None and status < 0:
             how = f"was ended by signal {-status}"
         said = self.child.error_text.decode("utf-8", "replace").strip()[-600:]
-        rest = f"; {left.detail}" if left is not None else ""
-        raise CaseFailed(
-            f"the program {how} where {what} is due", what, f"{how}{rest}{f'; it said: {said}' if said else ''}"
-        )
+        if left is not None:
+            raise Halted(left)
+        raise CaseFailed(f"the program {how} where {what} is due", what, f"{how}{f'; it said: {said}' if said else ''}")
 
     def forget(self) -> None:
         """Drop the messages so far, but for the last ones in the transcript, so that a long conversation needs no more memory.

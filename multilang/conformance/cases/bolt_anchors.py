@@ -32,7 +32,9 @@ def _(t: Talk) -> None:
     anchored(t, [[]])
 
 
-@section.must("an emit anchored to several tuples", "All their ids are in the list.", steps="emit keep")
+@section.must(
+    "an emit anchored to several tuples", "All their ids are in the list.", steps="emit keep", after=("bolt/ack/2",)
+)
 def _(t: Talk) -> None:
     t.handshake()
     first, second = t.steps(["keep", "a"]), t.steps(["keep", "b"])
@@ -45,6 +47,7 @@ def _(t: Talk) -> None:
     "an emit anchored to an earlier tuple",
     "A tuple that was kept is an anchor as long as it is not finished.",
     steps="emit keep",
+    after=("bolt/ack/2",),
 )
 def _(t: Talk) -> None:
     t.handshake()
@@ -53,7 +56,12 @@ def _(t: Talk) -> None:
     anchored(t, [[first]])
 
 
-@section.must("each emit its own", "Anchored and unanchored emits of one input are not mixed up.", steps="emit keep")
+@section.must(
+    "each emit its own",
+    "Anchored and unanchored emits of one input are not mixed up.",
+    steps="emit keep",
+    after=("bolt/ack/2",),
+)
 def _(t: Talk) -> None:
     t.handshake()
     first = t.steps(["keep", "a"])
@@ -92,6 +100,7 @@ section.watch(
     "no anchor that is finished",
     "An emit anchored to a tuple after its ack or fail halts the worker.",
     f"{MEASURED} (anchor_acked)",
+    after=("bolt/ack/2",),
 )
 section.watch(
     "MUST",

@@ -26,7 +26,15 @@ def _(t: Talk) -> None:
 one_that_asks_behind(section)
 
 
-@section.must("an anchored direct emit", "A direct emit is anchored as any other.", steps="emit direct")
+@section.must(
+    "an anchored direct emit",
+    "A direct emit is anchored as any other.",
+    steps="emit direct",
+    after=(
+        "bolt/anchors/1",
+        "bolt/anchors/2",
+    ),
+)
 def _(t: Talk) -> None:
     t.handshake()
     id = t.steps(

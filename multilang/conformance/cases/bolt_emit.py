@@ -13,7 +13,10 @@ section = Section("bolt/emit", "Emits", f"{PAGE}, Bolts: emits")
 
 
 @section.must(
-    "the values of an emit", "An emit's tuple is the list of its values, as user code gave them.", steps="emit"
+    "the values of an emit",
+    "An emit's tuple is the list of its values, as user code gave them.",
+    steps="emit",
+    after=("common/json/11",),
 )
 def _(t: Talk) -> None:
     [out] = t.perform([["emit", [{"a": [1, "x", None]}]]])

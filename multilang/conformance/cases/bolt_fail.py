@@ -20,7 +20,9 @@ def _(t: Talk) -> None:
     t.barrier()
 
 
-@section.must("a fail later", "A tuple that was kept is failed when user code says so.", steps="keep fail")
+@section.must(
+    "a fail later", "A tuple that was kept is failed when user code says so.", steps="keep fail", after=("bolt/ack/2",)
+)
 def _(t: Talk) -> None:
     t.handshake()
     first = t.steps(["keep", "a"])
@@ -54,6 +56,7 @@ section.watch(
     "no tuple is failed after its ack or fail",
     "A second end of a tuple halts the worker.",
     f"{MEASURED} (ack_then_fail)",
+    after=("bolt/ack/2",),
 )
 section.watch(
     "MUST",

@@ -28,7 +28,14 @@ def _(t: Talk) -> None:
 
 
 @section.must(
-    "tuples, heartbeats and task ids mixed", "Whatever comes between, each gets its answer.", steps="emit ids"
+    "tuples, heartbeats and task ids mixed",
+    "Whatever comes between, each gets its answer.",
+    steps="emit ids",
+    after=(
+        "bolt/task_ids/5",
+        "bolt/task_ids/7",
+        "bolt/heartbeat/8",
+    ),
 )
 def _(t: Talk) -> None:
     t.handshake()
@@ -44,7 +51,12 @@ def _(t: Talk) -> None:
     t.same(plain, list(range(30)), "emits are missing, or out of order")
 
 
-@section.must("both pipes full", "A parent that writes 2 MB while it reads as much is not locked out.", steps="emit")
+@section.must(
+    "both pipes full",
+    "A parent that writes 2 MB while it reads as much is not locked out.",
+    steps="emit",
+    after=("bolt/heartbeat/14",),
+)
 def _(t: Talk) -> None:
     t.handshake()
     ids = [t.steps(["emit", [f"{number:03}" + "w" * 8000]]) for number in range(250)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -15,13 +17,17 @@ if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
 
 section = Section("bolt/ordinary", "Ordinary work of a bolt", f"{PAGE}, Bolts")
-LIVES, IDS, TICK, MANY = (f"bolt/ordinary/{number}" for number in (1, 3, 4, 5))
+LIVES, ACKS, IDS, TICK, MANY = (f"bolt/ordinary/{number}" for number in (1, 2, 3, 4, 5))
+BEAT = "bolt/heartbeat/7"
+TOGETHER = "common/io/8"  # two messages in one read
 # A bolt may finish its tuples in another thread than its heartbeats: so many seconds are given to it, plus the seconds
 # since the conversation began, because on a busy machine both are slow. No verdict depends on it.
 _LATER = 0.3
 _LARGE = 300_000
-_OTHER = " naïve 漢字 🐍"
+_OTHER = " naïve 漢字 𠮷野家 🐍"
 _BROKEN = ("\ufffd", "æ¼¢")  # 漢, when its bytes are taken for other letters
+_NAIVE = re.compile("na(.{0,6}?)ve")
+_AHEAD = 250  # tuples that were sent later and are finished, when one is still waiting, mean that it was lost
 
 
 def patient(t: Talk, look: Callable[[], Any]) -> None:
@@ -67,10 +73,40 @@ def turn(t: Talk, *tuples: Sequence[Any], **how: Any) -> bool:
             patient(t, lambda: not t.monitor.pending or None)
         t.beat()
     except CaseFailed as failure:
-        if asked:
-            raise blamed(failure, IDS) from None
-        raise
+        raise silent(t, failure, asked) from None
     return asked
+
+
+def works_on(t: Talk) -> bool:
+    """Return whether a bolt that answered no heartbeat works on another tuple: then it lacks the sync alone."""
+    before = worked(t)
+    try:
+        t.tuple(t.world.tuples[0])
+        patient(t, lambda: worked(t) > before or None)
+    except CaseFailed:
+        return False
+    return worked(t) > before
+
+
+def worked(t: Talk) -> int:
+    """Return the number of messages that are no signs of life."""
+    return len(t.received) - t.syncs
+
+
+def silent(t: Talk, failure: CaseFailed, asked: bool) -> Exception:
+    """Return what a bolt has failed by that fell silent on a tuple: it may wait for task ids that never come."""
+    last = t.received[-1] if t.received else None
+    if failure.timed_out and not t.monitor.pending and works_on(t):
+        return blamed(failure, BEAT)
+    if asked:
+        return blamed(failure, IDS)
+    if not failure.timed_out or last is None:
+        return failure
+    if last.command == "emit" and last.task is not None:
+        return blamed(failure, "bolt/direct/2")
+    if last.command == "emit" and last.value.get("need_task_ids") is False:
+        return blamed(failure, IDS)
+    return failure
 
 
 def sentence(t: Talk, change: Callable[[str], str]) -> list[Any]:
@@ -88,6 +124,7 @@ def sentence(t: Talk, change: Callable[[str], str]) -> list[Any]:
     "it lives through its tuple",
     "A tuple is worked on, and the heartbeat behind it is answered: a bolt that ends takes its worker along. --tuple says what "
     "the bolt is given.",
+    after=(TOGETHER,),
 )
 def _(t: Talk) -> None:
     t.handshake()
@@ -103,7 +140,7 @@ def _(t: Talk) -> None:
     "it acks or fails its tuples in time",
     "Storm replays what is neither acked nor failed within topology.message.timeout.secs; a bolt that keeps tuples finishes them "
     "later, with a tick for instance.",
-    after=(LIVES,),
+    after=(LIVES, TOGETHER),
 )
 def _(t: Talk) -> None:
     t.handshake()
@@ -125,7 +162,7 @@ def _(t: Talk) -> None:
 @section.must(
     "task ids that it did not ask for",
     "Each emit is answered by an array of task ids, unless it says need_task_ids: false. It is neither a tuple nor a command.",
-    after=(LIVES,),
+    after=(LIVES, TOGETHER),
 )
 def _(t: Talk) -> None:
     t.handshake()
@@ -165,7 +202,7 @@ def _(t: Talk) -> None:
 @section.must(
     "a text of 300 KB",
     "A tuple may be longer than a pipe or a buffer. It is a text of its tuples with a long word behind it.",
-    after=(LIVES,),
+    after=(LIVES, TOGETHER, "common/io/2", "bolt/heartbeat/14"),
 )
 def _(t: Talk) -> None:
     values = sentence(t, lambda text: f"{text} {'x' * _LARGE}")
@@ -176,7 +213,7 @@ def _(t: Talk) -> None:
 @section.must(
     "a text beyond ASCII",
     "Texts are UTF-8, as raw letters, and stay what they are. It is a text of its tuples with other letters behind it.",
-    after=(LIVES,),
+    after=(LIVES, TOGETHER),
 )
 def _(t: Talk) -> None:
     values = sentence(t, lambda text: text + _OTHER)
@@ -185,8 +222,71 @@ def _(t: Talk) -> None:
     for message in t.received.emits:
         text = str(message.values)
         t.check(
-            not any(each in text for each in _BROKEN),
-            "letters came out changed",
+            not is_broken(text),
+            "letters came out changed: read and write UTF-8, whatever the locale says",
             f"{_OTHER.strip()!r}, or parts of it",
             text,
         )
+
+
+def is_broken(text: str) -> bool:
+    """Return whether letters were replaced, taken for others, or lost in the middle of a word."""
+    if any(each in text for each in _BROKEN) or "野家" in text.replace("𠮷野家", ""):
+        return True
+    for letter in _NAIVE.findall(text.casefold()):
+        base = "".join(each for each in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(each))
+        if base != "i":
+            return True
+    return False
+
+
+@section.must(
+    "500 tuples, none of which is lost",
+    "When a bolt reads after an emit, tuples may come before the task ids, any number of them: each is kept, and worked on.",
+    after=(LIVES, ACKS, IDS, MANY),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.holds_ids = True
+    ids = [t.tuple(t.world.tuples[0])]
+    patient(t, lambda: t.owed or t.monitor.finished or None)
+    ids += [t.tuple(t.world.tuples[number % len(t.world.tuples)]) for number in range(500)]
+    patient(t, lambda: not t.child.unsent or None)
+    t.holds_ids = False
+    t.answer()
+    at_work(t)
+    while lost := missing(t, ids):
+        before = len(t.monitor.finished)
+        try:
+            t.wait(lambda count=before: len(t.monitor.finished) > count or None, "the ack or fail of each tuple")  # type: ignore[misc]
+        except CaseFailed as failure:
+            raise CaseFailed(
+                f"{len(lost)} tuples were neither acked nor failed, though later ones were: keep each tuple that comes while "
+                "you wait for task ids",
+                f"an ack or fail of each of {len(ids)} tuples",
+                f"none of tuple {lost[0] + 1}",
+                failure.timed_out,
+            ) from None
+
+
+def at_work(t: Talk) -> None:
+    """Wait for the answer to a heartbeat, and then as long as the bolt says more than that it lives."""
+    before, done = t.syncs, -1
+
+    def moved() -> bool | None:
+        return worked(t) > done or None
+
+    t.heartbeat()
+    while t.syncs == before:
+        done = worked(t)
+        t.wait(lambda: moved() or t.syncs > before or None, "the answer to a heartbeat behind 500 tuples")
+    while done < worked(t):
+        done = worked(t)
+        patient(t, moved)
+
+
+def missing(t: Talk, ids: Sequence[str]) -> list[int]:
+    """Return the places of tuples that wait though many later ones are finished. The last may wait for more to come."""
+    finished = t.monitor.finished
+    last = max((place for place, id in enumerate(ids) if id in finished), default=0)
+    return [place for place, id in enumerate(ids) if id not in finished and place < last - _AHEAD]

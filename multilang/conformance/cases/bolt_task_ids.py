@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from multilang.conformance.case import MEASURED, PAGE, Section
+from multilang.conformance.errors import CaseFailed, Halted
 from multilang.conformance.world import framed
 
 if TYPE_CHECKING:
@@ -36,6 +38,42 @@ def reach_the_emit(t: Talk, answer: bytes, ids: list[int]) -> None:
     t.holds_ids = False
     t.finished(id)
     t.same(said(t), [ids], "user code got other task ids")
+
+
+# Emits that a library may refuse: of half a letter, with more values than fields, to an undeclared stream.
+# Storm halts at the last, if it is sent.
+REFUSED = (
+    '["emit",["a\\ud800"],{"ids":true}]',
+    '["emit",[1,2,3],{"ids":true}]',
+    '["emit",["x"],{"ids":true,"stream":"undeclared"}]',
+)
+NO_NUMBER = '["emit",[NaN],{"ids":true}]'  # as Storm writes what Java has in a double
+PROVOKED = ("emit.stream", "emit.arity", "unicode.surrogate", "numbers.constant", "framing.utf8")
+BEHIND_REFUSED = (
+    "An emit that the library refuses, for its value or its stream, is not sent: it has no task ids, and the next emit's are "
+    "not taken for them. Write the emit first, and expect its task ids then."
+)
+
+
+def behind_refused(t: Talk, perform: Callable[[str], object], emits: Sequence[str] = REFUSED) -> None:
+    """Have the program make an emit that it may refuse, and then one that asks for its task ids, which must be its own."""
+    for number, refused in enumerate(emits):
+        try:
+            perform(f"[{refused}]")
+        except Halted as halted:
+            if halted.finding.code == "emit.stream":
+                t.monitor.leaving = True
+                return  # it refuses nothing
+            raise
+        except CaseFailed:
+            if not t.child.output_ended:
+                raise
+            t.monitor.leaving = True
+            return  # it ends, and takes no task ids for others
+        value = f"behind {number}"
+        perform(f'[["emit",["{value}"],{{"ids":true}}]]')
+        place = next(place for place in t.answers if t.received[place].values == [value])
+        t.same(said(t)[-1:], [t.answers[place]], f"behind the refused emit {refused}, an emit was given other task ids")
 
 
 def wants_none(t: Talk) -> None:
@@ -71,7 +109,12 @@ def _(t: Talk) -> None:
     reach_the_emit(t, framed("[7,5,6]"), [7, 5, 6])
 
 
-@section.must("no task", "A stream that nobody subscribes to answers with an empty array.", steps="emit ids")
+@section.must(
+    "no task",
+    "A stream that nobody subscribes to answers with an empty array.",
+    steps="emit ids",
+    after=("bolt/emit/3",),
+)
 def _(t: Talk) -> None:
     [out] = t.perform([["emit", ["x"], {"stream": "quiet", "ids": True}]])
     t.emitted(out, [["x"], [["ids", []]]], "the empty array is no answer to the emit")
@@ -103,6 +146,7 @@ def _(t: Talk) -> None:
     "a tuple that comes before the task ids",
     "When you read after an emit, a tuple may come first: it is kept, and worked on after.",
     steps="emit ids",
+    after=("bolt/anchors/1",),
 )
 def _(t: Talk) -> None:
     t.handshake()
@@ -155,7 +199,12 @@ def _(t: Talk) -> None:
     t.settle()
 
 
-@section.must("task ids over several lines", "An array is JSON as every message: it may span lines.", steps="emit ids")
+@section.must(
+    "task ids over several lines",
+    "An array is JSON as every message: it may span lines.",
+    steps="emit ids",
+    after=("common/json/1",),
+)
 def _(t: Talk) -> None:
     reach_the_emit(t, b"[\n 5 ,\n 6\n]\nend\n", [5, 6])
 
@@ -178,3 +227,38 @@ section.should(
     steps="emit",
     source="Storm's ShellBolt since 0.9.3",
 )(wants_none)
+
+
+@section.must(
+    "500 tuples, all of which ask",
+    "Tuples that come while task ids are awaited wait, too: a bolt that works on them at once, each within the one before, "
+    "runs out of stack.",
+    steps="emit ids",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.holds_ids = True
+    all_ids = [t.steps(["emit", [0], IDS])]
+    asking(t, 1)
+    all_ids += [t.steps(["emit", [n], IDS]) for n in range(1, 501)]
+    t.flush()
+    t.holds_ids = False
+    t.answer()
+    for id in all_ids:
+        t.finished(id)
+    came = [message.values[0] for message in t.received.emits if isinstance(message.values[0], int)]
+    t.same(sorted(came), list(range(501)), "tuples were lost")
+    sent = [ids for place, ids in sorted(t.answers.items()) if isinstance(t.received[place].values[0], int)]
+    t.same(sorted(said(t)), sorted(sent), "task ids were lost")
+
+
+@section.must("behind an emit that was refused", BEHIND_REFUSED, steps="emit ids", provokes=PROVOKED)
+def _(t: Talk) -> None:
+    t.handshake()
+    behind_refused(t, lambda text: t.finished(t.tuple(text=f"[{text}]")))
+
+
+@section.must("behind a number that was refused", BEHIND_REFUSED, steps="emit ids", provokes=PROVOKED)
+def _(t: Talk) -> None:
+    t.handshake()
+    behind_refused(t, lambda text: t.finished(t.tuple(text=f"[{text}]")), [NO_NUMBER])

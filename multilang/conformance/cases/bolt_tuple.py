@@ -21,7 +21,9 @@ def described(t: Talk, id: str, expected: list[object]) -> None:
     t.same(came, [[expected]], "the tuple reached user code otherwise than it was sent")
 
 
-@section.must("id, component, stream, task and values", "All five reach user code.", steps="tuple emit")
+@section.must(
+    "id, component, stream, task and values", "All five reach user code.", steps="tuple emit", after=("bolt/anchors/1",)
+)
 def _(t: Talk) -> None:
     t.handshake()
     id = t.steps(["tuple"], rest=["snow white", 3], stream="three")
@@ -32,6 +34,7 @@ def _(t: Talk) -> None:
     "a tuple of another stream and task",
     "A bolt may have many sources, each with streams and tasks.",
     steps="tuple emit",
+    after=("bolt/anchors/1",),
 )
 def _(t: Talk) -> None:
     t.handshake()
@@ -43,6 +46,7 @@ def _(t: Talk) -> None:
     "a component and a stream that the context does not list",
     "What comes is worked on, known or not.",
     steps="tuple emit",
+    after=("bolt/anchors/1",),
 )
 def _(t: Talk) -> None:
     t.handshake()
@@ -54,6 +58,7 @@ def _(t: Talk) -> None:
     "an id beyond 53 bits",
     "The id is a string, so that languages without 64 bits keep it: it returns digit by digit.",
     steps="emit",
+    watch=("tuple.id",),
 )
 def _(t: Talk) -> None:
     t.handshake()
@@ -88,7 +93,12 @@ def _(t: Talk) -> None:
         t.finished(id)
 
 
-@section.must("the page's key order, and the reverse", "The keys of a tuple have no order.", steps="emit")
+@section.must(
+    "the page's key order, and the reverse",
+    "The keys of a tuple have no order.",
+    steps="emit",
+    after=("common/json/4",),
+)
 def _(t: Talk) -> None:
     t.handshake()
     for reverse in (False, True):
@@ -110,6 +120,7 @@ def _(t: Talk) -> None:
     "a tuple with more values than fields",
     "More values come than the context has fields for: all reach user code.",
     steps="tuple emit",
+    after=("bolt/anchors/1",),
 )
 def _(t: Talk) -> None:
     t.handshake()
@@ -119,7 +130,10 @@ def _(t: Talk) -> None:
 
 
 @section.must(
-    "200 tuples in one write", "Tuples come as fast as the pipe takes them; each is finished once.", steps="emit"
+    "200 tuples in one write",
+    "Tuples come as fast as the pipe takes them; each is finished once.",
+    steps="emit",
+    after=("common/io/8",),
 )
 def _(t: Talk) -> None:
     t.handshake()

@@ -45,7 +45,7 @@ def _(t: Talk) -> None:
     t.settle()
 
 
-@section.must("2,000 tasks", "A topology may be large.")
+@section.must("2,000 tasks", "A topology may be large.", after=("common/sizes/1",))
 def _(t: Talk) -> None:
     context = t.world.context()
     context["task->component"] |= {str(n): f"component-{n % 100}" for n in range(100, 2100)}

@@ -13,10 +13,19 @@ if TYPE_CHECKING:
 TO, TOO = DIRECT_TASKS
 
 
+STREAM = {"bolt/direct": "bolt/emit/3", "spout/direct": "spout/emit/5"}  # the cases of another stream
+BEHIND = {"bolt/direct": "bolt/task_ids/2", "spout/direct": "spout/task_ids/2"}
+
+
 def two_tasks(section: Section) -> None:
     """Add the case of two emits, each to another task."""
 
-    @section.must("a direct emit", "task names the task, of which Storm takes the lower 32 bits.", steps="emit direct")
+    @section.must(
+        "a direct emit",
+        "task names the task, of which Storm takes the lower 32 bits.",
+        steps="emit direct",
+        after=(STREAM[section.path],),
+    )
     def _(t: Talk) -> None:
         [out] = t.perform(
             [["emit", ["x"], {"stream": "direct", "task": TO}], ["emit", ["y"], {"stream": "direct", "task": TOO}]]
@@ -32,6 +41,7 @@ def one_that_asks_behind(section: Section) -> None:
         "a direct emit before one that asks",
         "The task ids that come are those of the emit without a task.",
         steps="emit direct ids",
+        after=(BEHIND[section.path],),
     )
     def _(t: Talk) -> None:
         [out] = t.perform([["emit", ["a"], {"stream": "direct", "task": TO}], ["emit", ["b"], {"ids": True}]])
@@ -54,6 +64,7 @@ def watched(section: Section, plain: str) -> None:
         "a direct emit goes to a direct grouping",
         "To a task whose grouping is another it halts the worker.",
         f"{MEASURED} (task_not_direct)",
+        after=(STREAM[section.path],),
     )
     section.watch(
         "MUST",

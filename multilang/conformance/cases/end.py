@@ -6,7 +6,8 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from multilang.conformance.case import Section
-from multilang.conformance.errors import CaseFailed, NotApplicable
+from multilang.conformance.cases.spout_ordinary import begin, own
+from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
 from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
@@ -20,6 +21,41 @@ def ends(t: Talk, why: str) -> None:
     """Check that the program's process ends in time."""
     if t.child.wait(monotonic() + t.timeout) is None:
         raise CaseFailed(why, f"the end of the process within {t.timeout:g} s", "it lives on", timed_out=True)
+
+
+def work(t: Talk) -> None:
+    """Have the program do ordinary work, with which it may start helpers."""
+    if t.child.processes() is None:
+        raise NotApplicable("the processes that a program started are seen on Linux alone")
+    try:
+        if t.kind == "bolt":
+            t.handshake()
+            for values in [*t.world.tuples] * 3:
+                t.tuple(values)
+            t.tuple([5], comp="__system", stream="__tick", task=-1)
+            t.settle()
+        else:
+            begin(t)
+            for _ in range(3):
+                t.next()
+            if t.received.emits:
+                t.command("ack", own(t, []))
+    except (CaseFailed, Halted) as fault:
+        raise NotApplicable(f"it did not get through ordinary work: {fault}") from None
+
+
+def all_ended(t: Talk) -> None:
+    """Check that no process is left that the program started."""
+    until = monotonic() + t.timeout
+    while (left := t.child.processes()) and monotonic() < until:
+        sleep(0.02)
+    if left:
+        raise CaseFailed(
+            "processes that it started live on: end them when the input ends and on SIGTERM, or have them read a pipe of yours",
+            "none",
+            f"{len(left)} of them",
+            timed_out=True,
+        )
 
 
 @section.must(
@@ -124,15 +160,26 @@ def _(t: Talk) -> None:
     after=("common/end/1",),
 )
 def _(t: Talk) -> None:
-    t.handshake()
-    t.settle()
-    if t.child.processes() is None:
-        raise NotApplicable("the processes that a program started are seen on Linux alone")
+    work(t)
     t.monitor.leaving = True
     t.child.close_input()
     ends(t, "the input was closed, and the program lives on")
-    until = monotonic() + t.timeout
-    while (left := t.child.processes()) and monotonic() < until:
-        sleep(0.02)
-    if left:
-        raise CaseFailed("processes that it started live on", "none", f"{len(left)} of them", timed_out=True)
+    all_ended(t)
+
+
+@section.must(
+    "its helpers end with it on SIGTERM",
+    "When the program was ended by SIGTERM and its pipes are closed, no process that it started lives on.",
+    source=DESTROY,
+    after=("common/end/4", "common/end/8"),
+)
+def _(t: Talk) -> None:
+    work(t)
+    t.monitor.leaving = True
+    t.child.terminate()
+    t.child.wait(
+        monotonic() + t.timeout / 4
+    )  # a program in front of it may go first, and the pipe's end tell the other
+    t.child.close_input()
+    ends(t, "it was sent SIGTERM and its input was closed, and the program lives on")
+    all_ended(t)

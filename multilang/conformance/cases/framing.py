@@ -83,7 +83,7 @@ section.watch(
     "SHOULD",
     "framing.second",
     "one JSON object a message",
-    "Storm reads the first object of a message and drops what follows it, a second message perhaps.",
+    "Storm reads the first object of a message and drops what follows it.",
     MEASURED,
 )
 section.watch(
@@ -113,4 +113,11 @@ section.watch(
     "no key twice in an object",
     "Which of the two values counts is for each parser to say.",
     "RFC 8259, section 4",
+)
+section.watch(
+    "MUST",
+    "framing.lost",
+    "each message has its own line 'end'",
+    "Storm reads the first object up to a line 'end' and drops the rest: a second message there, an ack perhaps, is lost.",
+    MEASURED,
 )

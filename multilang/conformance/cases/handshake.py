@@ -7,11 +7,13 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from multilang.conformance.case import MEASURED, PAGE, Section
+from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
 
 section = Section("common/handshake", "Initial handshake", f"{PAGE}, Initial Handshake")
+PLAIN_JSON = ("common/json/1", "common/json/3")  # a message over several lines, with blanks
 
 # As many keys as a real worker's conf has (299), with the same kinds of values.
 BIG_CONF: dict[str, Any] = {
@@ -65,6 +67,7 @@ section.watch(
 @section.must(
     "a handshake over many lines",
     "A message may span lines: the handshake of the page, indented, is read up to the line 'end'.",
+    after=PLAIN_JSON,
 )
 def _(t: Talk) -> None:
     answers(t, text=lambda text: json.dumps(json.loads(text), indent=4))
@@ -73,9 +76,10 @@ def _(t: Talk) -> None:
 @section.must(
     "context and conf before pidDir, and after it",
     "The keys of a JSON object have no order; Storm's differs from run to run.",
+    after=PLAIN_JSON,
 )
 def _(t: Talk) -> None:
-    answers(t, text=lambda text: json.dumps(dict(sorted(json.loads(text).items()))))
+    answers(t, text=lambda text: storm_text(dict(sorted(json.loads(text).items()))))
 
 
 @section.must(
@@ -97,15 +101,22 @@ def _(t: Talk) -> None:
 @section.must(
     "a pidDir with blanks and other letters",
     "pidDir is any path: it is used as JSON decodes it.",
+    after=("common/pid/1", "common/unicode/1", "bolt/ordinary/7"),
 )
 def _(t: Talk) -> None:
     t.pid_dir = os.path.join(t.pid_dir, "pids é ✓ 'q'")
     os.mkdir(t.pid_dir)
-    answers(t)
+    t.handshake()
     t.wait(lambda: t.pid_files() or None, f"a file in pidDir {t.pid_dir!r}")
+    t.settle()
 
 
-@section.must("conf values reach the component", "The conf is handed to user code as it was sent.", steps="conf")
+@section.must(
+    "conf values reach the component",
+    "The conf is handed to user code as it was sent.",
+    steps="conf",
+    after=("common/unicode/1",),
+)
 def _(t: Talk) -> None:
     told = {"a.text": 'é/\n"', "a.map": {"x": [1, None]}, "a.no": False, "a.float": -2.5, "a.null": None}
     t.world.conf |= told

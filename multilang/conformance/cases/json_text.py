@@ -34,7 +34,8 @@ def ping(t: Talk, text: str) -> None:
 
 
 def ping_text(t: Talk, **layout: object) -> str:
-    """Return the same message formatted by json.dumps."""
+    """Return the same message formatted by json.dumps; without a layout as compact as Storm's."""
+    layout = layout or {"separators": (",", ":")}
     if t.kind == "spout":
         return json.dumps({"command": "next", "id": ""}, **layout)  # type: ignore[arg-type]
     beat = {"id": "@id", "comp": SOURCE, "stream": "__heartbeat", "task": -1, "tuple": []}
@@ -60,7 +61,7 @@ def _(t: Talk) -> None:
 
 @section.must("keys in another order", "A JSON object's keys have no order.", source="RFC 8259, section 4")
 def _(t: Talk) -> None:
-    ping(t, json.dumps(dict(sorted(json.loads(ping_text(t)).items(), reverse=True))))
+    ping(t, storm_text(dict(sorted(json.loads(ping_text(t)).items(), reverse=True))))
 
 
 @section.must(
@@ -92,7 +93,10 @@ def _(t: Talk) -> None:
 
 
 @section.must(
-    "all escapes of JSON", "Every escape is decoded, the slash that Storm always escapes among them.", steps="emit"
+    "all escapes of JSON",
+    "Every escape is decoded, the slash that Storm always escapes among them.",
+    steps="emit",
+    after=("common/unicode/1",),
 )
 def _(t: Talk) -> None:
     t.same(
@@ -106,6 +110,7 @@ def _(t: Talk) -> None:
     "an escaped surrogate pair",
     "A character beyond U+FFFF may come as two \\u escapes, which are one character.",
     steps="emit",
+    after=("common/unicode/2",),
 )
 def _(t: Talk) -> None:
     t.same(t.echo('"\\ud83d\\udc0d"'), "🐍", "the character came out changed")

@@ -35,7 +35,7 @@ def _(t: Talk) -> None:
     logged(out, text)
 
 
-@section.must("letters of all kinds", "A log's text is UTF-8 as all else.", steps="log")
+@section.must("letters of all kinds", "A log's text is UTF-8 as all else.", steps="log", after=("common/unicode/1",))
 def _(t: Talk) -> None:
     [out] = t.perform([["log", 'naïve 漢字 🐍 "q" \\']])
     logged(out, 'naïve 漢字 🐍 "q" \\')
@@ -52,7 +52,7 @@ def _(t: Talk) -> None:
     t.check(all(order), "the log is not between the emits", "emit, log, emit", str(out.words))
 
 
-@section.must("a log of 100 KB", "A long text is not cut.", steps="log")
+@section.must("a log of 100 KB", "A long text is not cut.", steps="log", after=("common/sizes/1",))
 def _(t: Talk) -> None:
     text = "0123456789" * 10_000
     [out] = t.perform([["log", text]])

@@ -27,7 +27,16 @@ def _(t: Talk) -> None:
     sent(t, 1)
 
 
-@section.must("a map", "params is whatever the metric on the Java side takes.", steps="metric")
+@section.must(
+    "a map",
+    "params is whatever the metric on the Java side takes.",
+    steps="metric",
+    after=(
+        "common/unicode/1",
+        "common/numbers/3",
+        "common/json/11",
+    ),
+)
 def _(t: Talk) -> None:
     sent(t, {"é": [1, None, "x"], "b": {"c": 2.5}})
 

@@ -74,6 +74,7 @@ def _(t: Talk) -> None:
     "the file stays",
     "The supervisor reads it when it ends the topology: a file that goes while the process lives is as good as none.",
     after=("common/pid/1",),
+    watch=("pid.vanished",),
 )
 def _(t: Talk) -> None:
     t.handshake()

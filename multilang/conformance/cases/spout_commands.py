@@ -76,7 +76,7 @@ def _(t: Talk) -> None:
         t.next()
 
 
-@section.must("100 acks in a row", "Acks come in a crowd, with no next between.", steps="emit")
+@section.must("100 acks in a row", "Acks come in a crowd, with no next between.", steps="emit", after=(ACK, FAIL))
 def _(t: Talk) -> None:
     ids = [str(number) for number in range(100)]
     under_way(t, *ids)
@@ -84,13 +84,23 @@ def _(t: Talk) -> None:
         t.command("ack", id)
 
 
-@section.must("the id of an ack reaches the component", "The id is the one that was emitted.", steps="heard emit")
+@section.must(
+    "the id of an ack reaches the component",
+    "The id is the one that was emitted.",
+    steps="heard emit",
+    after=(ACK, FAIL),
+)
 def _(t: Talk) -> None:
     under_way(t, "1231231", ack=HEARD)
     heard(t, "ack", "1231231")
 
 
-@section.must("the id of a fail reaches the component", "The id is the one that was emitted.", steps="heard emit")
+@section.must(
+    "the id of a fail reaches the component",
+    "The id is the one that was emitted.",
+    steps="heard emit",
+    after=(ACK, FAIL, "common/unicode/1"),
+)
 def _(t: Talk) -> None:
     under_way(t, "é-1231231 🐍", fail=HEARD)
     heard(t, "fail", "é-1231231 🐍")
@@ -101,6 +111,7 @@ def _(t: Talk) -> None:
     'The id can be a string or a number, and returns with its JSON type: 7 is not "7".',
     steps="heard emit",
     source=f"{PAGE}, Spouts: id; {MEASURED}",
+    after=(ACK, FAIL),
 )
 def _(t: Talk) -> None:
     acked, failed = (7, "8", 2147483648), ("7", 8, 2147483649)
@@ -110,21 +121,28 @@ def _(t: Talk) -> None:
         heard(t, "fail", fail)
 
 
-@section.must("ack and fail are not mixed up", "User code is told which of the two it was.", steps="heard emit")
+@section.must(
+    "ack and fail are not mixed up", "User code is told which of the two it was.", steps="heard emit", after=(ACK, FAIL)
+)
 def _(t: Talk) -> None:
     under_way(t, *map(str, range(6)), ack=HEARD, fail=HEARD)
     for number in range(6):
         heard(t, ["ack", "fail", "fail"][number % 3], str(number))
 
 
-@section.must("activate and deactivate reach the component", "User code is told of both.", steps="heard emit")
+@section.must(
+    "activate and deactivate reach the component",
+    "User code is told of both.",
+    steps="heard emit",
+    after=("spout/commands/4",),
+)
 def _(t: Talk) -> None:
     t.handshake(on={"activate": [["emit", ["on"]]], "deactivate": [["emit", ["off"]]]})
     came = [t.command(command).values for command in ("activate", "deactivate", "activate")]
     t.same(came, [[["on"]], [["off"]], [["on"]]], "user code was not told, or told otherwise")
 
 
-@section.should("deactivate twice, activate twice", "The same state twice is no fault.")
+@section.should("deactivate twice, activate twice", "The same state twice is no fault.", after=("spout/commands/4",))
 def _(t: Talk) -> None:
     t.handshake()
     for command in ("activate", "activate", "deactivate", "deactivate"):

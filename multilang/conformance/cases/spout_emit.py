@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.cases.spout_commands import under_way
+from multilang.conformance.cases.spout_ordinary import ACK, FAIL
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
@@ -26,7 +27,12 @@ def _(t: Talk) -> None:
     t.same([message.value.get("id") for message in out.emits], ["1231231"], "the id is another")
 
 
-@section.must("an id that is a number", "The id can be a string or a number, and is sent as what it is.", steps="emit")
+@section.must(
+    "an id that is a number",
+    "The id can be a string or a number, and is sent as what it is.",
+    steps="emit",
+    after=("common/unicode/1",),
+)
 def _(t: Talk) -> None:
     ids = [7, "7", 0, 2147483648, "é 🐍"]
     [out] = t.perform([["emit", ["x"], {"id": id}] for id in ids])
@@ -52,14 +58,14 @@ def _(t: Talk) -> None:
     t.emitted(out, [[n] for n in range(50)], "emits are missing, or out of order")
 
 
-@section.must("an emit in an ack", "A spout may emit in answer to an ack.", steps="emit")
+@section.must("an emit in an ack", "A spout may emit in answer to an ack.", steps="emit", after=(ACK, FAIL))
 def _(t: Talk) -> None:
     under_way(t, "1", ack=[["emit", ["again"], {"id": "2"}]])
     out = t.command("ack", "1")
     t.emitted(out, [["again"]], "the emit did not come before the sync")
 
 
-@section.must("an emit in a fail", "A failed tuple may be sent again at once.", steps="emit")
+@section.must("an emit in a fail", "A failed tuple may be sent again at once.", steps="emit", after=(ACK, FAIL))
 def _(t: Talk) -> None:
     under_way(t, "1", fail=[["emit", ["again"], {"id": "1"}]])
     out = t.command("fail", "1")
@@ -92,6 +98,7 @@ def _(t: Talk) -> None:
     "ids that many languages take for nothing",
     'An id is any string or number: 0, "", -1 and 1.5 are ids, and come back with the ack.',
     steps="heard emit",
+    after=(ACK, FAIL),
 )
 def _(t: Talk) -> None:
     ids = [0, "", -1, 1.5]
@@ -99,3 +106,12 @@ def _(t: Talk) -> None:
     t.same([message.value.get("id") for message in t.received.emits], ids, "ids are others")
     for id in ids:
         t.emitted(t.command("ack", id), [[["ack", id]]], "the id came back otherwise")
+
+
+section.watch(
+    "SHOULD",
+    "emit.id-type",
+    "an id is a string or a number",
+    "Storm keeps any JSON value and sends it back; the page promises that for strings and numbers alone.",
+    f"{PAGE}, Spouts: id",
+)

@@ -8,19 +8,27 @@ from typing import TYPE_CHECKING, Any
 from multilang.conformance.case import PAGE, Section
 from multilang.conformance.cases.bolt_ordinary import blamed, patient
 from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
+from multilang.conformance.reading import Finding
+from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Out, Talk
 
 section = Section("spout/ordinary", "Ordinary work of a spout", f"{PAGE}, Spouts")
 IDS, ACK, FAIL = (f"spout/ordinary/{number}" for number in (1, 2, 3))
+NEXT, STATES, MANY = (f"spout/commands/{number}" for number in (1, 4, 5))
 _NEXTS = 30  # asked at most for one tuple with an id
+_HELD = 3  # arrays of task ids that are kept back, to see what the spout says without them
 
 
-def begin(t: Talk) -> None:
-    """Send the handshake and activate; a program that keeps the contract is told to emit, first without an id."""
-    script = [[["emit", [n], {"id": f"n{n}"}]] for n in range(200)]
-    t.handshake(str(script).replace("'", '"'))
+def script(count: int = 200) -> str:
+    """Return what a program that keeps the contract is told to emit."""
+    return storm_text([[["emit", [n], {"id": f"n{n}"}]] for n in range(count)])
+
+
+def begin(t: Talk, count: int = 200) -> None:
+    """Send the handshake and activate; a program that keeps the contract is told to emit so many tuples with ids."""
+    t.handshake(script(count))
     t.command("activate")
 
 
@@ -53,7 +61,8 @@ def careful_next(t: Talk) -> None:
     def synced() -> bool | None:
         return t.syncs > before or None
 
-    t.wait(lambda: synced() or t.owed or None, "the sync that ends the next")
+    owed = len(t.owed)
+    t.wait(lambda: synced() or len(t.owed) > owed or None, "the sync that ends the next")
     if synced() is None:
         patient(t, synced)
     t.holds_ids = False
@@ -62,30 +71,56 @@ def careful_next(t: Talk) -> None:
         try:
             t.wait(synced, "the sync that ends the next, behind the task ids")
         except CaseFailed as failure:
-            raise blamed(failure, IDS) from None
+            raise blamed(failure, NEXT if failure.timed_out and works_on(t) else IDS) from None
+
+
+def works_on(t: Talk) -> bool:
+    """Return whether a spout that did not end a next emits at another one: then it lacks the sync alone."""
+    before = len(t.received)
+    t.begin("next")
+    patient(t, lambda: len(t.received) > before or None)
+    return len(t.received) > before
+
+
+def unasked(t: Talk) -> Finding | None:
+    """Return what was said without a command to answer."""
+    return next((finding for finding in t.findings if finding.code in ("sync.twice", "emit.late")), None)
 
 
 @section.must(
     "task ids that it did not ask for",
     "Each emit is answered by an array of task ids, unless it says need_task_ids: false. It is no command, and has no answer.",
-    watch=("sync.twice", "emit.late"),
 )
 def _(t: Talk) -> None:
-    begin(t)
+    try:
+        begin(t)
+    except CaseFailed as failure:
+        raise (blamed(failure, STATES) if t.is_set_up and t.received else failure) from None
     for _ in range(_NEXTS):
-        try:
-            careful_next(t)
-        except Halted as halted:
-            raise CaseFailed(halted.finding.detail, "the sync that ends the next") from None
-        if t.answers or t.owed:
+        careful_next(t)
+        if t.answers or len(t.owed) >= _HELD:
             break
+    t.linger()
+    before = unasked(t)
+    if before is not None and not t.answers:
+        raise Halted(before)  # no task ids have been sent yet
     if not t.received.emits:
         raise NotApplicable(f"in {_NEXTS} nexts it emitted nothing")
     t.answer()
-    before = t.syncs
+    sent = len(t.answers)
+    t.linger()
     t.next()
     t.next()
-    t.same(t.syncs, before + 2, "the task ids were answered, too: there are more syncs than commands")
+    t.flush()
+    t.leave(1 + 3 * (monotonic() - t.start))
+    # Those that came too late to be seen before the next command are counted at the end of the output.
+    more = t.syncs - t.commands
+    found = unasked(t)
+    if more >= sent > 0 and more != t.commands:
+        answered = f"task ids were answered by a sync: {t.syncs} syncs came for {t.commands} commands and {sent} arrays of task ids"
+        raise Halted(Finding("", f"{answered}; read an array, and write nothing"), IDS)
+    if found is not None:
+        raise Halted(found)
 
 
 @section.must("the ack of its own emit", "An ack of a tuple that it emitted is answered by a sync.", after=(IDS,))
@@ -107,7 +142,7 @@ def _(t: Talk) -> None:
 @section.must(
     "20 tuples, acked and failed as they come",
     "Each command is answered, however many there are; what failed is the spout's to send again.",
-    after=(IDS, ACK, FAIL, "spout/commands/5"),
+    after=(IDS, ACK, FAIL, MANY),
 )
 def _(t: Talk) -> None:
     begin(t)
@@ -125,7 +160,7 @@ def _(t: Talk) -> None:
 @section.must(
     "an ack while it is inactive",
     "Tuples that were under way are acked and failed after a deactivate, too: each is answered by a sync.",
-    after=(IDS, ACK, FAIL),
+    after=(IDS, ACK, FAIL, STATES),
 )
 def _(t: Talk) -> None:
     begin(t)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.conformance.case import MEASURED, PAGE, Section
-from multilang.conformance.cases.bolt_task_ids import said, wants_none
+from multilang.conformance.cases.bolt_task_ids import (
+    BEHIND_REFUSED,
+    PROVOKED,
+    REFUSED,
+    behind_refused,
+    said,
+    wants_none,
+)
+from multilang.conformance.cases.spout_ordinary import ACK
 from multilang.conformance.world import framed
 
 if TYPE_CHECKING:
@@ -31,7 +39,12 @@ def _(t: Talk) -> None:
     t.same(said(t), sent, "emits were given each other's task ids")
 
 
-@section.must("no task", "A stream that nobody subscribes to answers with an empty array.", steps="emit ids")
+@section.must(
+    "no task",
+    "A stream that nobody subscribes to answers with an empty array.",
+    steps="emit ids",
+    after=("spout/emit/5",),
+)
 def _(t: Talk) -> None:
     [out] = t.perform([["emit", ["x"], {"stream": "quiet", "ids": True}]])
     t.emitted(out, [["x"], [["ids", []]]], "the empty array is no answer to the emit")
@@ -55,6 +68,7 @@ def _(t: Talk) -> None:
     "Without ackers Storm acks a reliable tuple inside of its emit: the ack comes before the task ids, and waits for its sync.",
     steps="emit ids",
     source=MEASURED,
+    after=(ACK,),
 )
 def _(t: Talk) -> None:
     t.world.conf |= {"topology.acker.executors": 0}
@@ -75,6 +89,7 @@ def _(t: Talk) -> None:
     "The same for emits whose task ids the spout does not use: ack, then perhaps task ids, then on.",
     steps="emit",
     source=MEASURED,
+    after=(ACK,),
 )
 def _(t: Talk) -> None:
     t.world.conf |= {"topology.acker.executors": 0}
@@ -114,3 +129,12 @@ section.should(
     steps="emit",
     source="Storm's ShellSpout since 0.9.3",
 )(wants_none)
+
+
+@section.must("behind an emit that was refused", BEHIND_REFUSED, steps="emit ids", provokes=PROVOKED)
+def _(t: Talk) -> None:
+    steps = [[text, f'["emit",["behind {number}"],{{"ids":true}}]'] for number, text in enumerate(REFUSED)]
+    t.handshake(f"[{','.join(f'[{step}]' for pair in steps for step in pair)}]")
+    t.command("activate")
+
+    behind_refused(t, lambda _: t.next())

@@ -47,7 +47,9 @@ def _(t: Talk) -> None:
     echoes(t, "\ufeffa\ufeff \uffff \ufffd")
 
 
-@section.must("the character U+0000", "An escaped zero is data, and ends no text.", steps="emit")
+@section.must(
+    "the character U+0000", "An escaped zero is data, and ends no text.", steps="emit", after=("common/json/8",)
+)
 def _(t: Talk) -> None:
     t.same(t.echo('"a\\u0000b"'), "a\0b", CHANGED)
 
@@ -87,6 +89,7 @@ def _(t: Talk) -> None:
     "What comes as an escape may not be lost on the way out for want of a locale.",
     steps="emit",
     env=(("LC_ALL", "C"), ("LANG", "C"), ("LC_CTYPE", "C")),
+    after=("common/json/8",),
 )
 def _(t: Talk) -> None:
     t.same(t.echo(json.dumps("é漢🐍")), "é漢🐍", CHANGED)

@@ -72,7 +72,7 @@ class Latin1(Bolt):
         self.write(json.dumps(message, ensure_ascii=False).encode("latin-1", "replace") + b"\nend\n")
 
 
-@mutant("bolt", "common/framing/11")
+@mutant("bolt", "common/framing/16")
 class TwoMessagesInOne(Bolt):
     def do_ack(self, name="this"):
         self.write(b'{"command": "log", "msg": "done", "level": 2}\n')
