@@ -1,0 +1,94 @@
+"""Each faulty program is failed by the section whose requirement it breaks, and by no other."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from multilang.conformance import Run, Target, all_cases
+from multilang.conformance.case import Case
+from tests.conformance.faulty import FaultyProgram, programs
+from tests.soak import SOAK
+
+HERE = Path(__file__).parent / "faulty"
+SOURCES = {language: (HERE / f"component.{language}").read_text() for language in ("py", "js")}
+PROGRAMS = [(language, each) for language, source in SOURCES.items() for each in programs(source)]
+# A fault that is silence takes the whole limit. A sample is judged by the cases of its section, and what is watched.
+SILENT = re.compile(
+    "silent|hang|outlives|spins|ignores|no_|never|holds|leaks|tear|torn|drops|stderr|helper|while|wait|timer|every|few_heart"
+)
+SAMPLE, LIMIT = 14, 20.0
+KNOWS = {
+    "bolt": "emit ids direct log error metric conf context print throw sleep ack fail keep tuple",
+    "spout": "emit ids direct log error metric conf context print throw sleep heard",
+}
+
+
+def chosen() -> list[tuple[str, FaultyProgram]]:
+    if SOAK:
+        return PROGRAMS
+    quick = [each for each in PROGRAMS if not SILENT.search(each[1].fault) and each[1].section != "common/sizes"]
+    return random.Random(28).sample(quick, SAMPLE)
+
+
+def command(language: str, program: FaultyProgram) -> list[str]:
+    interpreter: str | None = sys.executable
+    if language == "js":
+        interpreter = shutil.which("node")
+        if interpreter is None:
+            if os.environ.get("CI"):
+                pytest.fail("there is no node here, though scripts/test installs it in CI")
+            pytest.skip("there is no node on the path")
+    return [str(interpreter), str(HERE / f"component.{language}"), program.program, program.fault]
+
+
+def cases_for(program: FaultyProgram) -> list[Case]:
+    cases = all_cases(program.kind)
+    if SOAK:
+        return cases
+    section = [case for case in cases if case.path.startswith(f"{program.section}/")]
+    return [case for case in cases if case in section or (case.watch and case.run is None)]
+
+
+@pytest.mark.parametrize(
+    ("language", "program"),
+    chosen(),
+    ids=lambda each: each if isinstance(each, str) else f"{each.program}-{each.fault}",
+)
+def test_a_faulty_program_is_failed_by_the_section_of_its_fault(language: str, program: FaultyProgram) -> None:
+    target = Target(
+        command(language, program),
+        program.kind,
+        timeout=LIMIT,
+        contract=program.contract,
+        knows=tuple(KNOWS[program.kind].split()) if program.contract else (),
+    )
+    result = Run(target, again=False).run(cases_for(program))
+    must = {case.path.rpartition("/")[0] for case in result.cases if case.status == "failed" and case.is_must}
+    should = {case.path.rpartition("/")[0] for case in result.cases if case.status == "failed"}
+    if program.is_should:
+        assert (must, program.section in should) == (set(), True), should
+    else:
+        why = [(case.path, case.why) for case in result.cases if case.status == "failed"]
+        assert must == {program.section}, why
+
+
+@pytest.mark.parametrize("language", SOURCES)
+def test_the_switches_of_a_component_are_the_faults_of_the_table(language: str) -> None:
+    used = {
+        name for call in re.findall(r"\bhas\(([^()]*)\)", SOURCES[language]) for name in re.findall(r'"(\w+)', call)
+    }
+    known = {each.fault for _, each in PROGRAMS} | {re.sub("_on_.*", "_on_", each.fault) for _, each in PROGRAMS}
+    assert used - known == set()
+
+
+def test_there_are_faulty_programs_of_every_section() -> None:
+    sections = {each.section for _, each in PROGRAMS}
+    assert {case.path.rpartition("/")[0] for case in all_cases()} - sections == {"bolt/order"}
+    assert len(PROGRAMS) >= 150
