@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from tests.soak import SOAK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from tests.servers import KafkaServer, RedisServer
 
@@ -25,13 +25,28 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# The tests of a group share a server, and run in one process: the longest groups begin first, so that none is left alone
+# at the end. Then come the tests that start a Spark of their own, which are the longest of the others.
+GROUPS = ("storm", "spark stream", "spark sources", "spark job", "storm clusters", "kafka", "zookeeper", "values")
+
+
+def turn(item: pytest.Item) -> int:
+    """Return when a test's turn is, from 0."""
+    mark = item.get_closest_marker("xdist_group")
+    if mark is not None and mark.args[0] in GROUPS:
+        return GROUPS.index(mark.args[0])
+    return len(GROUPS) + ("spark_programs" not in getattr(item, "fixturenames", ()))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # the marks are made before xdist looks at them
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
     for item in items:
         for server in ("zookeeper", "kafka"):
             if server in getattr(item, "fixturenames", ()) or f"[{server}" in item.name:
                 item.add_marker(pytest.mark.xdist_group(server))  # in one process: one server
                 item.add_marker(pytest.mark.timeout(600))  # the first may fetch it
+    yield
+    items.sort(key=turn)
 
 
 @pytest.fixture(scope="session")

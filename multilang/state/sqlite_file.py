@@ -90,13 +90,17 @@ class SqliteFile:
             raise
         return connection
 
-    def connected(self, path: str, wait_secs: float = WAIT_SECS) -> SqliteConnection:
+    def connected(self, path: str, wait_secs: float | None = None) -> SqliteConnection:
         """Return a connection that remembers which file it opened, for ``check_place``. The file is not read."""
         self._check_names(path)
         # A connection is used by one thread at a time, but not always the same: several may wait for one topology.
         real = os.path.realpath(path)  # SQLite puts its other files beside this one, not beside a link to it
         connection = sqlite3.connect(
-            real, timeout=wait_secs, isolation_level=None, check_same_thread=False, factory=SqliteConnection
+            real,
+            timeout=WAIT_SECS if wait_secs is None else wait_secs,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=SqliteConnection,
         )
         connection.belongs_to(self, path, real)
         if connection.files[""] is None:

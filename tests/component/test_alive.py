@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang.protocol.messages import Emit, Log, Pid, Sync
+from tests.soak import combined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from tests.component.harness import Child, Starter
 
 TIMEOUT = 3.0  # seconds of silence after which the parent here would end the worker (Storm: 30)
-SLOW = 8.0  # seconds that user code takes
+SLOW = 5.0  # seconds that user code takes
 
 
 class Heartbeats:
@@ -70,8 +71,9 @@ class Part(BasicBolt):
 """
 
 
-@pytest.mark.parametrize("place", ["process", "initialize", "import", "process_tick"])
-@pytest.mark.parametrize("code", [SLEEP, LOOP], ids=["sleep", "loop"])
+@pytest.mark.parametrize(
+    ("place", "code"), combined(["process", "initialize", "import", "process_tick"], [SLEEP, LOOP])
+)
 def test_a_bolt_gives_signs_of_life_while_user_code_is_slow(start: Starter, code: str, place: str) -> None:
     began = time.monotonic()
     child = start(places(code, place))
@@ -106,8 +108,7 @@ def test_many_tuples_of_half_a_second_each_give_signs_of_life_too(start: Starter
     assert child.longest_silence(began) < TIMEOUT
 
 
-@pytest.mark.parametrize("method", ["next_tuple", "ack", "initialize"])
-@pytest.mark.parametrize("code", [SLEEP, LOOP], ids=["sleep", "loop"])
+@pytest.mark.parametrize(("method", "code"), combined(["ack", "next_tuple", "initialize"], [SLEEP, LOOP]))
 def test_a_spout_gives_signs_of_life_while_user_code_is_slow(start: Starter, code: str, method: str) -> None:
     arguments = {"next_tuple": "", "ack": ", tup_id", "initialize": ", conf, context"}[method]
     began = time.monotonic()

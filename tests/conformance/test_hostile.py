@@ -14,6 +14,7 @@ import pytest
 from multilang.conformance import CannotStart, Run, Target, Undecided
 from multilang.conformance.errors import CaseFailed
 from multilang.conformance.target import Programs
+from tests.soak import combined
 
 PROGRAM = Path(__file__).parent / "hostile.py"
 LIMIT = 2.0  # seconds: these programs never answer, and only that limit ends the wait
@@ -50,8 +51,7 @@ def left(mark: str) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
-@pytest.mark.parametrize("kind", ["bolt", "spout"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "kind"), combined(NAMES, ["bolt", "spout"]))
 def test_a_run_against_it_ends_with_a_failure_and_without_a_process(name: str, kind: str) -> None:
     mark = f"{os.getpid()}-{name}-{kind}"
     start = time.monotonic()

@@ -12,7 +12,7 @@ import pytest
 from multilang.conformance import Run, Target, all_cases
 from multilang.conformance.case import selected
 from multilang.conformance.result import Result
-from tests.soak import SOAK
+from tests.soak import SOAK, sampled
 
 HERE = Path(__file__).parent / "ordinary"
 PYTHON = [sys.executable, str(HERE / "programs.py")]
@@ -85,7 +85,7 @@ def test_a_broken_program_fails_the_case_of_its_fault_alone(name: str) -> None:
     assert failed(result_of([*PYTHON, name], kind, LIMIT)) == [f"{kind}/ordinary/{number}"]
 
 
-@pytest.mark.parametrize("name", BROKEN_NODE)
+@pytest.mark.parametrize("name", sampled(BROKEN_NODE, 2))
 def test_a_broken_program_of_node_does(name: str) -> None:
     kind, number = BROKEN_NODE[name]
     assert failed(result_of([*node(), name], kind, LIMIT)) == [f"{kind}/ordinary/{number}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from multilang import BasicBolt, BatchBolt, BatchingBolt, Bolt, FailedException, ShellBolt
 from multilang.coordination import KeyedFairBolt
 from multilang.drpc import LinearDRPCTopologyBuilder, LocalDRPC
+from tests.soak import SOAK, combined
 
 LIMIT = 100.0
 NEVER = {"topology.message.timeout.secs": 3600}
@@ -76,9 +78,10 @@ def answers(drpc, texts=TEXTS):
 RIGHT = [str(len(text.split())) for text in TEXTS]
 
 
-@pytest.mark.parametrize("where", ["first", "middle"])
-@pytest.mark.parametrize("step", [Plain, Basic, lambda: KeyedFairBolt(Plain)], ids=["plain", "basic", "fair"])
-@pytest.mark.parametrize("mode", ["inprocess", "simulated", "process"])
+@pytest.mark.parametrize(
+    ("where", "step", "mode"),
+    combined(["first", "middle"], [Plain, Basic, lambda: KeyedFairBolt(Plain)], ["simulated", "inprocess", "process"]),
+)
 def test_what_a_bolt_emits_behind_its_ack_is_counted(mode, step, where):
     with LocalDRPC(mode, timeout_secs=LIMIT, seed=3) as drpc:
         drpc.submit(counting(step if isinstance(step, type) else step(), where), conf=NEVER)
@@ -98,8 +101,7 @@ def test_what_a_program_emits_behind_its_ack_is_counted(writes, anchors, heartbe
         assert run.errors == []
 
 
-@pytest.mark.parametrize("heartbeats", ["answers", "ignores"])
-@pytest.mark.parametrize("step", [False, True], ids=["alone", "fair"])
+@pytest.mark.parametrize(("heartbeats", "step"), combined(["answers", "ignores"], [False, True]))
 def test_a_program_is_asked_in_a_process_of_its_own_too(heartbeats, step):
     program = ShellBolt([sys.executable, PROGRAM, "one", "anchored", heartbeats], output_fields=["id", "word"])
     with LocalDRPC("process", timeout_secs=LIMIT) as drpc:
@@ -139,10 +141,19 @@ class PlainAcksAndFails(Bolt):
     process = AcksAndFails.process
 
 
-@pytest.mark.parametrize("where", ["first", "middle"])
-@pytest.mark.parametrize("step", [AcksAndFails, PlainAcksAndFails])
-@pytest.mark.parametrize("mode", ["inprocess", "process"])
-@pytest.mark.parametrize("fair", [False, True], ids=["alone", "fair"])
+@pytest.mark.parametrize(
+    ("mode", "step", "where", "fair"),
+    product(["inprocess", "process"], [AcksAndFails, PlainAcksAndFails], ["first", "middle"], [False, True])
+    if SOAK
+    else [
+        *(
+            ("inprocess", *case)
+            for case in product([AcksAndFails, PlainAcksAndFails], ["first", "middle"], [False, True])
+        ),
+        ("process", PlainAcksAndFails, "first", False),
+        ("process", AcksAndFails, "middle", True),
+    ],
+)
 def test_an_exception_behind_the_ack_fails_the_request_and_names_the_step(mode, step, where, fair):
     causes = {"refuse": "refused", "raise": "ZeroDivisionError: nothing by naught", "anchor": "LocalProtocolError: "}
     number = 0 if where == "first" else 1

@@ -22,7 +22,7 @@ from tests.state.topologies import exact, stored, topology, words_of
 from tests.transactional.topologies import Words, counts_of
 
 SENTENCES = 60
-SEEDS = range(1000 if SOAK else 20)
+SEEDS = range(1000 if SOAK else 8)
 if "MULTILANG_SEED" in os.environ:
     SEEDS = range(int(os.environ["MULTILANG_SEED"]), int(os.environ["MULTILANG_SEED"]) + 1)
 WORDS = 60

@@ -19,6 +19,7 @@ from multilang.transactional import (
     TransactionalTopologyBuilder,
 )
 from spark_bridge import ListSource, PartitionSpout, SQLiteStore
+from tests.soak import combined, sampled
 from tests.state.topologies import topology as stateful
 
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ def topology_of(what: str, folder: Path) -> Topology:
 @pytest.mark.parametrize(
     ("what", "how"),
     [
-        *product(FILES, ["deleted", "replaced", "emptied"]),
-        *product(["state", "transactions", "map"], ["without its log"]),  # that of watermarks has none
+        *combined(list(FILES), ["deleted", "replaced", "emptied"]),
+        *sampled(product(["state", "transactions", "map"], ["without its log"]), 3),  # that of watermarks has none
     ],
 )
 def test_a_topology_whose_file_went_away_ends_and_is_started_again(what: str, how: str, tmp_path: Path) -> None:

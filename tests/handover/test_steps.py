@@ -50,12 +50,9 @@ OF_TRANSACTIONS = [
 ]
 SAMPLE = [
     ("exact redis", "count-1", "COMMIT write"),
-    ("exact sqlite", "sentences-0", "PREPARE write"),
-    ("at-least-once redis", "lengths-0", "COMMIT write"),
     ("at-least-once sqlite", "$checkpointspout-0", "COMMITTING write"),
     ("transactional zookeeper", "coordinator", "BEGIN write"),
     ("transactional sqlite", "emitter-1", "BATCH write"),
-    ("opaque zookeeper", "emitter-1", "COMMIT write"),
     ("opaque sqlite", "update-0", "COMMIT put"),
 ]
 

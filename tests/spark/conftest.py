@@ -1,4 +1,4 @@
-"""One Spark for all tests here: a session of this process, on two cores, that listens on loopback alone."""
+"""One Spark for the tests of each folder here: a session of this process, on two cores, that listens on loopback alone."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.soak import SOAK
+from tests.spark.jvm import archived, environment
 from tests.state.conftest import conf_of
 
 if TYPE_CHECKING:
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 # Spark starts processes, and the machine may be busy; at full numbers one test makes hundreds of jobs.
 LIMIT_SECS = 3600 if SOAK else 600
-# Tests with one fixture run in one process: one JVM. Tests that start drivers of their own do so one after the other.
-GROUPS = {"spark": "spark", "spark_programs": "spark drivers"}
+FOLDERS = ("job", "sources", "stream")  # the tests of each that share a session run in one process: one JVM
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
@@ -30,10 +30,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.timeout(LIMIT_SECS))
-            for fixture, group in GROUPS.items():
-                if fixture in getattr(item, "fixturenames", ()):
-                    item.add_marker(pytest.mark.xdist_group(group))
-                    break
+            if "spark" in getattr(item, "fixturenames", ()):
+                folder = item.path.parent.name
+                item.add_marker(pytest.mark.xdist_group(f"spark {folder if folder in FOLDERS else FOLDERS[0]}"))
 
 
 @pytest.fixture(params=["sqlite", "redis"])
@@ -43,12 +42,16 @@ def durable(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, object]
 
 
 @pytest.fixture(scope="session")
-def spark_programs() -> None:
+def spark_programs() -> Iterator[None]:
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         reason = "no java here, which Spark needs (17 or newer)"
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
+    with pytest.MonkeyPatch.context() as patch, archived():
+        for name, value in environment().items():
+            patch.setenv(name, value)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """kill -9 at every named step of the protocol: what is counted afterwards is the input's.
 
-A third of the steps here, and each five times, on SQLite and on Redis and in both alignments, with MULTILANG_SOAK=full.
+A sixth of the steps here, and each five times, on SQLite and on Redis and in both alignments, with MULTILANG_SOAK=full.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tests.state.topologies import exact, stored, topology, words_of
 
 ROOT = Path(__file__).parents[2]
 SENTENCES = 300
+ALL, KILLS = (3000, 4) if SOAK else (1000, 2)  # sentences and kills of everything at once
 WRITE = ["write", "sync", "synced"]
 PASS = ["forward", "forwarded", "acked"]
 OF_A_BOLT = [
@@ -72,7 +73,7 @@ def cases() -> list[tuple[str, str, str, str, int]]:
     if SOAK:
         return [(*case, seed) for case in every for seed in range(5)]
     chosen = []  # of the four there are of most steps, one, and another one for the next step
-    for number, (namespace, step) in enumerate(STEPS[::3]):
+    for number, (namespace, step) in enumerate(STEPS[::6]):
         mine = [case for case in every if case[2:] == (namespace, step)]
         chosen.append((*mine[number % len(mine)], number))
     return chosen
@@ -155,10 +156,11 @@ with LocalCluster(conf=ujson.loads(sys.argv[1])) as cluster:
 """
 
 
+@pytest.mark.parametrize("durable", ["sqlite", "redis", "files"] if SOAK else ["sqlite", "redis"], indirect=True)
 @pytest.mark.parametrize("seed", range(5 if SOAK else 1))
 def test_everything_killed_at_once_again_and_again_goes_on_where_it_was(durable, seed):
     chance = random.Random(seed)
-    conf = {**durable, "test.sentences": 3000, "test.burst": 4}
+    conf = {**durable, "test.sentences": ALL, "test.burst": 4}
     found = provider_of(conf)
 
     def committed() -> int:
@@ -167,12 +169,12 @@ def test_everything_killed_at_once_again_and_again_goes_on_where_it_was(durable,
     def gone_on(process: subprocess.Popen[bytes], enough: int) -> bool:
         return committed() >= enough or process.poll() is not None
 
-    for _ in range(4):
+    for _ in range(KILLS):
         process = subprocess.Popen([sys.executable, "-c", WHOLE, ujson.dumps(conf)], start_new_session=True, cwd=ROOT)
-        enough = committed() + chance.randint(1, 3000)
+        enough = committed() + chance.randint(1, ALL)
         wait_for(partial(gone_on, process, enough), "it gets on")
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     assert subprocess.run([sys.executable, "-c", WHOLE, ujson.dumps(conf)], cwd=ROOT).returncode == 0
-    assert stored(found, "count", 2) == words_of(3000)
+    assert stored(found, "count", 2) == words_of(ALL)
     found.close()

@@ -13,6 +13,7 @@ from multilang.local.errors import LocalClusterError
 from multilang.state import StatefulBasicBolt
 from multilang.state.providers import provider_of
 from multilang.topology import TopologyError
+from tests.soak import combined
 from tests.state.conftest import conf_of
 from tests.state.topologies import Count, Lines, Sentences, Split, build, exact, stored, topology, words_of
 
@@ -31,7 +32,11 @@ def test_sources_become_bolts_that_the_checkpoint_spout_gives_turns():
     assert exact["sentences"].tasks == 2
 
 
-@everywhere
+@pytest.mark.parametrize(
+    ("mode", "durable"),
+    combined(["process", "inprocess", "simulated"], ["sqlite", "redis", "files"]),
+    indirect=["durable"],
+)
 def test_counting_goes_on_where_it_was_each_word_once(mode, durable):
     found = provider_of(durable)
     for total in (100, 100, 270):

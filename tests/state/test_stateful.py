@@ -10,6 +10,7 @@ from multilang.local import LocalCluster
 from multilang.local.errors import LocalClusterError
 from multilang.state.providers import provider_of
 from multilang.topology import TopologyError
+from tests.soak import combined
 from tests.state.topologies import Count, Lengths, Sentences, Split, build, stored, topology, words_of
 
 everywhere = pytest.mark.parametrize("mode", ["process", "inprocess", "simulated"])
@@ -105,7 +106,9 @@ def test_a_conf_that_can_not_work_is_refused_when_built_and_when_run(conf, says)
         cluster.submit(topology, conf=conf)
 
 
-@everywhere
+@pytest.mark.parametrize(
+    ("mode", "conf"), combined(["simulated", "process", "inprocess"], ["memory", "sqlite", "redis"]), indirect=["conf"]
+)
 def test_every_word_is_counted_and_counting_goes_on_where_it_was(mode, conf):
     if conf["topology.state.provider"] != "sqlite" and mode == "process":
         conf = {**conf, "topology.state.checkpoint.interval.ms": 500}

@@ -11,6 +11,7 @@ from multilang.local import LocalCluster
 from spark_bridge import ListSource, PartitionSpout, ReplayablePartitionSpout, publish
 from spark_bridge.job import NotOnSparkError, run_topology
 from spark_bridge.sources.errors import SourceError
+from tests.soak import SOAK
 from tests.spark.stream.conftest import state_of
 from tests.state.topologies import SENTENCES, Count, Split, exact, words_of
 
@@ -39,6 +40,7 @@ def words_of_list(sentences):
     return type(words_of(0))(word for sentence in sentences for word in sentence.split())
 
 
+@pytest.mark.parametrize("durable", ["sqlite", "redis"] if SOAK else ["redis"], indirect=True)
 def test_spark_and_the_live_topology_take_over_from_each_other_at_exact_cuts(spark: SparkSession, durable) -> None:
     def live(source) -> None:
         with LocalCluster(mode="inprocess", conf=durable) as cluster:

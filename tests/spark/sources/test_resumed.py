@@ -155,7 +155,7 @@ def changed(draw: Any, parts: list[list[int]]) -> list[list[int]]:
     return now
 
 
-@settings(max_examples=20_000 if SOAK else 600, deadline=None)
+@settings(max_examples=20_000 if SOAK else 100, deadline=None)
 @given(data=st.data(), parts=partitioned)
 def test_a_source_is_refused_exactly_when_the_rows_up_to_the_watermarks_differ(
     data: st.DataObject, parts: list[list[int]]
@@ -187,7 +187,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=5000 if SOAK else 200, deadline=None)
+@settings(max_examples=5000 if SOAK else 60, deadline=None)
 @given(given=st.lists(st.lists(values, min_size=2, max_size=2), max_size=8), cut=st.integers(0, 8))
 def test_a_checksum_does_not_depend_on_how_rows_are_divided_and_tells_kinds_apart(given: list[Any], cut: int) -> None:
     whole = extended(0, given)
@@ -223,7 +223,7 @@ def as_python_may_have_it(value: Any, chance: random.Random) -> Any:
     return {str: Text, int: Whole, float: Fraction}[type(value)](value)
 
 
-@settings(max_examples=3000 if SOAK else 200, deadline=None)
+@settings(max_examples=3000 if SOAK else 60, deadline=None)
 @given(st.lists(st.tuples(values, values), max_size=8), st.integers(0, 8), st.integers(0, 99))
 @example([([1, [2]], {"a": [1]})], 0, 0)
 def test_rows_that_json_has_the_same_text_for_are_the_same_rows(given: list[Any], cut: int, seed: int) -> None:
@@ -248,7 +248,7 @@ def test_a_list_whose_values_are_tuples_once_and_lists_the_next_time_is_the_same
         read(ListSource(other, ["row", "more"]), tmp_path / "kept")
 
 
-@settings(max_examples=2000 if SOAK else 100, deadline=None)
+@settings(max_examples=2000 if SOAK else 40, deadline=None)
 @example(lengths=[9000, 9000, 9000], asked=[0, 5, 26_999])
 @given(
     lengths=st.lists(st.sampled_from([1, 100, 511, 512, 513, 5000, 9000]), min_size=1, max_size=5),

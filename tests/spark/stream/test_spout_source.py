@@ -143,6 +143,7 @@ def test_bolts_get_the_values_that_a_spout_without_a_source_emitted(spark: Spark
     ]
 
 
+@pytest.mark.parametrize("durable", ["sqlite", "redis"] if SOAK else ["sqlite"], indirect=True)
 def test_a_spout_goes_on_where_the_embedded_cluster_left_it_and_back(
     spark: SparkSession, durable, tmp_path: Path
 ) -> None:

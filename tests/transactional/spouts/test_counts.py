@@ -11,6 +11,7 @@ import pytest
 from multilang.local import LocalCluster
 from multilang.transactional import OpaqueMap, SqliteBacking, TransactionalMap
 from tests.servers import LIMIT, wait_for
+from tests.soak import combined
 from tests.transactional.spouts.sources import PARTITIONS
 from tests.transactional.spouts.topologies import word_count
 
@@ -35,8 +36,7 @@ def conf(tmp_path):
     return {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
 
 
-@pytest.mark.parametrize("mode", ["inprocess", "process"])
-@pytest.mark.parametrize("kind", ["idempotent", "opaque"])
+@pytest.mark.parametrize(("mode", "kind"), combined(["inprocess", "process"], ["idempotent", "opaque"]))
 def test_what_is_replayed_is_counted_once(source, mode, kind, tmp_path):
     counts = add(source, random.Random(5), 120)
     if kind == "opaque":

@@ -1,0 +1,113 @@
+"""Spark's JVMs of tests: they compile quickly, and take their classes from an archive when there is one.
+
+A driver starts in half the time that way. The archive is made once for a virtual environment and a Java, by
+``python -m tests.spark.jvm``, beside the first tests with Spark.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from multilang.shipping.cluster.artifacts import java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+# Most of a test's JVM is its start: code that is compiled well costs more there than it saves.
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+LIMIT = 300.0  # seconds for an archive, on a busy machine
+
+
+def archive() -> Path:
+    """Return the file of the archive for this Spark and this Java, which may not exist yet."""
+    program = Path(java() or "java").resolve()
+    changed = program.stat().st_mtime_ns if program.exists() else 0
+    key = hashlib.sha256(f"{program} {changed}".encode()).hexdigest()[:12]
+    return Path(sys.prefix, f"spark-{key}.jsa")
+
+
+def environment() -> dict[str, str]:
+    """Return what makes Spark start its JVMs so; without the archive they read their classes from the jars."""
+    return {
+        "SPARK_LAUNCHER_OPTS": QUICK,
+        "SPARK_DAEMON_JAVA_OPTS": QUICK,
+        "SPARK_SUBMIT_OPTS": f"{QUICK} -XX:SharedArchiveFile={archive()} -Xlog:disable",
+    }
+
+
+@contextmanager
+def archived() -> Iterator[None]:
+    """Have the archive made beside what is done meanwhile, unless it is there or another process makes it."""
+    path = archive()
+    if path.exists() or not os.access(path.parent, os.W_OK):
+        yield
+        return
+    with open(f"{path}.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # the other one has it
+            yield
+            return
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            made = Path(folder, path.name)
+            options = f"{QUICK} -XX:ArchiveClassesAtExit={made} -Xlog:disable"
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tests.spark.jvm", folder, path],
+                cwd=ROOT,
+                env={**os.environ, "SPARK_SUBMIT_OPTS": options, "SPARK_LOCAL_IP": "127.0.0.1"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            try:
+                yield
+            finally:
+                try:
+                    process.wait(LIMIT)
+                finally:
+                    process.kill()
+                    process.wait()
+
+
+def main() -> None:
+    """Use a bit of everything that tests use, so that its classes are in the archive, and put that in its place."""
+    folder, path = sys.argv[1:]
+    from pyspark import SparkContext
+
+    from spark_bridge.session import session
+
+    settings = {"spark.driver.memory": "512m", "spark.local.dir": folder, "spark.sql.warehouse.dir": f"{folder}/tables"}
+    lines = Path(folder, "lines")
+    lines.mkdir()
+    (lines / "one.txt").write_text("a b\nc\n")
+    with session("local[2]", "archive", settings) as spark:
+        pairs = spark.read.text(str(lines)).rdd.map(lambda row: (len(row[0]), 1))
+        assert pairs.reduceByKey(lambda a, b: a + b).count() == 2
+        query = (
+            spark.readStream.text(str(lines))
+            .writeStream.foreachBatch(lambda batch, _: batch.rdd.count())
+            .option("checkpointLocation", f"{folder}/checkpoint")
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()  # it writes the archive as it ends
+    made = Path(folder, Path(path).name)
+    made.rename(path)
+
+
+if __name__ == "__main__":
+    main()
