@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from multilang.component.base import collector_of
 from multilang.component.errors import ConfigError, UnrecoverableError
-from multilang.masked import masked_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +24,8 @@ def describe(error: BaseException, component: Component, tup: Tuple | None, wher
     caused it.
     """
     from traceback import format_exception
+
+    from multilang.masked import masked_text  # with the regular expressions, which a process needs only now
 
     context = getattr(component, "context", None)
     who = f"{context.component!r} (task {context.task})" if context else type(component).__name__

@@ -1,6 +1,8 @@
 """Positions of spouts in Redis.
 
-A position is a hash, ``$position:TOPOLOGY:COMPONENT/TASK``, with ``position``, ``epoch`` and ``owner``.
+A position is a hash, ``$position:TOPOLOGY:COMPONENT/TASK``, with ``position``, ``epoch``, ``owner``, and ``step``, the number
+of the last save. A client that got no answer sends its save again, so a copy may come late: behind a later save it does
+nothing.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ if TYPE_CHECKING:
     from multilang.state.owner import OwnedPlace
 
 SAVE_SECS = 2.0  # how long a save waits for Redis; what is not saved now is saved later
+# ARGV: the epoch, the position, the number of this save.
 _SAVE = """\
-local epoch, owner = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'owner'))
+local epoch, owner, step = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'owner', 'step'))
 if not epoch then return {'gone'} end
 if epoch ~= ARGV[1] then return {'fenced', owner} end
-redis.call('HSET', KEYS[1], 'position', ARGV[2])
+if tonumber(step or 0) >= tonumber(ARGV[3]) then return {'done'} end
+redis.call('HSET', KEYS[1], 'position', ARGV[2], 'step', ARGV[3])
 return {'done'}
 """
 
@@ -43,6 +47,7 @@ class RedisPositions(PositionStore):
         self._where = described(place)
         self._key = f"$position:{self.name}"
         self._client: Any = None
+        self._step = 0  # the number of the last save
 
     @classmethod
     def place_of(cls, url: str) -> dict[str, Any]:
@@ -68,12 +73,14 @@ class RedisPositions(PositionStore):
     def _load(self) -> str | None:
         self._client = self._connect(SAVE_SECS)
         with translated_errors(self._where, POSITIONS):
-            found = self._client.hget(self._key, "position")
+            found, step = self._client.hmget(self._key, "position", "step")
+        self._step = int(step or 0)
         return None if found is None else str(found.decode())
 
     def _save(self, text: str, epoch: int) -> None:
+        self._step += 1
         with translated_errors(self._where, POSITIONS):
-            said, *owner = self._client.eval(_SAVE, 1, self._key, epoch, text)
+            said, *owner = self._client.eval(_SAVE, 1, self._key, epoch, text, self._step)
         if said == b"gone":
             raise self._gone(self._where)
         if said == b"fenced":

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import random
+import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from multilang import LocalCluster, StatefulBolt, TopologyBuilder
 from multilang.component.errors import ConfigError
 from multilang.local import Faults, TaskStartError
 from multilang.state import FencedError, InUseError, StoreGoneError
+from multilang.state.positions import open_positions
 from multilang.testing import run_spout
 from tests.servers import RedisServer
 from tests.soak import SOAK
@@ -235,6 +238,66 @@ def test_a_redis_that_is_away_for_a_while_is_no_reason_to_end(tmp_path, redis_se
     assert again.values == [[1]]
     again.close()
     server.kill()
+
+
+class Recorder:
+    """A relay to a server, which keeps what its clients send."""
+
+    def __init__(self, port: int) -> None:
+        self.sent: list[bytes] = []
+        self._server = port
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self._server))
+            threading.Thread(target=self._relay, args=(client, server, self.sent), daemon=True).start()
+            threading.Thread(target=self._relay, args=(server, client, []), daemon=True).start()
+
+    def _relay(self, source: socket.socket, target: socket.socket, kept: list[bytes]) -> None:
+        try:
+            while data := source.recv(65536):
+                kept.append(data)
+                target.sendall(data)
+        except OSError:
+            pass
+        for each in (source, target):
+            each.close()
+
+    def send_again(self, data: bytes) -> bytes:
+        with socket.create_connection(("127.0.0.1", self._server)) as connection:
+            connection.sendall(data)
+            return connection.recv(65536)
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+def test_a_copy_of_a_save_that_comes_late_moves_the_position_nowhere(redis):
+    recorder = Recorder(redis.port)
+    try:
+        conf = conf_of(f"redis://127.0.0.1:{recorder.port}/0")
+        last = None
+        for owner in ("first", "second"):  # the second goes on from the first one's position
+            store = open_positions(conf, "numbers-0")
+            assert store.claim(pytest.fail) == last
+            store.save(f"{owner}: 1")
+            copy = next(data for data in recorder.sent if f"{owner}: 1".encode() in data)
+            last = f"{owner}: 2"
+            store.save(last)
+            assert b"done" in recorder.send_again(copy)
+            store.close()
+        store = open_positions(conf, "numbers-0")
+        assert store.claim(pytest.fail) == last
+        store.close()
+    finally:
+        recorder.close()
 
 
 def test_a_position_file_that_is_deleted_is_told(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import partial
 
+from multilang.component.errors import UnrecoverableError
 from multilang.protocol.codec import dumps, loads, reason_against
 from multilang.state.api import unheard
 from multilang.state.errors import StateError
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 TRIES = 50  # of a batch whose keys others change between its read and its write
 
 _encode_key = JsonKeySerializer().encode
+
+
+class OrderError(StateError, UnrecoverableError):
+    """A transaction comes to a map after a later one. However often it is replayed, it would come too late."""
 
 
 class UpdateMap(ABC):
@@ -89,7 +94,8 @@ class UpdateMap(ABC):
             The new values by key.
 
         Raises:
-            StateError: A key was updated twice in the batch, or a later transaction has updated it already.
+            OrderError: A later transaction has updated a key already.
+            StateError: A key was updated twice in the batch.
             TypeError: A change is neither a number nor a function.
             ValueError: JSON can't express a new value.
         """
@@ -194,8 +200,8 @@ class UpdateMap(ABC):
                 "in one task (fields or global grouping)"
             )
 
-    def _too_late(self, what: str, stored: int, txid: int) -> StateError:
-        return StateError(
+    def _too_late(self, what: str, stored: int, txid: int) -> OrderError:
+        return OrderError(
             f"{self.backing.describe()}: transaction {txid} comes after {what} was updated by transaction {stored}, but "
             "updates are made in the order of transactions. Make the bolt a committer. If the topology began anew (its "
             "transactions were removed, or have another id), or another one writes here, give this map a name of its own"

@@ -67,9 +67,11 @@ class RedisBacking(Backing):
     def check(self) -> None:
         """Ask Redis once, with a short patience since somebody waits for the answer."""
         client = connect(self._settings, "a map in Redis", START_SECS)
-        with translated_errors(self.describe()):
-            client.ping()
-        client.close()
+        try:
+            with translated_errors(self.describe()):
+                client.ping()
+        finally:
+            client.close()
 
     def describe(self) -> str:
         return f"map {self.name!r} in {place(self._settings)}"

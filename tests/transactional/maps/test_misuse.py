@@ -7,11 +7,18 @@ import pickle
 
 import pytest
 
+from multilang import BatchBolt
+from multilang.local import LocalCluster, LocalClusterError
 from multilang.protocol.codec import dumps
 from multilang.state import StateError
-from multilang.transactional import TransactionAttempt
+from multilang.transactional import (
+    Committer,
+    MemoryTransactionalSpout,
+    TransactionalTopologyBuilder,
+    TransactionAttempt,
+)
 from multilang.transactional.maps import MemoryBacking, OpaqueMap, RedisBacking, SqliteBacking, TransactionalMap
-from tests.servers import free_port
+from tests.servers import free_port, wait_for
 
 
 @pytest.fixture(params=[TransactionalMap, OpaqueMap])
@@ -34,6 +41,48 @@ def test_a_transaction_that_is_older_than_what_is_stored_is_refused(found):
     with pytest.raises(StateError, match=r"transaction 1 comes after .* transaction 2.*committer"):
         found.update(TransactionAttempt(1, 6), {"moon": 1})
     assert found.get("moon") == 2
+
+
+class Sum(BatchBolt, Committer):
+    map: TransactionalMap | OpaqueMap
+
+    def __init__(self, found):
+        self.map = found
+
+    def process(self, tup):
+        pass
+
+    def finish_batch(self):
+        self.map.update(self.id, {"moon": 1})
+
+
+@pytest.mark.parametrize("kind", [TransactionalMap, OpaqueMap])
+def test_a_topology_whose_transactions_are_older_than_its_map_ends(kind, tmp_path):
+    found = kind(MemoryBacking())
+    for txid in range(1, 4):
+        found.update(TransactionAttempt(txid, txid), {"moon": 1})
+    builder = TransactionalTopologyBuilder("anew", "spout", MemoryTransactionalSpout({0: [["moon"]]}, ["word"], 1))
+    builder.set_bolt("sum", Sum(found)).global_grouping("spout")
+    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    with LocalCluster(mode="simulated", conf=conf) as cluster:
+        run = cluster.submit(builder.build())
+        with pytest.raises(LocalClusterError, match=r"transaction 1 comes after .* transaction 3.*began anew"):
+            run.wait(timeout=60)
+    assert found.get("moon") == 3
+
+
+def test_a_check_of_a_redis_that_answers_with_an_error_keeps_no_connection(redis):
+    import redis as module
+
+    with module.Redis(port=redis.port) as client:
+        before = len(client.client_list())
+        client.execute_command("ACL", "SETUSER", "default", "-ping")
+        try:
+            with pytest.raises(StateError, match="ping") as kept:
+                RedisBacking("map", "127.0.0.1", redis.port).check()
+        finally:
+            client.execute_command("ACL", "SETUSER", "default", "+ping")
+        wait_for(lambda: len(client.client_list()) == before, f"the end of the connection of {kept.value}")
 
 
 def test_a_map_of_the_other_kind_is_told():
