@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from multilang.local import LocalCluster
 from multilang.state import owner
-from multilang.transactional.stores import zookeeper
+from multilang.transactional.stores import zookeeper, zookeeper_client
 from tests.handover.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -196,22 +196,23 @@ class ZooKeeperWorld(World):
         self._clients: dict[SimulatedRun, list[Any]] = {}
         self._silent: dict[SimulatedRun, float] = {}  # since when
         self._over: dict[Any, int] = {}  # by client, the session of its that was ended
-        connect = zookeeper.ZooKeeperTransactionalState._connect
+        connect = zookeeper_client.ZooKeeperClient._connect
 
-        def connected(state: Any) -> Any:
-            client = connect(state)
+        def connected(connection: Any, conf: Any) -> Any:
+            client = connect(connection, conf)
             run = getattr(_current, "run", None)
             if run is not None:  # else the test looks
                 self._clients[run].append(client)
             return client
 
-        monkeypatch.setattr(zookeeper.ZooKeeperTransactionalState, "_connect", connected)
-        monkeypatch.setattr(zookeeper, "monotonic", lambda: self.now)
-        monkeypatch.setattr(zookeeper, "sleep", self._sleep_a_little)
+        monkeypatch.setattr(zookeeper_client.ZooKeeperClient, "_connect", connected)
+        for module in (zookeeper, zookeeper_client):
+            monkeypatch.setattr(module, "monotonic", lambda: self.now)
+            monkeypatch.setattr(module, "sleep", self._sleep_a_little)
 
     def begin(self, topology: Topology, conf: Mapping[str, Any]) -> SimulatedRun:
         network = Proxy(self._port)
-        run = super().begin(topology, {**conf, zookeeper.PORT: network.port})
+        run = super().begin(topology, {**conf, zookeeper_client.PORT: network.port})
         self._networks[run] = network
         self._clients[run] = []
         return run

@@ -22,11 +22,9 @@ session ends. It is for people only: with it, a second topology is refused befor
 from __future__ import annotations
 
 import logging
-import socket
 from time import monotonic, sleep
 from urllib.parse import quote
 
-from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps, loads
 from multilang.state.errors import FencedError, InUseError, StateError
@@ -34,31 +32,22 @@ from multilang.state.owner import Owner
 from multilang.state.settings import owner_of
 from multilang.transactional.names import EPOCH
 from multilang.transactional.state import TransactionalState
+from multilang.transactional.stores.zookeeper_client import RETRY_SECS, ZooKeeperClient, is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-SERVERS = "transactional.zookeeper.servers"
-PORT = "transactional.zookeeper.port"
 ROOT = "transactional.zookeeper.root"
-SESSION_TIMEOUT = "storm.zookeeper.session.timeout"
-AUTH_SCHEME = "storm.zookeeper.topology.auth.scheme"
-AUTH_PAYLOAD = "storm.zookeeper.topology.auth.payload"
-SUPER_ACL = "storm.zookeeper.superACL"
-PATIENCE_SECS = 20.0  # with a ZooKeeper that is being started again, or can't be reached for a while
-START_SECS = 3.0  # the same, before a topology starts, where nothing listens
+START_SECS = 3.0  # of patience before a topology starts, where nothing listens
 _MOST_BYTES = 1_000_000  # of a request: ZooKeeper takes a little more (jute.maxbuffer)
 _MOST_OPERATIONS = 1000  # of a request
 _TRIES = 100  # of a write whose nodes come and go
-_RETRY_SECS = 0.1
 _OWNER = "owner"  # ends with its session
 _LAST_OWNER = "coordinator/owner"  # the last owner, which stays
 
 log = logging.getLogger(__name__)
-_of_kazoo = log.getChild("kazoo")  # below ERROR it logs every attempt to connect
-_of_kazoo.setLevel(logging.ERROR)
 
 
 class ZooKeeperTransactionalState(TransactionalState):
@@ -78,18 +67,15 @@ class ZooKeeperTransactionalState(TransactionalState):
 
     def __init__(self, conf: Mapping[str, Any], id: str, patience: float | None = None) -> None:
         super().__init__(conf, id)
-        self._patience = PATIENCE_SECS if patience is None else patience
-        self.servers = _servers(conf)
         self._top = _root(conf)
         self._root = f"{self._top}/{quote(id, safe='')}"
-        self._session_secs = (conf.get(SESSION_TIMEOUT) or 20_000) / 1000
-        self._auth = _auth(conf)
         self._known: dict[str, tuple[Any, int]] = {}  # path -> value and version, for nodes that writes compare
         self._there: set[str] = set()  # nodes that were there when they were last seen
         self._mark: tuple[bytes, int] | None = None  # the owner's node, and the version of its epoch
-        self._client = self._connect()
+        self._client = ZooKeeperClient(conf, self._root, patience, self._mark_again)
+        self.servers = self._client.servers
         try:
-            self._call("sync", self._root)  # so that a server that lags behind does not answer with old values
+            self._client.call("sync", self._root)  # so that a server that lags behind does not answer with old values
         except BaseException:
             self.close()  # or the client's threads would go on trying
             raise
@@ -100,7 +86,7 @@ class ZooKeeperTransactionalState(TransactionalState):
 
         Where nothing listens this gives up soon, since somebody waits. A server that is there may be slow.
         """
-        state = cls(conf, id, None if _is_there(_servers(conf)) else START_SECS)
+        state = cls(conf, id, None if is_there(conf, START_SECS) else START_SECS)
         try:
             state._wait_until_free(waits=True, again=False)
         finally:
@@ -150,7 +136,7 @@ class ZooKeeperTransactionalState(TransactionalState):
         from kazoo.exceptions import NoNodeError
 
         try:
-            names: Sequence[str] = self._call("get_children", self._at(path))
+            names: Sequence[str] = self._client.call("get_children", self._client.at(path))
         except NoNodeError:
             return []
         self._there.update(f"{path}/{name}" for name in names)
@@ -165,7 +151,7 @@ class ZooKeeperTransactionalState(TransactionalState):
 
     def close(self) -> None:
         self._mark = None
-        close_all(self._client.stop, self._client.close)
+        self._client.close()
 
     # ---- who may write ----
 
@@ -175,7 +161,7 @@ class ZooKeeperTransactionalState(TransactionalState):
         Return the epoch, and the version of an owner's node to be replaced.
         """
         # A server notices the end of a session a little later, by its own clock's ticks.
-        deadline = monotonic() + (self._session_secs + min(self._session_secs, 5)) * waits
+        deadline = monotonic() + (self._client.session_secs + min(self._client.session_secs, 5)) * waits
         run, _ = owner_of(self.conf)
         is_told = False
         while True:
@@ -186,7 +172,7 @@ class ZooKeeperTransactionalState(TransactionalState):
             if found is None:
                 return epoch, None
             owner, version, session = found
-            if session == self._session() or (owner.run == run and not again) or owner.is_dead():
+            if session == self._client.session or (owner.run == run and not again) or owner.is_dead():
                 return epoch, version
             if monotonic() >= deadline:
                 raise InUseError(
@@ -196,14 +182,14 @@ class ZooKeeperTransactionalState(TransactionalState):
             if not is_told:
                 log.warning("waiting until %s gives up %s", owner, self._root)
                 is_told = True
-            sleep(_RETRY_SECS)
+            sleep(RETRY_SECS)
 
     def _owner_node(self) -> tuple[Owner, int, int] | None:
         """Return the owner, its node's version, and the session that the node belongs to; None without such a node."""
         from kazoo.exceptions import NoNodeError
 
         try:
-            data, stat = self._call("get", self._at(_OWNER))
+            data, stat = self._client.call("get", self._client.at(_OWNER))
         except NoNodeError:
             return None
         try:
@@ -221,14 +207,9 @@ class ZooKeeperTransactionalState(TransactionalState):
         if state != "CONNECTED" or mark is None:
             return
         request = self._client.transaction()
-        request.check(self._at(EPOCH), mark[1])  # only if nobody else has claimed it meanwhile
-        request.create(self._at(_OWNER), mark[0], ephemeral=True)
+        request.check(self._client.at(EPOCH), mark[1])  # only if nobody else has claimed it meanwhile
+        request.create(self._client.at(_OWNER), mark[0], ephemeral=True)
         request.commit_async()  # if it fails, the node is there, or the next write will find another owner
-
-    def _session(self) -> int | None:
-        """Return the session of the connection; None while there is none."""
-        known = self._client.client_id
-        return None if known is None else known[0]
 
     # ---- nodes ----
 
@@ -252,7 +233,7 @@ class ZooKeeperTransactionalState(TransactionalState):
             if versions is None:
                 return False
             request, paths = self._request(versions, [each for each in changes if each[0] not in gone], mark)
-            failed = _first_failure(paths, self._commit(request))
+            failed = _first_failure(paths, self._client.commit(request))
             if failed is None:
                 for path, data in changes:
                     self._known.pop(path, None)
@@ -263,15 +244,15 @@ class ZooKeeperTransactionalState(TransactionalState):
                 return False  # it has changed since it was read
             if path in expected:
                 self._known.pop(path, None)
-                self._call("sync", self._root)  # a server that lags behind would give the old version for ever
+                self._client.call("sync", self._root)  # a server that lags behind would give the old version for ever
             elif isinstance(problem, NodeExistsError | NoNodeError):
                 # Look at all of them: after a lost answer, none may be as it was before the request.
                 self._there.difference_update(_parents(path))
                 self._look_up(each for each, _ in changes)
                 gone = {each for each, data in changes if data is None and each not in self._there}
             else:
-                raise self._unusable(path, problem) from problem
-        raise StateError(f"{self._at(path)} comes and goes: another topology uses the same transactional id")
+                raise self._client.unusable(path, problem) from problem
+        raise StateError(f"{self._client.at(path)} comes and goes: another topology uses the same transactional id")
 
     def _request(
         self,
@@ -284,31 +265,31 @@ class ZooKeeperTransactionalState(TransactionalState):
         made: set[str] = set()
         for path, version in versions.items():
             if version is not None:
-                request.check(self._at(path), version)
+                request.check(self._client.at(path), version)
                 paths.append(path)
         for path, data in changes:
             is_there = versions[path] is not None if path in versions else path in self._there
             if data is None:
-                request.delete(self._at(path))
+                request.delete(self._client.at(path))
             elif is_there:
-                request.set_data(self._at(path), data)
+                request.set_data(self._client.at(path), data)
             else:
                 for parent in self._missing_parents(path, made):
-                    request.create(self._at(parent), b"")
+                    request.create(self._client.at(parent), b"")
                     paths.append(parent)
-                request.create(self._at(path), data)
+                request.create(self._client.at(path), data)
             paths.append(path)
         if mark is not None:
             if mark[1] is not None:
-                request.delete(self._at(_OWNER), mark[1])
+                request.delete(self._client.at(_OWNER), mark[1])
                 paths.append(_OWNER)
-            request.create(self._at(_OWNER), mark[0], ephemeral=True)
+            request.create(self._client.at(_OWNER), mark[0], ephemeral=True)
             paths.append(_OWNER)
         return request, paths
 
     def _look_up(self, paths: Iterable[str]) -> None:
         for path in paths:
-            is_there = self._call("exists", self._at(path)) is not None
+            is_there = self._client.call("exists", self._client.at(path)) is not None
             (self._there.add if is_there else self._there.discard)(path)
 
     def _versions(self, expected: Mapping[str, Any]) -> dict[str, int | None] | None:
@@ -329,7 +310,7 @@ class ZooKeeperTransactionalState(TransactionalState):
         from kazoo.exceptions import NoNodeError
 
         try:
-            data, stat = self._call("get", self._at(path))
+            data, stat = self._client.call("get", self._client.at(path))
         except NoNodeError:
             return None
         self._there.add(path)
@@ -341,7 +322,7 @@ class ZooKeeperTransactionalState(TransactionalState):
     def _missing_parents(self, path: str, made: set[str]) -> Iterator[str]:
         for parent in _parents(path):
             if parent not in self._there and parent not in made:
-                if self._call("exists", self._at(parent)) is None:
+                if self._client.call("exists", self._client.at(parent)) is None:
                     if not parent:
                         self._make_top()
                     made.add(parent)
@@ -354,16 +335,13 @@ class ZooKeeperTransactionalState(TransactionalState):
         from kazoo.security import OPEN_ACL_UNSAFE
 
         if self._top:
-            self._call("ensure_path", self._top, acl=OPEN_ACL_UNSAFE)
-
-    def _at(self, path: str) -> str:
-        return f"{self._root}/{path}" if path else self._root
+            self._client.call("ensure_path", self._top, acl=OPEN_ACL_UNSAFE)
 
     def _encoded(self, path: str, value: Any) -> bytes:
         data = dumps(value).encode()
         if len(data) > _MOST_BYTES:
             raise StateError(
-                f"{self._at(path)}: {len(data)} bytes are more than ZooKeeper takes in one node; keep the metadata of a batch "
+                f"{self._client.at(path)}: {len(data)} bytes are more than ZooKeeper takes in one node; keep the metadata of a batch "
                 "small: where it begins and ends, not what is in it"
             )
         return data
@@ -375,87 +353,9 @@ class ZooKeeperTransactionalState(TransactionalState):
             return loads(data)
         except ValueError:
             raise StateError(
-                f"{self._at(path)} in ZooKeeper {self.servers} is not JSON: a Java topology uses the same transactional id; "
+                f"{self._client.at(path)} in ZooKeeper {self.servers} is not JSON: a Java topology uses the same transactional id; "
                 f"give this one another, or another {ROOT}"
             ) from None
-
-    # ---- the connection ----
-
-    def _connect(self) -> Any:
-        try:
-            from kazoo.client import KazooClient
-        except ImportError as problem:
-            raise StateError(
-                f"transactions in ZooKeeper need the package kazoo ({problem}): pip install 'storm-multilang[zookeeper]'; for a "
-                "cluster's workers put kazoo into the file that multilang submit --requirements names"
-            ) from problem
-        secured: dict[str, Any] = {}
-        if self._auth is not None:
-            secured = {"auth_data": [self._auth], "default_acl": _acls(self.conf)}
-        client = KazooClient(
-            self.servers,
-            timeout=self._session_secs,
-            logger=_of_kazoo,
-            connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": 0.5},
-            **secured,
-        )
-        client.add_listener(self._mark_again)
-        client.start_async()
-        return client
-
-    def _commit(self, request: Any) -> Any:
-        operations = request.operations
-
-        def commit() -> Any:
-            again = self._client.transaction()
-            again.operations = operations
-            return again.commit_async()
-
-        return self._answered(commit, self._root)
-
-    def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
-        return self._answered(lambda: getattr(self._client, f"{name}_async")(*arguments, **options), arguments[0])
-
-    def _answered(self, ask: Callable[[], Any], path: str) -> Any:
-        """Return the answer to a request.
-
-        After a lost connection the request is made again: each of ours may be done twice.
-        """
-        from kazoo.exceptions import ConnectionLoss, KazooException, OperationTimeoutError, SessionExpiredError
-
-        lost = (ConnectionLoss, OperationTimeoutError, SessionExpiredError, self._client.handler.timeout_exception)
-        deadline = monotonic() + self._patience
-        is_told = False
-        while True:
-            try:
-                return ask().get(timeout=max(deadline - monotonic(), _RETRY_SECS))
-            except lost as problem:
-                if monotonic() > deadline:
-                    raise StateError(
-                        f"ZooKeeper {self.servers} does not answer, {self._patience:g} seconds long; is it running, and are "
-                        f"{SERVERS} and {PORT} right?"
-                    ) from problem
-                if not is_told:
-                    log.warning("ZooKeeper %s does not answer; waiting for it", self.servers)
-                    is_told = True
-                sleep(_RETRY_SECS)
-            except KazooException as problem:
-                if type(problem).__name__ in ("NoNodeError", "NodeExistsError"):
-                    raise
-                raise self._unusable(path, problem) from problem
-
-    def _unusable(self, path: str, problem: Exception) -> StateError:
-        at = path if path.startswith("/") else self._at(path)
-        if type(problem).__name__ in ("NoAuthError", "AuthFailedError"):
-            used = (
-                f"those of {AUTH_SCHEME} and {AUTH_PAYLOAD} are others" if self._auth else f"{AUTH_SCHEME} is not set"
-            )
-            return StateError(
-                f"{at} in ZooKeeper {self.servers} belongs to who made it with other credentials, and {used}: give the topology "
-                "the credentials of its earlier runs in its conf, or another transactional id"
-            )
-        fix = f"; does this ZooKeeper know the schemes of {AUTH_SCHEME} and {SUPER_ACL}?" if self._auth else ""
-        return StateError(f"{at} in ZooKeeper {self.servers} can't be used: {type(problem).__name__} {problem}{fix}")
 
 
 def _first_failure(paths: Iterable[str], results: Iterable[Any]) -> tuple[str, Exception] | None:
@@ -498,61 +398,6 @@ def _earlier_owner(found: Any) -> Owner:
     known = found if isinstance(found, dict) else {}
     run = str(known.get("storm.id"))
     return Owner(0, run, run, str(known.get("host")), [known.get("pid")], "?", [])
-
-
-def _auth(conf: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the scheme and the credentials, which no message may show."""
-    scheme, payload = conf.get(AUTH_SCHEME), conf.get(AUTH_PAYLOAD)
-    if scheme is None or scheme == "":
-        return None
-    if not isinstance(scheme, str):
-        raise ConfigError(f'{AUTH_SCHEME} is {scheme!r}; use a scheme of ZooKeeper\'s, "digest"')
-    if not isinstance(payload, str) or not payload:
-        raise ConfigError(f"{AUTH_SCHEME} is {scheme!r}, and there are no credentials: set {AUTH_PAYLOAD} as well")
-    if scheme == "digest" and ":" not in payload:
-        raise ConfigError(f'{AUTH_PAYLOAD} (not shown) has no ":"; with digest it is "user:password"')
-    return scheme, payload
-
-
-def _acls(conf: Mapping[str, Any]) -> list[Any]:
-    """Return full rights for the creator and, if the conf names it, for the user of Storm's daemons.
-
-    Storm does this in Utils.getWorkerACL.
-    """
-    from kazoo.security import ACL, CREATOR_ALL_ACL, Id, Permissions
-
-    found = list(CREATOR_ALL_ACL)
-    others = conf.get(SUPER_ACL)
-    if others is not None and others != "":
-        scheme, separator, id = others.partition(":") if isinstance(others, str) else ("", "", "")
-        if not separator:
-            raise ConfigError(f'{SUPER_ACL} is {others!r}; use "scheme:id", such as "sasl:storm"')
-        found.append(ACL(Permissions.ALL, Id(scheme, id)))
-    return found
-
-
-def _servers(conf: Mapping[str, Any]) -> str:
-    servers, key = conf.get(SERVERS), SERVERS
-    if servers is None:
-        servers, key = conf.get("storm.zookeeper.servers", ["localhost"]), "storm.zookeeper.servers"
-    if not isinstance(servers, list) or not servers or not all(isinstance(each, str) and each for each in servers):
-        raise ConfigError(f'{key} is {servers!r}; use a list of hosts, ["zoo1", "zoo2"]')
-    port = conf.get(PORT) or conf.get("storm.zookeeper.port") or 2181
-    if type(port) is not int or not 0 < port < 65536:
-        raise ConfigError(f"{PORT} is {port!r}; use a port's number")
-    return ",".join(f"{host}:{port}" for host in servers)
-
-
-def _is_there(servers: str) -> bool:
-    """Return whether something listens at one of the addresses."""
-    for address in servers.split(","):
-        host, _, port = address.rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), START_SECS).close()
-        except OSError:
-            continue
-        return True
-    return False
 
 
 def _root(conf: Mapping[str, Any]) -> str:

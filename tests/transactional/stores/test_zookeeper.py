@@ -14,7 +14,7 @@ import pytest
 
 from multilang.component.errors import ConfigError
 from multilang.state.errors import InUseError, StateError, StoreGoneError
-from multilang.transactional.stores import zookeeper as module
+from multilang.transactional.stores import zookeeper_client
 from multilang.transactional.stores.zookeeper import ZooKeeperTransactionalState
 from tests.servers import Wire, ZooKeeperServer, free_port, wait_for
 from tests.soak import SOAK
@@ -118,7 +118,7 @@ def test_a_zookeeper_that_is_killed_and_started_again_loses_nothing_and_is_waite
 
 
 def test_a_zookeeper_that_does_not_answer_is_named_with_the_keys_that_say_where_it_is(monkeypatch):
-    monkeypatch.setattr(module, "PATIENCE_SECS", 0.5)
+    monkeypatch.setattr(zookeeper_client, "PATIENCE_SECS", 0.5)
     port = free_port()
     conf = {"transactional.zookeeper.servers": ["127.0.0.1"], "transactional.zookeeper.port": port}
     with pytest.raises(

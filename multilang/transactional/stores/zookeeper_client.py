@@ -1,0 +1,205 @@
+"""The connection to ZooKeeper: its settings, requests that wait while ZooKeeper is away, and errors that name the node."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from time import monotonic, sleep
+
+from multilang.component.closing import close_all
+from multilang.component.errors import ConfigError
+from multilang.state.errors import StateError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+SERVERS = "transactional.zookeeper.servers"
+PORT = "transactional.zookeeper.port"
+SESSION_TIMEOUT = "storm.zookeeper.session.timeout"
+AUTH_SCHEME = "storm.zookeeper.topology.auth.scheme"
+AUTH_PAYLOAD = "storm.zookeeper.topology.auth.payload"
+SUPER_ACL = "storm.zookeeper.superACL"
+PATIENCE_SECS = 20.0  # with a ZooKeeper that is being started again, or can't be reached for a while
+RETRY_SECS = 0.1
+
+log = logging.getLogger(__name__)
+_of_kazoo = log.getChild("kazoo")  # below ERROR it logs every attempt to connect
+_of_kazoo.setLevel(logging.ERROR)
+
+
+class ZooKeeperClient:
+    """A connection that is made anew when it is lost. Each request waits for a ZooKeeper that does not answer.
+
+    Args:
+        conf: The component's conf.
+        root: The path under which everything is; relative paths begin there.
+        patience: Seconds to wait for an answer; None: 20.
+        listener: Called in the connection's thread with each of its states ("CONNECTED", ...).
+
+    Attributes:
+        servers: The servers' addresses.
+        session_secs: The seconds after which the server ends the session of a client that it does not hear.
+    """
+
+    def __init__(
+        self, conf: Mapping[str, Any], root: str, patience: float | None, listener: Callable[[str], object]
+    ) -> None:
+        self._root = root
+        self._patience = PATIENCE_SECS if patience is None else patience
+        self.servers = _servers(conf)
+        self.session_secs = (conf.get(SESSION_TIMEOUT) or 20_000) / 1000
+        self._auth = _auth(conf)
+        self._kazoo = self._connect(conf)
+        self._kazoo.add_listener(listener)
+        self._kazoo.start_async()
+
+    def at(self, path: str) -> str:
+        """Return the whole path of a node."""
+        return f"{self._root}/{path}" if path else self._root
+
+    @property
+    def session(self) -> int | None:
+        """The session of the connection; None while there is none."""
+        known = self._kazoo.client_id
+        return None if known is None else known[0]
+
+    def transaction(self) -> Any:
+        """Return an empty request of several operations."""
+        return self._kazoo.transaction()
+
+    def close(self) -> None:
+        """End the session."""
+        close_all(self._kazoo.stop, self._kazoo.close)
+
+    def _connect(self, conf: Mapping[str, Any]) -> Any:
+        try:
+            from kazoo.client import KazooClient
+        except ImportError as problem:
+            raise StateError(
+                f"transactions in ZooKeeper need the package kazoo ({problem}): pip install 'storm-multilang[zookeeper]'; for a "
+                "cluster's workers put kazoo into the file that multilang submit --requirements names"
+            ) from problem
+        secured: dict[str, Any] = {}
+        if self._auth is not None:
+            secured = {"auth_data": [self._auth], "default_acl": _acls(conf)}
+        return KazooClient(
+            self.servers,
+            timeout=self.session_secs,
+            logger=_of_kazoo,
+            connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": 0.5},
+            **secured,
+        )
+
+    def commit(self, request: Any) -> Any:
+        """Send a request of several operations, and return the result of each."""
+        operations = request.operations
+
+        def commit() -> Any:
+            again = self._kazoo.transaction()
+            again.operations = operations
+            return again.commit_async()
+
+        return self._answered(commit, self._root)
+
+    def call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        """Call a method of kazoo's client; its first argument is the path."""
+        return self._answered(lambda: getattr(self._kazoo, f"{name}_async")(*arguments, **options), arguments[0])
+
+    def _answered(self, ask: Callable[[], Any], path: str) -> Any:
+        """Return the answer to a request.
+
+        After a lost connection the request is made again: each of ours may be done twice.
+        """
+        from kazoo.exceptions import ConnectionLoss, KazooException, OperationTimeoutError, SessionExpiredError
+
+        lost = (ConnectionLoss, OperationTimeoutError, SessionExpiredError, self._kazoo.handler.timeout_exception)
+        deadline = monotonic() + self._patience
+        is_told = False
+        while True:
+            try:
+                return ask().get(timeout=max(deadline - monotonic(), RETRY_SECS))
+            except lost as problem:
+                if monotonic() > deadline:
+                    raise StateError(
+                        f"ZooKeeper {self.servers} does not answer, {self._patience:g} seconds long; is it running, and are "
+                        f"{SERVERS} and {PORT} right?"
+                    ) from problem
+                if not is_told:
+                    log.warning("ZooKeeper %s does not answer; waiting for it", self.servers)
+                    is_told = True
+                sleep(RETRY_SECS)
+            except KazooException as problem:
+                if type(problem).__name__ in ("NoNodeError", "NodeExistsError"):
+                    raise
+                raise self.unusable(path, problem) from problem
+
+    def unusable(self, path: str, problem: Exception) -> StateError:
+        """Return the error that says why a node can't be used, and what to do."""
+        at = path if path.startswith("/") else self.at(path)
+        if type(problem).__name__ in ("NoAuthError", "AuthFailedError"):
+            used = (
+                f"those of {AUTH_SCHEME} and {AUTH_PAYLOAD} are others" if self._auth else f"{AUTH_SCHEME} is not set"
+            )
+            return StateError(
+                f"{at} in ZooKeeper {self.servers} belongs to who made it with other credentials, and {used}: give the topology "
+                "the credentials of its earlier runs in its conf, or another transactional id"
+            )
+        fix = f"; does this ZooKeeper know the schemes of {AUTH_SCHEME} and {SUPER_ACL}?" if self._auth else ""
+        return StateError(f"{at} in ZooKeeper {self.servers} can't be used: {type(problem).__name__} {problem}{fix}")
+
+
+def _auth(conf: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the scheme and the credentials, which no message may show."""
+    scheme, payload = conf.get(AUTH_SCHEME), conf.get(AUTH_PAYLOAD)
+    if scheme is None or scheme == "":
+        return None
+    if not isinstance(scheme, str):
+        raise ConfigError(f'{AUTH_SCHEME} is {scheme!r}; use a scheme of ZooKeeper\'s, "digest"')
+    if not isinstance(payload, str) or not payload:
+        raise ConfigError(f"{AUTH_SCHEME} is {scheme!r}, and there are no credentials: set {AUTH_PAYLOAD} as well")
+    if scheme == "digest" and ":" not in payload:
+        raise ConfigError(f'{AUTH_PAYLOAD} (not shown) has no ":"; with digest it is "user:password"')
+    return scheme, payload
+
+
+def _acls(conf: Mapping[str, Any]) -> list[Any]:
+    """Return full rights for the creator and, if the conf names it, for the user of Storm's daemons.
+
+    Storm does this in Utils.getWorkerACL.
+    """
+    from kazoo.security import ACL, CREATOR_ALL_ACL, Id, Permissions
+
+    found = list(CREATOR_ALL_ACL)
+    others = conf.get(SUPER_ACL)
+    if others is not None and others != "":
+        scheme, separator, id = others.partition(":") if isinstance(others, str) else ("", "", "")
+        if not separator:
+            raise ConfigError(f'{SUPER_ACL} is {others!r}; use "scheme:id", such as "sasl:storm"')
+        found.append(ACL(Permissions.ALL, Id(scheme, id)))
+    return found
+
+
+def _servers(conf: Mapping[str, Any]) -> str:
+    servers, key = conf.get(SERVERS), SERVERS
+    if servers is None:
+        servers, key = conf.get("storm.zookeeper.servers", ["localhost"]), "storm.zookeeper.servers"
+    if not isinstance(servers, list) or not servers or not all(isinstance(each, str) and each for each in servers):
+        raise ConfigError(f'{key} is {servers!r}; use a list of hosts, ["zoo1", "zoo2"]')
+    port = conf.get(PORT) or conf.get("storm.zookeeper.port") or 2181
+    if type(port) is not int or not 0 < port < 65536:
+        raise ConfigError(f"{PORT} is {port!r}; use a port's number")
+    return ",".join(f"{host}:{port}" for host in servers)
+
+
+def is_there(conf: Mapping[str, Any], secs: float) -> bool:
+    """Return whether something listens at one of the addresses of a conf; it has ``secs`` seconds to answer."""
+    for address in _servers(conf).split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), secs).close()
+        except OSError:
+            continue
+        return True
+    return False
