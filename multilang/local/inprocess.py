@@ -12,7 +12,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from multilang.local.acker import Acker
-from multilang.local.actors import ActorTopology, BoltActor, is_idle, make_idle
+from multilang.local.actor_topology import ActorTopology
+from multilang.local.actors import BoltActor, is_idle, make_idle
 from multilang.runtime.clock import Timers
 from multilang.runtime.links import Links
 from multilang.runtime.plan import cyclic_components

@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from multilang.local.acker import Acker
-from multilang.local.actors import ActorTopology, BoltActor, SpoutActor, is_idle, make_idle
+from multilang.local.actor_topology import ActorTopology
+from multilang.local.actors import BoltActor, SpoutActor, is_idle, make_idle
 from multilang.local.faults import NO_FAULTS
 from multilang.runtime.clock import VirtualClock
 from multilang.runtime.links import Links

@@ -1,0 +1,358 @@
+"""A topology whose tasks are in this process: it starts their components, and starts them again when they die."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from multilang.component.clock import SYSTEM_CLOCK, virtual_clock
+from multilang.component.errors import ConfigError, UnrecoverableError
+from multilang.component.report import describe
+from multilang.component.runner import close, start_bolt, start_spout
+from multilang.component.timers import TaskTimers
+from multilang.component.wrapper import innermost
+from multilang.local.actors import BoltActor, SpoutActor, is_idle
+from multilang.local.errors import LocalClusterError, NotDrainedError, TaskStartError
+from multilang.local.topology import INACTIVE, LocalTopology, TaskInfo
+from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.runtime.clock import SystemClock
+from multilang.runtime.collectors import LocalBoltCollector, LocalSpoutCollector
+from multilang.runtime.counters import SAMPLE_EVERY
+from multilang.runtime.status import CheckpointStatus
+from multilang.runtime.task import START_ATTEMPTS
+from multilang.runtime.tuples import IDLE, LocalTuple, Origin
+from multilang.topology.shell import ShellComponent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from random import Random
+    from typing import Any
+
+    from multilang.component.clock import TaskClock
+    from multilang.component.collector import Collector
+    from multilang.component.timers import TimerHandle
+    from multilang.local.topology import Capture
+    from multilang.runtime.clock import Clock
+    from multilang.runtime.links import Links
+    from multilang.runtime.plan import Plan
+
+
+def _timed(bolt: BoltActor) -> bool:
+    """Return whether it has timers."""
+    return bolt.timers is not None and bolt.timers.next_due < float("inf")
+
+
+class ActorTopology(LocalTopology):
+    """The base of the in-process and the simulated topology; ``out`` holds the deliveries that are still to be made."""
+
+    def __init__(self, plan: Plan, clock: Clock, capture: Capture, rng: Random, fail_fast: bool) -> None:
+        super().__init__(plan, clock, capture)
+        for task in plan.tasks.values():
+            if isinstance(task.spec.component, ShellComponent):
+                raise LocalClusterError(
+                    f"{task} is the command {' '.join(task.spec.component.command)!r}, which needs a process: "
+                    'run this topology with LocalCluster(mode="process")'
+                )
+        self.active = False
+        self.opened = False
+        self.failure: LocalClusterError | None = None
+        self.fail_fast = fail_fast
+        self.out: list[tuple[Any, Any]] = []
+        self.bolts: dict[int, BoltActor] = {}
+        self.spouts: dict[int, SpoutActor] = {}
+        self.receivers: dict[int, Any] = {}
+        self._rng = rng
+        self._system = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",), self.name_tuple)
+        self.named: dict[str, LocalTuple] = {}
+        self.links = self._links()
+        for id, task in plan.tasks.items():
+            for route in task.routes.values():
+                route.origin.name_tuple = self.name_tuple
+            if task.spec.kind == "bolt":
+                self.receivers[id] = self.bolts[id] = BoltActor(task, self.stats[id])
+            else:
+                self.spouts[id] = SpoutActor(task, self.stats[id])
+
+    @abstractmethod
+    def _links(self) -> Links:
+        """Return the connections of the collectors."""
+
+    # ---- starting and ending tasks ----
+
+    def activate(self) -> None:
+        self._check_running()
+        if self.active:
+            return
+        self.active = True
+        if self.opened:
+            for spout in self.spouts.values():
+                self._activate(spout)
+            return
+        try:
+            self._open()
+        except LocalClusterError as error:
+            self.active = False
+            self.fail(error)
+            raise
+        self.opened = True
+
+    def _check_opened(self) -> None:
+        """Raise NotDrainedError if it was never activated: only the thread that waits could do that."""
+        if self.failure is None and not self.opened:
+            message = f"topology {self.name!r} would never be drained; activate() it before wait():"
+            raise NotDrainedError(message, [INACTIVE])
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Start all tasks and timers."""
+
+    @abstractmethod
+    def _activate(self, spout: SpoutActor) -> None:
+        """Tell a started spout that the topology was activated."""
+
+    @property
+    def actors(self) -> list[BoltActor | SpoutActor]:
+        """All tasks, bolts first, so that a spout's first tuples can be delivered."""
+        return [*self.bolts.values(), *self.spouts.values()]
+
+    @contextmanager
+    def starting(self, actor: BoltActor | SpoutActor) -> Iterator[None]:
+        """Close the tasks that were started if this one can't be: they may hold what the next run needs."""
+        try:
+            yield
+        except BaseException:
+            actor.component = None
+            self.close()
+            raise
+
+    def start(self, actor: BoltActor | SpoutActor) -> None:
+        """Give a task a component of its own, and initialize it."""
+        for attempt in range(1, START_ATTEMPTS + 1):
+            component: Any = actor.plan.spec.new()
+            actor.component = component
+            try:
+                if isinstance(actor, BoltActor):
+                    collector = LocalBoltCollector(actor.plan, self.links, actor.stats)
+                    self._give_timers(actor, collector)
+                    actor.execute = start_bolt(component, collector, actor.plan.conf, actor.plan.context)
+                else:
+                    self._start_spout(actor, component)
+                return
+            except (Exception, SystemExit) as error:
+                self.out.clear()
+                message = describe(error, component, None, "in initialize")
+                self._error(actor.plan, message, fatal=True)
+                wrong = isinstance(error, ConfigError | UnrecoverableError)  # a second try would fail as well
+                if attempt == START_ATTEMPTS or self.fail_fast or wrong:
+                    raise TaskStartError(f"{actor.plan} can't be started: {message}") from error
+
+    def _give_timers(self, actor: BoltActor | SpoutActor, collector: Collector) -> None:
+        """Give a task that starts timers of its own; those of its component before, which died, never run."""
+        if actor.timers is not None:
+            actor.timers.cancel_all()
+        actor.timers = timers = TaskTimers(
+            collector.scope, self._task_clock, lambda due: self._wake_at(due, actor, timers), is_idle
+        )
+
+    def _wake_at(self, due: float, actor: BoltActor | SpoutActor, timers: TaskTimers) -> None:
+        """Run a task's timers at ``due``."""
+        settings = actor.plan.settings
+        if isinstance(actor, BoltActor) and not actor.has_timers:
+            actor.has_timers = True
+            if self.plan.settings.message_timeouts and not settings.tick_secs:
+                self._call_each(self.plan.settings.message_timeout_secs, actor.rotate)
+
+        def wake() -> None:
+            if timers.woken(due):
+                self._run_timers(actor, timers)
+
+        self._call_at(due, wake)
+
+    @abstractmethod
+    def _call_at(self, due: float, call: Callable[[], None]) -> None:
+        """Call ``call`` at the instant ``due``."""
+
+    @abstractmethod
+    def _call_each(self, secs: float, call: Callable[[], None]) -> None:
+        """Call ``call`` every ``secs`` seconds."""
+
+    def _run_timers(self, actor: BoltActor | SpoutActor, timers: TaskTimers) -> None:
+        """Run the timers of a task that are due, unless it dies of one."""
+        now, last = timers.clock.monotonic(), timers.serial
+        while actor.timers is timers and (handle := timers.take(now, last)) is not None:
+            self._fire(actor, timers, handle)
+        if isinstance(actor, SpoutActor):
+            actor.next_at = 0.0  # it may have something to emit now
+
+    @abstractmethod
+    def _fire(self, actor: BoltActor | SpoutActor, timers: TaskTimers, handle: TimerHandle) -> None:
+        """Run one timer, and do what follows."""
+
+    def works(self, actor: BoltActor | SpoutActor, handle: TimerHandle) -> bool:
+        """Return whether what comes of a timer is waited for, like what comes of tuples."""
+        return isinstance(actor, SpoutActor) or handle.awaited or bool(actor.held)
+
+    def _start_spout(self, actor: SpoutActor, component: Any) -> None:
+        for tup_id, _ in actor.pending.values():
+            actor.stats.lost_ids.add(tup_id)
+        actor.pending.clear()  # "Spout task dies: source must replay"
+        actor.idle = 0
+        actor.next_at = 0.0
+        collector = LocalSpoutCollector(actor.plan, self.links, actor.stats, actor.pending, component.ack)
+        self._give_timers(actor, collector)
+        actor.runner = start_spout(component, collector, actor.plan.conf, actor.plan.context)
+        if self.active:
+            actor.runner.activate()
+
+    def died(
+        self, actor: BoltActor | SpoutActor, error: BaseException, tup: LocalTuple | None, where: str = ""
+    ) -> None:
+        """Report the exception of a task and start the task again; the tuples that it held time out."""
+        message = describe(error, actor.component, tup, where)  # type: ignore[arg-type]
+        self._error(actor.plan, message, fatal=True)
+        if isinstance(error, UnrecoverableError):
+            raise LocalClusterError(f"topology {self.name!r} ends: {message}") from error
+        if self.fail_fast:
+            raise LocalClusterError(f"{actor.plan} died: {message}") from error
+        if isinstance(actor, SpoutActor):
+            actor.deaths += 1
+            if actor.deaths >= START_ATTEMPTS:
+                raise TaskStartError(
+                    f"{actor.plan} died {actor.deaths} times without emitting a tuple: {message}"
+                ) from error
+        self.restart(actor)
+
+    def restart(self, actor: BoltActor | SpoutActor) -> None:
+        """Replace a dead component by a new one."""
+        actor.stats.restarts += 1
+        if isinstance(actor, BoltActor):
+            actor.settle()
+            actor.stats.lost += actor.stats.unfinished
+            actor.stats.idle = 0
+        self.start(actor)
+
+    def close(self) -> None:
+        """Close all components."""
+        for actor in self.actors:
+            if actor.component is None or not hasattr(actor.component, "_collector"):
+                continue  # it was not started
+            try:
+                close(actor.component)
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # user code: the other components are to be closed, too
+                self._error(actor.plan, describe(error, actor.component, None, "in close"))
+        self._repeats.tell_rest()
+
+    # ---- events of tasks ----
+
+    def fail(self, error: LocalClusterError) -> None:
+        self.failure = self.failure or error
+
+    def tick_tuple(self, actor: BoltActor) -> LocalTuple:
+        """Return the tuple of a tick."""
+        return LocalTuple([actor.plan.settings.tick_secs], TICK_STREAM, self._system, 0, IDLE)
+
+    def settled(self, actor: SpoutActor, entry: tuple[Any, float], ok: bool, timed_out: bool = False) -> None:
+        """Tell a spout that one of its tuples was fully processed, failed, or timed out."""
+        tup_id, emitted_at = entry
+        actor.idle = 0  # it may have more tuples now
+        actor.next_at = 0.0
+        try:
+            if ok:
+                actor.stats.acked += 1
+                actor.stats.lost_ids.discard(tup_id)
+                if emitted_at:
+                    actor.stats.complete.add(self.clock.now() - emitted_at)
+                    start = perf_counter()
+                    actor.runner.ack(tup_id)
+                    actor.busy_secs += (perf_counter() - start) * (SAMPLE_EVERY if actor.stats.acked > 1 else 1)
+                else:
+                    actor.runner.ack(tup_id)
+            else:
+                actor.stats.fail(tup_id, timed_out)
+                actor.runner.fail(tup_id)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
+            self.died(actor, error, None, f"in {'ack' if ok else 'fail'} of {tup_id!r}")
+
+    def name_tuple(self, tup: LocalTuple) -> str:
+        """Make up an id for a tuple when it is asked for; the tuple can be acked and anchored to by it."""
+        id = str(self._rng.getrandbits(63))
+        self.named[id] = tup
+        return id
+
+    # ---- observation ----
+
+    @property
+    def tasks(self) -> list[TaskInfo]:
+        actors: dict[int, Any] = {**self.spouts, **self.bolts}
+        return [
+            TaskInfo(
+                id,
+                task.component,
+                task.spec.kind,
+                self.opened and not self.killed,
+                self.stats[id].restarts,
+                None,
+                None if actors[id].component is None else innermost(actors[id].component),
+            )
+            for id, task in self.plan.tasks.items()
+        ]
+
+    @property
+    def _task_clock(self) -> TaskClock:
+        """The clock that components read."""
+        return SYSTEM_CLOCK if isinstance(self.clock, SystemClock) else virtual_clock(self.clock.now)
+
+    def _count(self) -> None:
+        for bolt in self.bolts.values():
+            bolt.settle()
+            bolt.stats.busy = bolt.busy
+        for spout in self.spouts.values():
+            spout.stats.pending = len(spout.pending)
+            spout.stats.busy = spout.busy
+
+    @property
+    def state(self) -> str:
+        return self._state(self.failure, self.active)
+
+    @property
+    def checkpoint(self) -> CheckpointStatus | None:
+        for spout in self.spouts.values():
+            last = None if spout.component is None else getattr(innermost(spout.component), "last_checkpoint", None)
+            if last is not None:
+                number, at, seconds = last
+                return CheckpointStatus(number=number, age_secs=self.clock.now() - at, seconds=seconds)
+        return None
+
+    def _open_spouts(self) -> list[str]:
+        lines = []
+        for spout in self.spouts.values():
+            if len(spout.pending):
+                lines.append(f"{spout.plan}: {len(spout.pending)} tuples neither acked nor failed")
+            elif self.active and not spout.exhausted:
+                said = "its exhausted() returns False" if spout.runner.exhausted() is False else "it still emits"
+                lines.append(f"{spout.plan}: not exhausted, {said}")
+        return lines
+
+    def _waited_for(self) -> list[str]:
+        """Return what is waited for: spouts, and bolts that hold tuples and may still do something by themselves.
+
+        They do that at their next tick, or when a timer is due. A timer that is called once is waited for in any case,
+        unless it was set by another timer or for what came of ticks alone: such timers may follow one another forever.
+
+        If nothing times out, any bolt that holds tuples counts, as with processes. If anything is waited for, bolts
+        without ticks that hold tuples are named as well: these may be the spouts' tuples.
+        """
+        if not self.opened:
+            return [INACTIVE]
+        lines = self._open_spouts()
+        timeouts = self.plan.settings.message_timeouts
+        able = [bolt for bolt in self.bolts.values() if bolt.plan.settings.tick_secs or not timeouts or _timed(bolt)]
+        for bolt in able:
+            if bolt.timers is not None and bolt.timers.awaited:
+                lines.append(f"{bolt.plan}: {bolt.timers.awaited} timers pending")
+        if not lines and not any(bolt.held for bolt in able):
+            return []
+        held = ((bolt, bolt.held) for bolt in self.bolts.values())
+        return [*lines, *(f"{bolt.plan}: {number} tuples neither acked nor failed" for bolt, number in held if number)]
