@@ -22,14 +22,20 @@ def blob() -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @NIMBUS
 @click.option("--replication", type=click.IntRange(min=1), default=1, show_default=True, help="Copies in the store.")
-def put(key: str, file: Path, where: str | None, replication: int) -> int:
+@click.option(
+    "--acl",
+    multiple=True,
+    metavar="RIGHTS",
+    help="Who else may use a new key: u:NAME:rwa (a user) or o::r (others). Its owner has all rights.",
+)
+def put(key: str, file: Path, where: str | None, replication: int, acl: tuple[str, ...]) -> int:
     """Store a file under a key, in the place of an earlier one.
 
     Running topologies that map the key get the new file. A worker finds it unpacked if the topology asks for that and
     the KEY ends as an archive's name does, such as env.tgz.
     """
     with connected(where) as nimbus:
-        created = blobs.put_blob(nimbus, key, file, replication)
+        created = blobs.put_blob(nimbus, key, file, replication, acl)
     click.echo(f"{key}: {file.stat().st_size:,} bytes, {'new' if created else 'updated'}")
     return exits.OK
 

@@ -12,6 +12,7 @@ import click
 from multilang.cli import exits
 from multilang.cli.arguments import conf_entries
 from multilang.cli.loading import load
+from multilang.cli.nimbus import storm_yaml
 from multilang.component import settings
 from multilang.component.errors import ConfigError
 from multilang.drpc import addresses
@@ -139,8 +140,18 @@ def _until_signal(stack: ExitStack, stop: Callable[[], object]) -> None:
     type=click.FloatRange(min=0, min_open=True),
     help="Seconds to wait; without it, as long as the server waits.",
 )
-def call(function: str, arguments: str, host: str, port: int, timeout: float | None) -> int:
+@click.option(
+    "-c",
+    "--conf",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=conf_entries,
+    help="An entry in the place of storm.yaml's, such as drpc.thrift.transport=PLUGIN.",
+)
+def call(function: str, arguments: str, host: str, port: int, timeout: float | None, conf: dict[str, Any]) -> int:
     """Call FUNCTION and print the result.
+
+    The login is the one of ~/.storm/storm.yaml, or of the storm.yaml in STORM_CONF_DIR; without such a file there is none.
 
     \b
     Exit status: 0  there is a result
@@ -149,9 +160,9 @@ def call(function: str, arguments: str, host: str, port: int, timeout: float | N
                124  there was no result in time: within --timeout, or the server's own
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
     try:
-        with DRPCClient(host, port, timeout) as client:
+        with DRPCClient(host, port, timeout, {**storm_yaml(), **conf}) as client:
             click.echo(client.execute(function, arguments))
-    except ValueError as problem:  # the command line has bytes that are no text
+    except ValueError as problem:  # a setting is wrong, or the command line has bytes that are no text
         raise click.UsageError(str(problem)) from problem
     except DRPCExecutionException as problem:
         click.echo(f"Error: {problem.kind or 'failed'}: {problem.message}", err=True)

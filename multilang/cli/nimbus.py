@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from multilang.cli import exits
 from multilang.shipping.errors import ClusterError, NimbusError, ShippingError, UnreachableError
-from multilang.shipping.storm_yaml import DEFAULT_PORT, Address, addresses, conf_file, parse_address, read_conf
+from multilang.shipping.storm_yaml import (
+    DEFAULT_PORT,
+    Address,
+    addresses,
+    conf_file,
+    nimbus_port,
+    parse_address,
+    read_conf,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from multilang.shipping.cluster import Cluster
     from multilang.shipping.nimbus import Nimbus
 
 NIMBUS = click.option(
@@ -59,22 +68,38 @@ def connected(where: str | None) -> Iterator[Nimbus]:
     """Connect to the Nimbus that the command line names, or the configuration; errors are shown."""
     from multilang.shipping.nimbus import Nimbus
 
-    with faults(), Nimbus(_seeds(where)) as nimbus:
-        yield nimbus
+    with faults():
+        seeds, conf = _cluster(where)
+        with Nimbus(seeds, conf=conf) as nimbus:
+            yield nimbus
 
 
-def _seeds(where: str | None) -> list[Address]:
-    if where is not None:
-        return [parse_address(where)]
+def storm_yaml() -> dict[str, Any]:
+    """Return the entries of the user's storm.yaml; none if there is no such file. Errors are shown."""
     path = conf_file()
+    with faults():
+        return {} if path is None else read_conf(path)
+
+
+def _cluster(where: str | None) -> tuple[list[Address], dict[str, Any]]:
+    """Return the addresses to try and the conf that says how to log in, wherever the addresses come from."""
+    own = _own_cluster()
+    if where is not None and own is not None and parse_address(where) == own.address:
+        return [own.address], own.conf
+    path = conf_file()
+    conf = storm_yaml()
+    if where is not None:
+        return [parse_address(where, nimbus_port(conf, str(path)))], conf
     if path is not None:
-        return addresses(read_conf(path), str(path))
-    return [_own_cluster() or Address("localhost")]
+        return addresses(conf, str(path)), conf
+    if own is not None:
+        return [own.address], own.conf
+    return [Address("localhost")], conf
 
 
-def _own_cluster() -> Address | None:
-    """Return the Nimbus that ``multilang cluster up`` started, if that cluster runs."""
+def _own_cluster() -> Cluster | None:
+    """Return the cluster that ``multilang cluster up`` started, if it runs."""
     from multilang.shipping.cluster import Cluster
 
     cluster = Cluster()
-    return cluster.address if any(cluster.status().values()) else None
+    return cluster if any(cluster.status().values()) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
     callback=conf_entries,
     help="A conf entry; VALUE is JSON or text.",
 )
+@click.option(
+    "--credentials",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A JSON file of names and texts: Storm's credentials of the topology, which its workers' plugins get.",
+)
 @click.option("--inactive", is_flag=True, help="Start no component before multilang activate.")
 @click.option(
     "--wait",
@@ -48,6 +54,7 @@ def submit(
     where: str | None,
     name: str | None,
     conf: dict[str, Any],
+    credentials: Path | None,
     inactive: bool,
     wait: float,
     dry_run: bool,
@@ -64,6 +71,7 @@ def submit(
                  4  a component reported an error, which is shown
                 69  no Nimbus can be reached
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
+    from multilang.shipping.credentials import read_credentials
     from multilang.shipping.submit import check_complete
     from multilang.shipping.submit import submit as send
     from multilang.shipping.thrift_topology import check_thrift
@@ -78,13 +86,14 @@ def submit(
         shipment = packed(named, **options)
         check_complete(shipment)
         shipment.check()
+        given = read_credentials(credentials) if credentials else {}
     if dry_run:
         click.echo(listed(shipment, every=True))
         click.echo(plan(shipment))
         return exits.OK
     with connected(where) as nimbus:
         click.echo(listed(shipment, every=False), err=True)
-        send(nimbus, shipment, active=not inactive)
+        send(nimbus, shipment, active=not inactive, credentials=given)
         click.echo(f"{named.name!r} was submitted to {nimbus.address}")
         if not wait:
             return exits.OK

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from itertools import count
 from typing import TYPE_CHECKING
 
+from multilang import transport
 from multilang.drpc import addresses, thrift
-from multilang.drpc.connection import CLIENT_PORT, CONNECT_SECS
+from multilang.drpc.connection import CLIENT_PORT, CONNECT_SECS, opened
 from multilang.drpc.errors import DRPCConnectionError, DRPCExecutionException, DRPCTimeoutError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     Pipe: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -30,6 +33,8 @@ class AsyncDRPCClient:
         port: The server's port for clients.
         timeout: Seconds that an answer may take; None: as long as the server allows.
         connections: The largest number of connections; more calls wait for a free one.
+        conf: Entries of a storm.yaml that say how to log in (``storm.thrift.transport``, ``drpc.thrift.transport``,
+            ``java.security.auth.login.config``); None: no login.
     """
 
     def __init__(
@@ -38,10 +43,12 @@ class AsyncDRPCClient:
         port: int = CLIENT_PORT,
         timeout: float | None = None,
         connections: int = 100,
+        conf: Mapping[str, Any] | None = None,
     ) -> None:
         self.host = host
         self.port = port
         self.timeout = timeout
+        self._transport = transport.drpc(conf or {})
         self._free: list[Pipe] = []
         self._places = asyncio.Semaphore(connections)
         self._serials = count(1)
@@ -102,7 +109,13 @@ class AsyncDRPCClient:
 
     async def _open(self) -> Pipe:
         try:
-            return await asyncio.wait_for(self._connect(), CONNECT_SECS)
+            if self._transport is transport.PLAIN:
+                return await asyncio.wait_for(self._connect(), CONNECT_SECS)
+            wire = await asyncio.get_running_loop().run_in_executor(None, self._logged_in)
+            wire.setblocking(False)
+            return await asyncio.open_connection(sock=wire)
+        except DRPCConnectionError:
+            raise
         except (OSError, asyncio.TimeoutError) as error:
             why = getattr(error, "strerror", None) or "no answer"
             raise DRPCConnectionError(f"{self}: {why}; does a DRPC server run there?") from error
@@ -112,6 +125,11 @@ class AsyncDRPCClient:
         if path is None:
             return await asyncio.open_connection(self.host, self.port)
         return await asyncio.open_unix_connection(path)
+
+    def _logged_in(self) -> socket.socket:
+        """Return a connection after the login, which blocks."""
+        wire = addresses.connect(self.host, self.port, CONNECT_SECS)
+        return opened(wire, self.host, self._transport, str(self))
 
     async def _call(self, pipe: Pipe, function: str, arguments: str) -> str:
         reader, writer = pipe

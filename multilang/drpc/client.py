@@ -5,11 +5,14 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from multilang import transport
 from multilang.drpc import thrift
 from multilang.drpc.connection import CLIENT_PORT, Connection
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
+    from typing import Any
 
 
 class DRPCClient:
@@ -22,10 +25,21 @@ class DRPCClient:
         host: The server's host, or "unix:" and the folder of its sockets.
         port: The server's port for clients.
         timeout: Seconds that an answer may take; None: as long as the server allows.
+        conf: Entries of a storm.yaml that say how to log in (``storm.thrift.transport``, ``drpc.thrift.transport``,
+            ``java.security.auth.login.config``); None: no login.
+
+    Raises:
+        ConfigError: The conf's way to log in can't be kept.
     """
 
-    def __init__(self, host: str = "127.0.0.1", port: int = CLIENT_PORT, timeout: float | None = None) -> None:
-        self._connection = Connection(host, port, timeout)
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = CLIENT_PORT,
+        timeout: float | None = None,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._connection = Connection(host, port, timeout, transport.drpc(conf or {}))
         self._lock = Lock()
 
     def execute(self, function: str, arguments: str) -> str:

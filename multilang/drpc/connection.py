@@ -8,11 +8,14 @@ from time import monotonic
 
 from multilang.drpc import addresses, thrift
 from multilang.drpc.errors import DRPCConnectionError, DRPCTimeoutError
+from multilang.transport import PLAIN, LoginError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
     from typing import Any
+
+    from multilang.transport import Transport
 
 CLIENT_PORT, INVOCATIONS_PORT, HTTP_PORT = 3772, 3773, 3774
 CONNECT_SECS = 10.0
@@ -27,12 +30,14 @@ class Connection:
         host: The server's host, or "unix:" and the folder of its sockets.
         port: The server's port.
         timeout: Seconds that an answer may take; None: for ever.
+        transport: How the server is reached, which is done again with each connection.
     """
 
-    def __init__(self, host: str, port: int, timeout: float | None = None) -> None:
+    def __init__(self, host: str, port: int, timeout: float | None = None, transport: Transport = PLAIN) -> None:
         self.host = host
         self.port = port
         self.timeout = timeout
+        self._transport = transport
         self._socket: socket.socket | None = None
         self._serials = count(1)
 
@@ -77,11 +82,38 @@ class Connection:
                 wire = addresses.connect(self.host, self.port, CONNECT_SECS)
             except TimeoutError as error:
                 raise DRPCConnectionError(f"{self}: no answer; does a DRPC server run there?") from error
-            self._socket = wire
+            self._socket = opened(wire, self.host, self._transport, str(self))
         return self._socket
 
     def __str__(self) -> str:
         return addresses.shown(self.host, self.port)
+
+
+def opened(wire: socket.socket, host: str, transport: Transport, where: str) -> socket.socket:
+    """Return a connected socket after the transport's handshake.
+
+    Args:
+        wire: The socket, which is closed when the handshake fails.
+        host: The server's host.
+        transport: How the server is reached.
+        where: The server, for messages.
+
+    Raises:
+        ConfigError: The login lacks a file or an entry; nothing was sent.
+        DRPCConnectionError: The server refuses the login, or broke off.
+    """
+    try:
+        wire.settimeout(CONNECT_SECS)
+        return transport.open(wire, host)
+    except LoginError as error:
+        wire.close()
+        raise DRPCConnectionError(f"the DRPC server at {where} {error}") from None
+    except TimeoutError:
+        wire.close()
+        raise DRPCConnectionError(f"{where}: no answer to the login; does a DRPC server run there?") from None
+    except BaseException:
+        wire.close()
+        raise
 
 
 def _ended(wire: socket.socket) -> bool:

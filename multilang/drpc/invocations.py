@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from multilang import transport
 from multilang.drpc import thrift
 from multilang.drpc.connection import INVOCATIONS_PORT, Connection
 from multilang.drpc.errors import DRPCExecutionException
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
+    from typing import Any
 
 _ANSWER_SECS = 10.0  # Storm takes a spout for dead that waits longer for a connection and an answer
 
@@ -33,14 +36,20 @@ class DRPCInvocationsClient:
         host: The server's host, or "unix:" and the folder of its sockets.
         port: The server's port for topologies.
         timeout: Seconds that an answer of the server may take; None: for ever.
+        conf: Entries of a storm.yaml that say how to log in (``storm.thrift.transport``, ``drpc.invocations.thrift.transport``,
+            ``java.security.auth.login.config``); None: no login.
     """
 
     def __init__(
-        self, host: str = "127.0.0.1", port: int = INVOCATIONS_PORT, timeout: float | None = _ANSWER_SECS
+        self,
+        host: str = "127.0.0.1",
+        port: int = INVOCATIONS_PORT,
+        timeout: float | None = _ANSWER_SECS,
+        conf: Mapping[str, Any] | None = None,
     ) -> None:
         self.host = host
         self.port = port
-        self._connection = Connection(host, port, timeout)
+        self._connection = Connection(host, port, timeout, transport.drpc_invocations(conf or {}))
         self._takes_causes = True
 
     def fetch(self, function: str) -> tuple[str, str] | None:

@@ -55,7 +55,7 @@ class JoinResult(Bolt):
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         self._requests: dict[Any, _Request] = {}  # the oldest first
         self._age = Age(conf)
-        self._places = ReturnPlaces()
+        self._places = ReturnPlaces(conf)
         self._due_reports = sum(
             len(context.tasks(source)) for source, streams in context.sources.items() if COORD_STREAM in streams
         )

@@ -81,7 +81,7 @@ def place_of(conf: dict[str, Any], host: str, owner: Hashable = None) -> Place:
     port = conf.get(PORT) or INVOCATIONS_PORT
     if type(port) is not int or not 0 < port < 65536:
         raise ConfigError(f"{PORT} is {port!r}; use the number of the DRPC server's port for topologies, as 3773")
-    return DRPCInvocationsClient(host, port)
+    return DRPCInvocationsClient(host, port, conf=conf)
 
 
 def target_of(info: Any) -> tuple[str, str, int]:
@@ -97,9 +97,14 @@ def target_of(info: Any) -> tuple[str, str, int]:
 
 
 class ReturnPlaces:
-    """The places that return-infos name. Each is connected to at its first use."""
+    """The places that return-infos name. Each is connected to at its first use.
 
-    def __init__(self) -> None:
+    Args:
+        conf: The topology's conf, which says how to log in.
+    """
+
+    def __init__(self, conf: dict[str, Any]) -> None:
+        self._conf = conf
         self._places: dict[tuple[str, int], Place] = {}
         self._not_before: dict[tuple[str, int], float] = {}
 
@@ -111,7 +116,8 @@ class ReturnPlaces:
         """
         place = self._places.get((host, port))
         if place is None:
-            place = self._places[host, port] = Local(host) if port == 0 else DRPCInvocationsClient(host, port)
+            place = Local(host) if port == 0 else DRPCInvocationsClient(host, port, conf=self._conf)
+            self._places[host, port] = place
         return place
 
     def fail(

@@ -23,7 +23,7 @@ class ReturnResults(Bolt):
     output_fields = None
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        self._places = ReturnPlaces()
+        self._places = ReturnPlaces(conf)
 
     def process(self, tup: Tuple) -> None:
         result, info = tup.values

@@ -55,7 +55,7 @@ class DRPCStep(CoordinatedBolt):
         self.alone = alone
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
-        self._places = ReturnPlaces()
+        self._places = ReturnPlaces(conf)
         self._over: dict[Any, None] = {}  # the last requests that were finished here
         self._alone = self.alone or len(context.tasks(context.component)) == 1
         execute = super().start(collector, conf, context)

@@ -13,27 +13,43 @@ from multilang.shipping.nimbus import chunks
 from multilang.shipping.thrift_types import types
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
+    from typing import Any
 
     from multilang.shipping.nimbus import Nimbus
 
 _KEY = re.compile(r"[\w \t._-]+", re.ASCII)  # Storm's BlobStore.KEY_PATTERN
 _PUT = "multilang blob put {key} FILE puts one there, and multilang blob ls shows those there are"
-EVERYTHING = 7  # read 1, write 2, administrate 4: the rights of `storm blobstore create --acl o::rwa`
+_RIGHTS = {"r": 1, "w": 2, "a": 4, "-": 0}
+_ACL = re.compile(r"(?:(u):([^:]+)|(o):):([rwa-]+)")  # as `storm blobstore create --acl` takes
 
 
-def put_blob(nimbus: Nimbus, key: str, path: Path, replication: int = 1) -> bool:
-    """Store a file under a key, in the place of an earlier one. Return True if the key is new. Raises NimbusError.
+def put_blob(nimbus: Nimbus, key: str, path: Path, replication: int = 1, acl: Sequence[str] = ()) -> bool:
+    """Store a file under a key, in the place of an earlier one.
 
-    Topologies that map the key get the new file while they run. ``replication``: the number of copies in a store of
-    several nodes.
+    Topologies that map the key get the new file while they run.
+
+    Args:
+        nimbus: The connection.
+        key: The key.
+        path: The file.
+        replication: The number of copies in a store of several nodes.
+        acl: Who else has rights to a new key besides its owner, the user who is logged in, as ``"u:NAME:rwa"`` or
+            ``"o::r"`` (others). Without a login there is no owner, and Storm gives everybody all rights.
+
+    Returns:
+        True if the key is new.
+
+    Raises:
+        NimbusError: A key or right is written wrong, or Nimbus refuses.
     """
+    rights = [_access(each) for each in acl]
     if not _KEY.fullmatch(key):
         raise NimbusError(f"{key!r} is not a key of a blob: use letters, digits, spaces, dots, hyphens and underscores")
     try:
         with path.open("rb") as file:
-            created, session = _begin(nimbus, key, replication)
+            created, session = _begin(nimbus, key, replication, rights)
             try:
                 for piece in chunks(file):
                     nimbus.call("uploadBlobChunk", session, piece)
@@ -119,10 +135,21 @@ def _found(key: str) -> Iterator[None]:
         raise RefusedError(error.kind, f"there is no blob {key!r}; {_PUT.format(key=key)}") from None
 
 
-def _begin(nimbus: Nimbus, key: str, replication: int) -> tuple[bool, str]:
+def _access(text: str) -> Any:
+    """Return Storm's AccessControl of ``"u:NAME:rwa"`` or ``"o::r"``."""
     thrift = types()
-    everybody = thrift.AccessControl(type=thrift.AccessControlType.OTHER, access=EVERYTHING)
-    meta = thrift.SettableBlobMeta(acl=[everybody], replication_factor=replication)
+    match = _ACL.fullmatch(text)
+    if match is None:
+        raise NimbusError(
+            f"{text!r} gives no rights to a blob; write u:NAME:r (a user) or o::r (others), with r, w and a"
+        )
+    kind = thrift.AccessControlType.USER if match[1] else thrift.AccessControlType.OTHER
+    rights = sum(_RIGHTS[each] for each in set(match[4]))
+    return thrift.AccessControl(type=kind, name=match[2] or "", access=rights)
+
+
+def _begin(nimbus: Nimbus, key: str, replication: int, acl: list[Any]) -> tuple[bool, str]:
+    meta = types().SettableBlobMeta(acl=acl, replication_factor=replication)  # Nimbus adds its owner
     try:
         return True, nimbus.call("beginCreateBlob", key, meta)
     except RefusedError as error:

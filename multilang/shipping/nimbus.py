@@ -1,10 +1,12 @@
-"""A Nimbus client without a JVM: Thrift's binary protocol in frames, with neither login nor TLS (Storm's default)."""
+"""A Nimbus client without a JVM: Thrift's binary protocol over the transport that Storm's own keys choose."""
 
 from __future__ import annotations
 
 import socket
 from typing import TYPE_CHECKING, Any
 
+from multilang import transport
+from multilang.component.errors import ConfigError
 from multilang.runtime.samples import Recorder
 from multilang.shipping.errors import NimbusError, RefusedError, UnreachableError
 from multilang.shipping.storm_yaml import Address
@@ -33,16 +35,24 @@ class Nimbus:
         seeds: The addresses to try, in order. With several, the leader that the first to answer names is used; with
             one, that one is used, whatever it names.
         timeout: Seconds for an answer.
+        conf: Entries of a storm.yaml, which say how to log in and whether to use TLS; None: neither.
 
     Attributes:
         address: The address of the Nimbus that is used.
+        conf: The entries of storm.yaml that were given.
 
     Raises:
         UnreachableError: No Nimbus answers.
+        RefusedError: Nimbus refuses the login.
+        NimbusError: The conf's security settings can't be kept; nothing was sent.
     """
 
-    def __init__(self, seeds: Sequence[Address], timeout: float = TIMEOUT) -> None:
+    def __init__(
+        self, seeds: Sequence[Address], timeout: float = TIMEOUT, conf: Mapping[str, Any] | None = None
+    ) -> None:
         self._timeout = timeout
+        self.conf: Mapping[str, Any] = conf or {}
+        self._tls, self._transport = _chosen(self.conf)
         self._recorders: dict[str, Recorder] = {}
         self.address, self._client = self._connect_first(seeds)
         if len(seeds) > 1:
@@ -189,17 +199,17 @@ class Nimbus:
         problems = []
         for address in seeds:
             try:
-                return address, _connect(address, self._timeout)
+                return address, _connect(address, self._timeout, self._transport)
             except UnreachableError as error:
                 problems.append(str(error))
         raise UnreachableError("\n".join(problems))
 
     def _follow_leader(self) -> None:
         leader = self.call("getLeader")
-        address = Address(leader.host, leader.port)
+        address = Address(leader.host, leader.tlsPort or self.address.port if self._tls else leader.port)
         if address != self.address:
             self.close()
-            self.address, self._client = address, _connect(address, self._timeout)
+            self.address, self._client = address, _connect(address, self._timeout, self._transport)
 
 
 def check_rebalance(found: Any, executors: Mapping[str, int]) -> None:
@@ -241,11 +251,18 @@ def chunks(file: BinaryIO) -> Iterator[bytes]:
         yield piece
 
 
-def _connect(address: Address, timeout: float) -> Any:
+def _chosen(conf: Mapping[str, Any]) -> tuple[bool, transport.Transport]:
+    try:
+        return transport.uses_tls(conf), transport.nimbus(conf)
+    except ConfigError as error:
+        raise NimbusError(str(error)) from None
+
+
+def _connect(address: Address, timeout: float, over: transport.Transport) -> Any:
     service = types().Nimbus
     from thriftpy2.protocol import TBinaryProtocolFactory
     from thriftpy2.thrift import TClient
-    from thriftpy2.transport import TFramedTransportFactory, TSocket
+    from thriftpy2.transport import TBufferedTransportFactory, TFramedTransportFactory, TSocket
 
     try:
         # thriftpy2's own way to connect tries either IPv4 or IPv6, and hides the reason of a failure.
@@ -254,8 +271,25 @@ def _connect(address: Address, timeout: float) -> Any:
         raise UnreachableError(f"no Nimbus listens on {address}: {_reason(error)}") from None
     plug.settimeout(timeout)
     plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    transport = TFramedTransportFactory().get_transport(TSocket(sock=plug))
-    return TClient(service, TBinaryProtocolFactory().get_protocol(transport))
+    try:
+        plug = _opened(plug, address, over)
+    except BaseException:
+        plug.close()
+        raise
+    frames = TFramedTransportFactory if over.framed else TBufferedTransportFactory
+    return TClient(service, TBinaryProtocolFactory().get_protocol(frames().get_transport(TSocket(sock=plug))))
+
+
+def _opened(plug: socket.socket, address: Address, over: transport.Transport) -> socket.socket:
+    """Return the socket after its handshake. It never goes on without one that fails."""
+    try:
+        return over.open(plug, address.host)
+    except ConfigError as error:
+        raise NimbusError(f"{error}; nothing was sent to {address}") from None
+    except transport.LoginError as error:
+        raise RefusedError("LoginError", f"Nimbus at {address} {error}") from None
+    except OSError as error:
+        raise UnreachableError(f"{address} broke off the connection at the login: {_reason(error)}") from None
 
 
 def _call(client: Any, address: Address, method: str, arguments: tuple[object, ...]) -> Any:
@@ -266,8 +300,8 @@ def _call(client: Any, address: Address, method: str, arguments: tuple[object, .
         return getattr(client, method)(*arguments)
     except TimeoutError:
         raise UnreachableError(
-            f"{address} gave no answer to {method} in time: it is very busy, or not a Nimbus that speaks plain Thrift in "
-            "frames (a login by Kerberos or TLS is not supported)"
+            f"{address} gave no answer to {method} in time: it is very busy, or it wants another login or TLS than "
+            "storm.yaml says (storm.thrift.transport, nimbus.thrift.client.use.tls)"
         ) from None
     except (TTransportException, OSError, EOFError) as error:
         raise _broken_off(address, method, error) from None
@@ -290,8 +324,8 @@ def _call(client: Any, address: Address, method: str, arguments: tuple[object, .
 
 def _broken_off(address: Address, method: str, error: Exception) -> UnreachableError:
     return UnreachableError(
-        f"{address} broke off the connection at {method} ({_reason(error)}): it is no Nimbus, it ended, or it wants a "
-        "login by Kerberos or TLS, which is not supported (storm.thrift.transport must be SimpleTransportPlugin)"
+        f"{address} broke off the connection at {method} ({_reason(error)}): it is no Nimbus, it ended, or it wants "
+        "another login or TLS than storm.yaml says (storm.thrift.transport, nimbus.thrift.client.use.tls)"
     )
 
 

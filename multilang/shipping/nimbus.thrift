@@ -63,6 +63,7 @@ struct NimbusSummary {
   3: required i32 uptime_secs;
   4: required bool isLeader;
   5: required string version;
+  6: optional i32 tlsPort;
 }
 struct ClusterSummary {
   1: required list<SupervisorSummary> supervisors;
@@ -109,7 +110,8 @@ struct TopologyInfo {
 struct KillOptions { 1: optional i32 wait_secs; }
 struct RebalanceOptions { 1: optional i32 wait_secs; 2: optional i32 num_workers; 3: optional map<string, i32> num_executors; }
 enum TopologyInitialStatus { ACTIVE = 1, INACTIVE = 2 }
-struct SubmitOptions { 1: required TopologyInitialStatus initial_status; }
+struct Credentials { 1: required map<string, string> creds; 2: optional string topoOwner; }
+struct SubmitOptions { 1: required TopologyInitialStatus initial_status; 2: optional Credentials creds; }
 
 enum AccessControlType { OTHER = 1, USER = 2 }
 struct AccessControl { 1: required AccessControlType type; 2: optional string name; 3: required i32 access; }  // 1 read, 2 write, 4 admin

@@ -1,4 +1,4 @@
-"""The addresses of Nimbus, read from Storm's own configuration file as Storm's own client does."""
+"""The addresses of Nimbus and the way to it, read from Storm's own configuration file as Storm's own client does."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from multilang import transport
+from multilang.component.errors import ConfigError
 from multilang.shipping.errors import NimbusError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEFAULT_PORT = 6627  # nimbus.thrift.port in Storm's defaults.yaml
-PLAIN_TRANSPORT = "org.apache.storm.security.auth.SimpleTransportPlugin"
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,12 @@ class Address:
         return f"{host}:{self.port}"
 
 
-def parse_address(text: str) -> Address:
+def parse_address(text: str, default_port: int = DEFAULT_PORT) -> Address:
     """Parse ``"host"``, ``"host:port"`` or ``"[::1]:port"``. Raises NimbusError."""
     bracket = text.rfind("]")
-    host, colon, port = text.rpartition(":") if text.rfind(":") > bracket else (text, "", str(DEFAULT_PORT))
+    host, colon, port = text.rpartition(":") if text.rfind(":") > bracket else (text, "", str(default_port))
     if not colon:
-        host, port = text, str(DEFAULT_PORT)
+        host, port = text, str(default_port)
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
         raise NimbusError(f"{text!r} is not the address of a Nimbus; write host:port, as localhost:{DEFAULT_PORT}")
@@ -75,24 +76,26 @@ def read_conf(path: Path) -> dict[str, Any]:
 
 
 def addresses(conf: Mapping[str, Any], source: str) -> list[Address]:
-    """Return ``nimbus.seeds`` with ``nimbus.thrift.port``.
+    """Return ``nimbus.seeds`` with ``nimbus.thrift.port``, or with ``nimbus.thrift.tls.port`` if the conf asks for TLS.
 
-    Raises NimbusError for wrong values, and for what isn't supported.
+    Raises NimbusError for wrong values, and for security settings that can't be kept.
     """
     seeds = conf.get("nimbus.seeds", ["localhost"])
-    port = conf.get("nimbus.thrift.port", DEFAULT_PORT)
     if not isinstance(seeds, list) or not seeds or not all(isinstance(seed, str) and seed for seed in seeds):
         raise NimbusError(f"{source}: nimbus.seeds is {seeds!r}; write a list of host names")
-    if type(port) is not int or not 0 < port < 65536:
-        raise NimbusError(f"{source}: nimbus.thrift.port is {port!r}; write a port number")
-    transport = conf.get("storm.thrift.transport", PLAIN_TRANSPORT)
-    if transport != PLAIN_TRANSPORT:
-        raise NimbusError(
-            f"{source}: storm.thrift.transport is {transport}. Kerberos and other SASL logins are not supported; "
-            "make the jar with multilang package and the topology with multilang flux, and submit it with Storm's client"
-        )
-    if conf.get("nimbus.thrift.client.use.tls") is True:
-        raise NimbusError(
-            f"{source}: nimbus.thrift.client.use.tls is true. TLS is not supported; submit with Storm's client"
-        )
+    port = nimbus_port(conf, source)
     return [Address(seed, port) for seed in seeds]
+
+
+def nimbus_port(conf: Mapping[str, Any], source: str) -> int:
+    """Return the port of Nimbus by a conf. Raises NimbusError as ``addresses`` does."""
+    try:
+        transport.nimbus(conf)
+        tls = transport.uses_tls(conf)
+    except ConfigError as error:
+        raise NimbusError(f"{source}: {error}") from None
+    key, usual = ("nimbus.thrift.tls.port", None) if tls else ("nimbus.thrift.port", DEFAULT_PORT)
+    port = conf.get(key, usual)
+    if type(port) is not int or not 0 < port < 65536:
+        raise NimbusError(f"{source}: {key} is {port!r}; write a port number")
+    return port

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from multilang.protocol.codec import dumps
 from multilang.shipping.blobs import check_map
 from multilang.shipping.conf import KRYO, storm_conf
+from multilang.shipping.credentials import credentials_of, with_zookeeper_login
 from multilang.shipping.errors import RefusedError, ShippingError
 from multilang.shipping.thrift_topology import storm_topology
 from multilang.shipping.thrift_types import types
@@ -29,22 +30,28 @@ SETTLED = 5  # seconds that every executor must have been up; one that dies at i
 _POLL = 0.5  # seconds
 
 
-def submit(nimbus: Nimbus, shipment: Shipment, *, active: bool = True) -> None:
+def submit(
+    nimbus: Nimbus, shipment: Shipment, *, active: bool = True, credentials: Mapping[str, str] | None = None
+) -> None:
     """Upload the jar and submit the topology under its own name.
 
     Args:
         nimbus: The connection.
         shipment: The packed topology.
         active: Whether its spouts emit at once.
+        credentials: Storm's credentials of the topology, which its workers' plugins get; those that
+            ``topology.auto-credentials`` makes here are added.
 
     Raises:
-        ShippingError: Thrift can't express the topology, or the cluster's Storm is too old.
+        ShippingError: Thrift can't express the topology, or the cluster's Storm is too old, or a plugin of
+            ``topology.auto-credentials`` can't be kept.
         RefusedError: Nimbus refuses the topology.
     """
     check_complete(shipment)
     topology = shipment.topology
     structure = storm_topology(shipment)
-    conf = storm_conf(topology)
+    conf = with_zookeeper_login(storm_conf(topology))
+    creds = credentials_of({**nimbus.conf, **conf}, credentials or {})
     summary = nimbus.summary()
     check_version(summary, conf, nimbus.address)
     if any(each.name == topology.name for each in summary.topologies):
@@ -65,7 +72,10 @@ def submit(nimbus: Nimbus, shipment: Shipment, *, active: bool = True) -> None:
         location,
         dumps(conf),
         structure,
-        thrift.SubmitOptions(initial_status=status.ACTIVE if active else status.INACTIVE),
+        thrift.SubmitOptions(
+            initial_status=status.ACTIVE if active else status.INACTIVE,
+            creds=thrift.Credentials(creds=creds) if creds else None,
+        ),
     )
 
 

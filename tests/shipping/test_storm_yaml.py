@@ -59,11 +59,8 @@ def test_seeds_and_port_are_read_as_yaml(tmp_path: Path) -> None:
         ({"nimbus.seeds": []}, "write a list of host names"),
         ({"nimbus.thrift.port": "6627"}, "write a port number"),
         ({"nimbus.thrift.port": True}, "write a port number"),
-        (
-            {"storm.thrift.transport": "org.apache.storm.security.auth.kerberos.KerberosSaslTransportPlugin"},
-            "Kerberos and other SASL logins are not supported",
-        ),
-        ({"nimbus.thrift.client.use.tls": True}, "TLS is not supported"),
+        ({"storm.thrift.transport": "org.example.Own"}, "which is not known here"),
+        ({"nimbus.thrift.client.use.tls": True}, "nimbus.thrift.tls.port is None; write a port number"),
     ],
 )
 def test_what_is_wrong_or_not_supported_is_said_with_the_files_name(conf: dict[str, Any], problem: str) -> None:

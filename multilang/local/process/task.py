@@ -360,17 +360,16 @@ class ProcessTask(ABC):
         ``rootless`` is its edge when ``roots`` is None.
         """
         stats = self.stats
-        tuples = emit.values[0] if route.carries_blocks else 1
-        stats.emitted += tuples
+        stats.emitted += 1
         if route.captured is not None:
             self.host.capture(route, emit.values)
         if targets:
-            stats.transferred += tuples * len(targets)
+            stats.transferred += len(targets)
             bolts = self.host.bolts
             text = self.host.dumps(emit.values)
             for task in targets:
                 root, edge = (0, rootless) if roots is None else roots()
-                bolts[task].put(route.origin, text, root, edge, tuples)
+                bolts[task].put(route.origin, text, root, edge)
         if emit.need_task_ids:
             self.answer(targets)
 

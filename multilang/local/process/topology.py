@@ -206,7 +206,7 @@ class ProcessTopology(LocalTopology):
 
     def _count(self) -> None:
         for spout in self.spouts.values():
-            spout.stats.pending = spout.in_flight
+            spout.stats.pending = len(spout.pending)
         for task in self._all:
             task.count_busy()
 

@@ -87,6 +87,11 @@ class Cluster:
         return settings.conf_folder(self.home)
 
     @property
+    def conf(self) -> dict[str, Any]:
+        """The entries of the cluster's storm.yaml. Raises NimbusError when the cluster was never up."""
+        return read_conf(self.conf_folder / "storm.yaml")
+
+    @property
     def address(self) -> Address:
         """The address of Nimbus. Raises ClusterError when the cluster was never up."""
         return self._state().address
@@ -154,7 +159,7 @@ class Cluster:
 
     def not_as_asked(self) -> list[str]:
         """Return the differences between the running cluster and this object: keys of storm.yaml, "expose", "supervisors"."""
-        has = read_conf(self.conf_folder / "storm.yaml")
+        has = self.conf
         asked = [key for key, value in self._conf.items() if has.get(key) != value]
         if self.exposed != self._expose:
             asked = ["expose", *asked]
@@ -175,7 +180,7 @@ class Cluster:
 
     def client(self) -> Nimbus:
         """Connect to Nimbus."""
-        return Nimbus([self.address])
+        return Nimbus([self.address], conf=self.conf)
 
     def __enter__(self) -> Cluster:  # noqa: PYI034 - Self is not in Python 3.10
         self.up()
@@ -261,7 +266,9 @@ class Cluster:
 
     def _wait(self, state: ClusterState) -> None:
         """Wait until Nimbus leads and knows every supervisor, and the DRPC server listens."""
-        self._until(lambda: _ready(state), "Nimbus does not answer, or has not found every supervisor", state)
+        self._until(
+            lambda: _ready(state, self.conf), "Nimbus does not answer, or has not found every supervisor", state
+        )
         drpc = [port for port in (state.drpc, state.drpc_invocations) if port]
         self._until(lambda: all(map(_listens, drpc)), "the DRPC server does not answer", state)
 
@@ -315,11 +322,11 @@ def _listens(port: int) -> bool:
         return probe.connect_ex((LOOPBACK, port)) == 0
 
 
-def _ready(state: ClusterState) -> bool:
+def _ready(state: ClusterState, conf: Mapping[str, Any]) -> bool:
     if not _listens(state.nimbus):
         return False
     try:
-        with Nimbus([state.address], timeout=10) as nimbus:
+        with Nimbus([state.address], timeout=10, conf=conf) as nimbus:
             summary = nimbus.summary()
     except (NimbusError, ShippingError):
         return False

@@ -1,1 +1,0 @@
-"""Windows against the same topology without them."""

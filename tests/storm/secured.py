@@ -1,0 +1,75 @@
+"""A secured cluster: digest logins at Nimbus and DRPC, and ACLs of both."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from multilang.shipping.cluster import Cluster
+from multilang.transport.keys import DIGEST
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AUTH = "org.apache.storm.security.auth"
+MODULE = f"{AUTH}.digest.DigestLoginModule required"
+PASSWORDS = {"storm": "daemons' own", "bob": 'bob\\"s ü', "eve": "eve's", "games": "of the games"}
+
+
+class SecuredCluster(Cluster):
+    """Users: storm, who is the daemons and their admin; bob and eve, who submit topologies; games, who is in the group games of every Unix."""
+
+    def __init__(self, home: Path, people: Path) -> None:
+        self._people = people
+        daemons = people / "daemons.jaas"
+        known = " ".join(f"user_{name}={json.dumps(word, ensure_ascii=False)}" for name, word in PASSWORDS.items())
+        write_secret(daemons, f"StormServer {{ {MODULE} {known}; }};\n{client_section('storm', PASSWORDS['storm'])}")
+        acl = people / "drpc-acl.yaml"
+        functions = {"exclamation": {"client.users": ["bob"], "invocation.user": "storm"}}
+        acl.write_text(json.dumps({"drpc.authorizer.acl": functions}))
+        super().__init__(
+            home,
+            slots=2,
+            drpc=True,
+            conf={
+                # Storm's own clients log in by digest to no other host: the server names itself so.
+                "nimbus.seeds": ["localhost"],
+                "storm.local.hostname": "localhost",
+                "drpc.servers": ["localhost"],
+                "storm.thrift.transport": DIGEST,
+                "java.security.auth.login.config": str(daemons),
+                "nimbus.authorizer": f"{AUTH}.authorizer.SimpleACLAuthorizer",
+                "nimbus.admins": ["storm"],
+                "nimbus.supervisor.users": ["storm"],
+                "supervisor.authorizer": f"{AUTH}.authorizer.SupervisorSimpleACLAuthorizer",
+                "storm.blobstore.acl.validation.enabled": True,
+                "drpc.authorizer": f"{AUTH}.authorizer.DRPCSimpleACLAuthorizer",
+                "drpc.authorizer.acl.filename": str(acl),
+                "drpc.authorizer.acl.strict": True,
+            },
+        )
+
+    def settings_of(self, user: str, password: str | None = None, **more: Any) -> dict[str, str]:
+        """Return the environment of a user whose storm.yaml and JAAS file are of this cluster."""
+        folder = self._people / f"{user}-{password is None}"
+        folder.mkdir(exist_ok=True)
+        jaas = folder / "jaas.conf"
+        write_secret(jaas, client_section(user, PASSWORDS[user] if password is None else password))
+        conf = {
+            "nimbus.seeds": ["127.0.0.1"],
+            "nimbus.thrift.port": self.address.port,
+            "storm.thrift.transport": DIGEST,
+            "java.security.auth.login.config": str(jaas),
+            **more,
+        }
+        (folder / "storm.yaml").write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in conf.items()))
+        return {"STORM_CONF_DIR": str(folder), "HOME": str(folder)}
+
+
+def client_section(user: str, password: str) -> str:
+    return f'StormClient {{ {MODULE} username="{user}" password={json.dumps(password, ensure_ascii=False)}; }};\n'
+
+
+def write_secret(path: Path, text: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(text)

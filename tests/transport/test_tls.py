@@ -1,0 +1,182 @@
+"""Nimbus over TLS: a server of the tests' own speaks as Storm's TlsTransportPlugin does, binary Thrift without frames.
+
+Storm 2.8.3's own server can't be asked: on Java 17 it fails in getPeerCertificateChain, which that Java has no more.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import socket
+import ssl
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    pkcs12,
+)
+
+from multilang.shipping.errors import NimbusError, RefusedError
+from multilang.shipping.nimbus import Nimbus
+from multilang.shipping.storm_yaml import Address
+from multilang.shipping.thrift_types import types
+from multilang.transport.keys import USE_TLS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CLIENT = "nimbus.thrift.tls.client."
+PASSWORD = b"of the store"
+
+
+class Authority:
+    """An authority whose certificates are in a folder, as PEM and as PKCS #12."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        self._certificate = self._sign(self._name, self._key, authority=True)
+        self.pem = folder / f"{name}.pem"
+        self.pem.write_bytes(self._certificate.public_bytes(Encoding.PEM))
+        self.p12 = folder / f"{name}.p12"
+        trusted = [pkcs12.PKCS12Certificate(self._certificate, b"ca")]
+        self.p12.write_bytes(pkcs12.serialize_java_truststore(trusted, BestAvailableEncryption(PASSWORD)))
+
+    def issue(self, name: str) -> Path:
+        """Make a certificate for this host; return a PEM file with its key, beside which are NAME.key and NAME.p12."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        certificate = self._sign(subject, key)
+        pem = certificate.public_bytes(Encoding.PEM)
+        private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        (self.folder / f"{name}.key").write_bytes(private)
+        (self.folder / f"{name}.crt").write_bytes(pem)
+        store = pkcs12.serialize_key_and_certificates(b"x", key, certificate, None, BestAvailableEncryption(PASSWORD))
+        (self.folder / f"{name}.p12").write_bytes(store)
+        path = self.folder / f"{name}.pem"
+        path.write_bytes(pem + private)
+        return path
+
+    def _sign(self, subject: x509.Name, key: Any, authority: bool = False) -> x509.Certificate:
+        now = dt.datetime.now(dt.timezone.utc)
+        builder = x509.CertificateBuilder().subject_name(subject).issuer_name(self._name).public_key(key.public_key())
+        builder = builder.serial_number(x509.random_serial_number()).not_valid_before(now - dt.timedelta(days=1))
+        builder = builder.not_valid_after(now + dt.timedelta(days=1))
+        builder = builder.add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+        address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+        builder = builder.add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        return builder.sign(self._key, hashes.SHA256())
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    made = Authority(tmp_path_factory.mktemp("tls"), "authority")
+    made.issue("server")
+    made.issue("client")
+    return made
+
+
+@contextmanager
+def nimbus_over_tls(authority: Authority, wants_client: bool = False) -> Iterator[Address]:
+    from thriftpy2.protocol import TBinaryProtocolFactory
+    from thriftpy2.thrift import TProcessor
+    from thriftpy2.transport import TBufferedTransportFactory, TSocket
+
+    thrift = types()
+
+    class Cluster:
+        def getClusterInfo(self) -> object:
+            return thrift.ClusterSummary(supervisors=[], topologies=[], nimbuses=[])
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.folder / "server.pem")
+    if wants_client:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(authority.pem)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            try:
+                with context.wrap_socket(connection, server_side=True) as wire:
+                    transport = TBufferedTransportFactory().get_transport(TSocket(sock=wire))
+                    protocol = TBinaryProtocolFactory().get_protocol(transport)
+                    TProcessor(thrift.Nimbus, Cluster()).process(protocol, protocol)
+            except OSError:
+                pass  # the client does not trust it, or it the client
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield Address("127.0.0.1", server.getsockname()[1])
+        thread.join()
+
+
+def conf_of(**client: object) -> dict[str, Any]:
+    return {USE_TLS: "true", **{f"{CLIENT}{key.replace('_', '.')}": value for key, value in client.items()}}
+
+
+def test_a_server_is_trusted_by_its_authority_in_pem_or_pkcs12(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STORE_PASSWORD", PASSWORD.decode())
+    for conf in (
+        conf_of(truststore_path=str(authority.pem)),
+        conf_of(truststore_path=str(authority.p12), truststore_password=PASSWORD.decode()),
+        conf_of(truststore_path=str(authority.p12), truststore_password={"env": "STORE_PASSWORD"}),
+    ):
+        with nimbus_over_tls(authority) as address, Nimbus([address], conf=conf) as nimbus:
+            assert nimbus.summary().topologies == []
+
+
+def test_a_client_proves_itself_with_a_certificate_in_any_form(authority: Authority) -> None:
+    own, folder = {"truststore_path": str(authority.pem)}, authority.folder
+    for conf in (
+        conf_of(**own, keystore_path=str(folder / "client.pem"), auth_required=True),
+        conf_of(**own, keystore_path=str(folder / "client.p12"), keystore_password=PASSWORD.decode()),
+        conf_of(**own, cert_path=str(folder / "client.crt"), key_path=str(folder / "client.key")),
+    ):
+        with nimbus_over_tls(authority, wants_client=True) as address, Nimbus([address], conf=conf) as nimbus:
+            assert nimbus.summary().topologies == []
+    without = conf_of(**own)
+    refused = pytest.raises(NimbusError, match=r"broke off|does not agree on TLS")
+    with nimbus_over_tls(authority, wants_client=True) as at, refused, Nimbus([at], conf=without) as nimbus:
+        nimbus.summary()
+
+
+def test_a_server_of_another_authority_or_name_is_refused(authority: Authority, tmp_path: Path) -> None:
+    other = Authority(tmp_path, "other")
+    for conf in (conf_of(truststore_path=str(other.pem)), conf_of()):
+        with (
+            nimbus_over_tls(authority) as address,
+            pytest.raises(RefusedError, match="certificate that is not trusted"),
+        ):
+            Nimbus([address], conf=conf)
+    with nimbus_over_tls(authority) as address, pytest.raises(RefusedError, match="certificate that is not trusted"):
+        Nimbus([Address("localhost", address.port)], conf=conf_of(truststore_path=str(authority.pem)))
+
+
+def test_stores_that_can_not_be_read_are_named_and_no_password_shown(authority: Authority, tmp_path: Path) -> None:
+    jks = tmp_path / "trust.jks"
+    jks.write_bytes(bytes.fromhex("feedfeed00000002"))
+    (tmp_path / "noise").write_bytes(b"noise")
+    for conf, problem in (
+        (conf_of(truststore_path=str(jks)), "keytool -importkeystore"),
+        (conf_of(truststore_path=str(tmp_path / "none")), "can't be read"),
+        (conf_of(truststore_path=str(tmp_path / "noise"), truststore_password="hidden"), "no PKCS #12 file"),
+        (conf_of(truststore_path=str(authority.p12), truststore_password="hidden"), "another password"),
+        (conf_of(keystore_path=str(authority.pem)), "certificate and key can't be used"),
+    ):
+        with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(NimbusError, match=problem) as caught:
+            Nimbus([Address("127.0.0.1", server.getsockname()[1])], conf=conf)
+        assert "hidden" not in str(caught.value)
