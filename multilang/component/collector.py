@@ -86,7 +86,10 @@ class Collector(ABC):
     Attributes:
         scope: The tuple and the anchors of the moment.
         reported: Takes note of a component's exception that was reported instead of raised; a test raises it.
+        to_parent: True if its calls go over the wire to another process.
     """
+
+    to_parent = False
 
     def __init__(self, scope: Scope | None = None, reported: Callable[[BaseException], None] | None = None) -> None:
         self.scope = Scope() if scope is None else scope

@@ -45,6 +45,8 @@ def spout_commands(
                 exhausted = runner.exhausted()
             elif collector.emitted != before:
                 idle = 0
+            elif runner.full:
+                pass  # an ack may wait behind this command
             else:
                 wire.flush()
                 watchdog.busy = outer

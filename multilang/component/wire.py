@@ -47,6 +47,19 @@ class TaskIdsWait:
         self.tasks: list[int] | None = None
 
 
+class Blocks:
+    """Tuples that were emitted and wait for others to be sent with: here there are none (see multilang.blocks)."""
+
+    def close_blocks(self) -> None:
+        """Send them, before anything is waited for."""
+
+    def park(self) -> None:
+        """Note that the main thread waits for input now."""
+
+    def unpark(self) -> None:
+        """Note that the main thread works again."""
+
+
 class Wire:
     """Reads events, answers heartbeats, and passes everything else to ``on_tuple`` and ``on_command``, one by one."""
 
@@ -56,6 +69,7 @@ class Wire:
         self.watchdog: Watchdog | None = None
         self.timers: TaskTimers | None = None
         """A bolt's timers; a spout's run at its commands, since Storm listens to it only then."""
+        self.blocks = Blocks()
         self.on_tuple: Callable[[Tuple], None] = _not_a_bolt
         self.on_command: Callable[[Message], None] = _not_a_spout
         self._fd = fd
@@ -134,15 +148,16 @@ class Wire:
         assert watchdog is not None
         self._began, self._waited = monotonic(), 0.0
         tells_busy = self.tells_busy and not watchdog.is_spout  # a spout tells it with the answer to a command
+        blocks = self.blocks
         timers = self.timers
         pending: Any = () if timers is None else timers.heap  # empty for a component without timers
         while True:
             while backlog:
                 self._handle(backlog.popleft())
                 if pending:
-                    self._run_timers()
+                    self.run_timers()
             if pending:
-                self._run_timers()
+                self.run_timers()
             self._unread = 0
             if tells_busy:
                 self._tell_parent()
@@ -154,11 +169,13 @@ class Wire:
             # While this thread waits, other threads' messages are sent at once.
             connection.write = self._send_now
             try:
+                blocks.park()
                 if pending and not self._wait_for_input():
                     continue
                 data = self.read()
             finally:
                 connection.write = self._buffer
+                blocks.unpark()
             if watchdog.parked and (len(data) > _HEARTBEAT_SIZE or HEARTBEAT not in data):
                 watchdog.wake()
             self._events = connection.iter_data(data)
@@ -168,7 +185,7 @@ class Wire:
                 else:
                     self._handle(event)
                 if pending:
-                    self._run_timers()
+                    self.run_timers()
 
     def _tell_parent(self) -> None:
         """Tell our own parent that no timer is to be waited for any more, and how long the component was busy."""
@@ -196,7 +213,7 @@ class Wire:
         self._waited += monotonic() - start
         return bool(ready)
 
-    def _run_timers(self) -> None:
+    def run_timers(self) -> None:
         """Run the timers that are due, between two tuples."""
         timers, watchdog = self.timers, self.watchdog
         assert timers is not None
@@ -242,6 +259,7 @@ class Wire:
 
     def flush(self) -> None:
         """Send everything; while the pipe is full, go on reading, so that a parent that writes does not block."""
+        self.blocks.close_blocks()
         if self.output.flush_some():
             return
         import select
@@ -272,6 +290,7 @@ class Wire:
         """Send what is left at the end, for as long as the parent takes it."""
         import select
 
+        self.blocks.close_blocks()
         until = monotonic() + seconds
         while not self.output.flush_some() and monotonic() < until:
             select.select([], [self.output.fd], [], 0.1)

@@ -26,6 +26,8 @@ _MAX_NESTED = 50  # reliable emits of a spout, without ackers, between two waits
 class WireCollector(Collector):
     """The calls that both collectors share."""
 
+    to_parent = True
+
     def __init__(self, wire: Wire) -> None:
         super().__init__()
         self._wire = wire

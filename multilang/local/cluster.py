@@ -115,6 +115,10 @@ class LocalCluster:
     def _start(
         self, topology: Topology, name: str, conf: dict[str, Any], capture: Capture, rng: Random
     ) -> LocalTopology:
+        if self.mode == "process":
+            from multilang.blocks.transform import by_blocks
+
+            topology = by_blocks(topology.with_conf(conf, name), _streams(topology, capture))
         plan = Plan(topology, name, conf, rng)
         _check_start(plan)
         if self.mode == "process":
@@ -157,6 +161,19 @@ class LocalCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _streams(topology: Topology, capture: Capture) -> set[tuple[str, str]]:
+    """Return the streams to capture as (component, stream)."""
+    found: set[tuple[str, str]] = set()
+    for wanted in [capture] if isinstance(capture, str) else capture:
+        if isinstance(wanted, str):
+            spec = topology.components.get(wanted)
+            found.update((wanted, stream) for stream in (spec.streams if spec else ()))
+        else:
+            component, stream = wanted
+            found.add((component, stream))
+    return found
 
 
 def _check_start(plan: Plan) -> None:

@@ -8,6 +8,7 @@ from itertools import count
 from random import Random
 from typing import TYPE_CHECKING
 
+from multilang.blocks.names import STREAM as BLOCKS
 from multilang.component.context import Context
 from multilang.protocol import LocalProtocolError, RemoteProtocolError
 from multilang.protocol.outputs import Outputs
@@ -41,9 +42,10 @@ class Route:
         choose: Chooses the tasks of a regular emit by its values; None when no component subscribes.
         direct: The tasks that take direct emits; None when no subscriber does.
         captured: Gets a copy of each tuple; None when nobody asked for it.
+        carries_blocks: Whether each of its tuples is a block of many, whose number is the first value.
     """
 
-    __slots__ = ("captured", "choose", "direct", "fields", "origin", "stream", "width")
+    __slots__ = ("captured", "carries_blocks", "choose", "direct", "fields", "origin", "stream", "width")
 
     def __init__(
         self, origin: Origin, fields: tuple[str, ...], choosers: list[Chooser], direct: frozenset[int] | None
@@ -55,6 +57,7 @@ class Route:
         self.choose = _joined(choosers)
         self.direct = direct
         self.captured: Callable[[LocalTuple], object] | None = None
+        self.carries_blocks = origin.stream == BLOCKS
 
     def targets(self, values: Sequence[Any], task: int | None) -> Sequence[int]:
         """Return the tasks that get a tuple; ``task`` is the one that a direct emit names."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from multilang.blocks.transform import by_blocks
 from multilang.protocol.codec import dumps
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.shippable import check_shippable
@@ -21,7 +22,7 @@ _TASKS = "topology.tasks"
 def storm_topology(shipment: Shipment) -> Any:
     """Return the struct of a packed topology. Raises ShippingError for what it can't express."""
     thrift = types()
-    topology = shipment.topology
+    topology = by_blocks(shipment.topology)
     check_thrift(topology)
 
     def common(spec: ComponentSpec) -> Any:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError
 from multilang.component.wire import EndOfInput
-from multilang.component.wire_collectors import WireCollector
 from multilang.protocol.codec import dumps, loads
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ class Away:
 
 def check_reachable(shared: Shared | Away, collector: Collector, what: str) -> None:
     """Raise ConfigError in a task's process that has imported its topology, and so has another object than the test."""
-    if isinstance(shared, Shared) and isinstance(collector, WireCollector):
+    if isinstance(shared, Shared) and collector.to_parent:
         raise ConfigError(
             f"{what} is controlled by the test, which this task's process can't reach: it imported its topology from a module. Build "
             'the topology inside the test, where it has no name in a module, or run it with LocalCluster("inprocess") or '

@@ -36,6 +36,8 @@ class SavedTask(WindowTask):
     since the last checkpoint.
     """
 
+    _acks_at_once = True
+
     def __init__(self, bolt: DeclaredWindows, settings: Settings, collector: BoltCollector, context: Context) -> None:
         self._dirty: dict[tuple[Key, int], Pane] = {}
         self._counted: dict[Key, None] = {}
@@ -79,9 +81,6 @@ class SavedTask(WindowTask):
                 dirty[key, slot] = pane
 
         return put_and_mark
-
-    def hold(self, pane: Pane, tup: Tuple) -> None:
-        """Hold nothing: the state has the tuple."""
 
     def taken(self, tup: Tuple) -> None:
         if tup.unfinished:

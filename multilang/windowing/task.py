@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from multilang.windowing.watermarks import Source
 
 _ROUNDING = 1e-4  # milliseconds: a timer comes at its instant, which is a sum of fractions
+_FIRST = 1 + _ROUNDING  # the millisecond in which the task begins
 _WAITS_LONG_MS = 30_000  # after which a source that never sent anything is named in the log
 
 
@@ -55,6 +56,8 @@ class WindowTask:
         context: Its task's place.
     """
 
+    _acks_at_once = False
+
     def __init__(self, bolt: DeclaredWindows, settings: Settings, collector: BoltCollector, context: Context) -> None:
         self.bolt = bolt
         self.settings = settings
@@ -73,7 +76,14 @@ class WindowTask:
         self._has_warned = False
         self.start_anew()
         self.put = self._put_function()
-        self.process: Callable[[Tuple], None] = self._by_event_time if settings.has_event_time else self._by_arrival
+        self._has_ids = settings.id_field is not None
+        self.process: Callable[[Tuple], None] = (
+            self._by_event_time
+            if settings.has_event_time
+            else self._by_count
+            if isinstance(self.windows, CountWindows)
+            else self._by_arrival
+        )
         if settings.has_event_time:
             bolt.set_timer(settings.interval_ms / 1000, self.tick, every=settings.interval_ms / 1000)
         if settings.early_ms:
@@ -110,19 +120,31 @@ class WindowTask:
         source.heard = True
         if source.greatest is None or ts > source.greatest:
             source.greatest = ts
-        if self._is_known(tup):
+        if self._has_ids and self._is_known(tup):
             return
         if ts < self._accept_from:
             self._refuse(tup, ts)
             return
         self.windows.add(key, ts, tup)
-        self.taken(tup)
+        if self._acks_at_once:
+            self.taken(tup)
+        if self._early:
+            self._fire_early_counts()
+
+    def _by_count(self, tup: Tuple) -> None:
+        """Process a tuple by its arrival, where nothing depends on the time."""
+        key = self._key(tup)
+        if self._has_ids and self._is_known(tup):
+            return
+        self.windows.add(key, int((self._monotonic() - self._began) * 1000 + _FIRST), tup)
+        if self._acks_at_once:
+            self.taken(tup)
         if self._early:
             self._fire_early_counts()
 
     def _by_arrival(self, tup: Tuple) -> None:
         key = self._key(tup)
-        if self._is_known(tup):
+        if self._has_ids and self._is_known(tup):
             return
         ts = int(self.now() + _ROUNDING)
         windows = self.windows
@@ -130,7 +152,8 @@ class WindowTask:
         if windows.in_order or (due is not None and due < ts):
             windows.advance(ts)
         windows.add(key, ts, tup)
-        self.taken(tup)
+        if self._acks_at_once:
+            self.taken(tup)
         if self._early:
             self._fire_early_counts()
         self._arm()
@@ -169,10 +192,7 @@ class WindowTask:
 
     def _is_known(self, tup: Tuple) -> bool:
         """Return whether a tuple is a replay of one that is in a window still; it is acked with that one then."""
-        field = self.settings.id_field
-        if field is None:
-            return False
-        found = self._ids.get((tup.component, tup.stream, _id(tup, field, self.settings)))
+        found = self._ids.get((tup.component, tup.stream, _id(tup, self.settings.id_field or "", self.settings)))
         if found is None:
             return False
         (found.held if isinstance(found, Pane) else found.again).append(tup)
@@ -236,13 +256,14 @@ class WindowTask:
 
     def _put_function(self) -> Callable[[Key, int, Pane, Tuple], None]:
         """Return ``put``, with no more work in it than the settings ask for."""
-        add, hold = self._add, self.hold
+        add, holds = self._add, not self._acks_at_once
         settings = self.settings
 
         def put(_key: Key, _slot: int, pane: Pane, tup: Tuple) -> None:
             pane.accumulator = add(pane.accumulator, tup)
             pane.count += 1
-            hold(pane, tup)
+            if holds:
+                pane.held.append(tup)
 
         field, every, touched = settings.id_field, settings.early_count, self._touched if settings.early_ms else None
         if field is None and not every and touched is None:
@@ -265,10 +286,6 @@ class WindowTask:
                 self._touched[key, slot] = pane
 
         return put_more
-
-    def hold(self, pane: Pane, tup: Tuple) -> None:
-        """Keep a tuple until its pane is gone, to be acked then."""
-        pane.held.append(tup)
 
     def merge(self, first: Pane, second: Pane) -> None:
         """Add all of the second pane to the first."""

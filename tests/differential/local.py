@@ -19,9 +19,9 @@ STUCK = {"simulated": 30.0, "inprocess": 0.3, "process": 10.0}  # seconds to fin
 _numbers = count()
 
 
-def run(shape: Shape, mode: Any, seed: int) -> Outcome:
-    """Run until it is drained, then on for some ticks, after which it must be drained again and have done nothing more."""
-    conf: dict[str, Any] = {"topology.message.timeout.secs": 30}
+def run(shape: Shape, mode: Any, seed: int, more: dict[str, Any] | None = None) -> Outcome:
+    """Run, with ``more`` in the conf, until it is drained, then on for some ticks, after which it must be drained again and have done nothing more."""
+    conf: dict[str, Any] = {"topology.message.timeout.secs": 30, **(more or {})}
     if shape["forget"] == "stuck":
         conf["topology.enable.message.timeouts"] = False
     elif shape["forget"]:
@@ -51,8 +51,8 @@ def run(shape: Shape, mode: Any, seed: int) -> Outcome:
                 errors = [str(error) for error in running.errors]
         finally:
             components.records.pop(where, None)
-    more = "".join(f"\nand after its end: {line}" for line in (last - first)) if end == "drained" else ""
-    return Outcome(mode, last, "\n".join([end + more, *errors]), figures)
+    rest = "".join(f"\nand after its end: {line}" for line in (last - first)) if end == "drained" else ""
+    return Outcome(mode, last, "\n".join([end + rest, *errors]), figures)
 
 
 def _lines(where: str) -> list[list[Any]]:

@@ -54,6 +54,7 @@ def test_of_this_package_only_what_a_task_needs_goes_along() -> None:
     parts = {name.split("/")[2] for name in jar if name.startswith("resources/multilang/")}
     assert parts == {
         "__init__.py",
+        "blocks",
         "component",
         "dotted.py",
         "lazy.py",

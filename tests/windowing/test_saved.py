@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from multilang.local import Faults, LocalCluster
 from multilang.protocol.codec import dumps, loads
 from multilang.runtime.tuples import LocalTuple, Origin
-from multilang.state import ReplayableSpout
 from multilang.testing import BoltRun, make_tuple
 from multilang.topology import TopologyBuilder, TopologyError
 from multilang.windowing import (
@@ -27,7 +26,8 @@ from multilang.windowing import (
 )
 from tests.soak import SOAK
 from tests.windowing import reference
-from tests.windowing.test_properties import KEYS, SIZES, arrivals
+from tests.windowing.test_properties import SIZES, arrivals
+from tests.windowing.topologies import Events, topology, wanted
 
 FIELDS = ("n", "key", "ts")
 
@@ -178,78 +178,6 @@ def test_a_bolt_that_does_not_pass_its_state_on_says_so():
         give(started(Forgets), reference.Event(1, 0, "ant", 5))
 
 
-class Events(ReplayableSpout):
-    """``test.events`` events out of order by less than 50 ms, and a last one far behind them that closes all windows."""
-
-    output_fields = ["n", "key", "ts"]
-    max_replays = None
-
-    def initialize(self, conf, context):
-        self.n, self.step = context.task_index, len(context.tasks(context.component))
-        self.total = conf.get("test.events", 300)
-        self.last = False
-
-    def next_tuple(self):
-        if self.n < self.total:
-            n, self.n = self.n, self.n + self.step
-            self.emit(list(event(n)), n)
-        elif not self.last:
-            self.last = True
-            self.emit([-1, "end", 10**9], "end")
-
-    def exhausted(self):
-        return self.last
-
-    def position(self):
-        return [self.n, self.last]
-
-    def seek(self, position):
-        self.n, self.last = position
-
-
-def event(n):
-    return n, KEYS[n % len(KEYS)], n * 10 + n * 7919 % 49
-
-
-def wanted(total, length, slide):
-    events = [reference.Event(n, 0, key, ts) for n, key, ts in map(event, range(total))]
-    return {where: len(numbers) for where, numbers in reference.timed(events, length, slide, 10**9).items()}
-
-
-class Counts(StatefulWindowedBolt):
-    output_fields = ["key", "end", "count"]
-    window = Sliding(milliseconds(200), milliseconds(100))
-    key_by = "key"
-    timestamp_field = "ts"
-    lag = milliseconds(3000)
-    watermark_interval = milliseconds(100)
-    aggregate = Count()
-
-    def process_window(self, window):
-        self.emit([window.key, window.end, window.result])
-
-
-def topology(tasks=2, bolt=Counts, conf=None):
-    builder = TopologyBuilder()
-    builder.set_spout("events", Events, 2)
-    builder.set_bolt("counts", bolt, tasks).fields_grouping("events", "key")
-    builder.set_bolt("all", Totals).global_grouping("counts")
-    return builder.build("windows", conf)
-
-
-class Totals(StatefulWindowedBolt):
-    """A window of windows: their counts by end."""
-
-    output_fields = ["end", "total"]
-    window = Tumbling(milliseconds(100))
-    key_by = "key"
-    timestamp_field = "end"
-    aggregate = Sum("count")
-
-    def process_window(self, window):
-        self.emit([window.end, window.result])
-
-
 @pytest.mark.parametrize("seed", range(100 if SOAK else 4))
 def test_exactly_once_whatever_dies(tmp_path, seed):
     conf = {
@@ -265,8 +193,47 @@ def test_exactly_once_whatever_dies(tmp_path, seed):
         run.wait(timeout=24 * 3600)
         run.run_for(5)
         assert run.faults_so_far
-        found = {(tup["key"], tup["end"]): tup["count"] for tup in run.captured("counts") if tup["key"] != "end"}
-    assert found == wanted(300, 200, 100)  # each window's last evaluation is right, and so is each that was repeated
+        check_counts(run, 300)
+
+
+def check_counts(run, events):
+    """Each window was evaluated, and is right each time that it was."""
+    found = {(tup["key"], tup["end"], tup["count"]) for tup in run.captured("counts") if tup["key"] != "end"}
+    assert found == {(*where, count) for where, count in wanted(events, 200, 100).items()}
+
+
+EVERY_STEP = [
+    *(f"PREPARE {step}" for step in ("received", "write", "synced", "forward", "acked")),
+    *(f"COMMIT {step}" for step in ("received", "write", "synced", "forward", "acked")),
+    *(f"ROLLBACK {step}" for step in ("received", "synced", "forward", "acked")),
+    *(f"INITSTATE {step}" for step in ("received", "forward", "acked")),
+]
+
+
+@pytest.mark.parametrize("step", EVERY_STEP if SOAK else ["PREPARE synced", "COMMIT write"])
+def test_exactly_once_after_a_kill_at_any_step(tmp_path, monkeypatch, step):
+    crashes = [f"counts-0|{step}|2|{tmp_path / 'crashed'}"]
+    if step.startswith(("ROLLBACK", "INITSTATE")):  # which come after another kill
+        crashes = [f"all-0|COMMIT received|2|{tmp_path / 'first'}", f"counts-0|{step}|1|{tmp_path / 'crashed'}"]
+    monkeypatch.setenv("CRASHES", ";".join(crashes))
+    conf = {
+        "topology.state.provider": "sqlite",
+        "topology.state.provider.config": {"path": str(tmp_path / "state.sqlite")},
+        "topology.state.checkpoint.interval.ms": 100,
+        "topology.message.timeout.secs": 5,
+        "multilang.state.alignment": "exact",
+        "multilang.state.trace": "tests.state.crashing.at_step",
+        "test.events": 4000,
+    }
+    with LocalCluster("process") as cluster:
+        run = cluster.submit(topology(1, conf=conf), capture=["counts"])
+        count = len(wanted(4000, 200, 100))
+        run.wait(
+            lambda run: len({(tup["key"], tup["end"]) for tup in run.captured("counts")} - {("end", 10**9)}) >= count,
+            timeout=120,
+        )
+        check_counts(run, 4000)
+    assert (tmp_path / "crashed").exists() or step.startswith("INITSTATE")
 
 
 def test_a_bolt_without_state_can_not_be_exact():

@@ -32,14 +32,16 @@ class Delivery:
         root: The same as LocalTuple's.
         edge: The same as LocalTuple's.
         at: The time when the child got it.
+        tuples: The number of tuples: more than one if it is a block of them.
     """
 
-    __slots__ = ("at", "edge", "root")
+    __slots__ = ("at", "edge", "root", "tuples")
 
-    def __init__(self, root: int | dict[int, int], edge: int, at: float) -> None:
+    def __init__(self, root: int | dict[int, int], edge: int, at: float, tuples: int) -> None:
         self.root = root
         self.edge = edge
         self.at = at
+        self.tuples = tuples
 
 
 class Question(Delivery):
@@ -64,7 +66,7 @@ class ProcessBoltTask(ProcessTask):
 
     def __init__(self, host: TaskHost, plan: TaskPlan) -> None:
         super().__init__(host, plan)
-        self.queue: deque[tuple[Origin, str, int | dict[int, int], int]] = deque()
+        self.queue: deque[tuple[Origin, str, int | dict[int, int], int, int]] = deque()
         self.unfinished: dict[str, Delivery] = {}
         self.idle = 0
         self._looks = 0  # at a program that is ready, and has not answered any heartbeat
@@ -79,9 +81,9 @@ class ProcessBoltTask(ProcessTask):
 
     # ---- its input ----
 
-    def put(self, origin: Origin, text: str, root: int | dict[int, int], edge: int) -> None:
-        """Queue a tuple, whose values are JSON text."""
-        self.queue.append((origin, text, root, edge))
+    def put(self, origin: Origin, text: str, root: int | dict[int, int], edge: int, tuples: int) -> None:
+        """Queue a tuple, or a block of so many, whose values are JSON text."""
+        self.queue.append((origin, text, root, edge, tuples))
         self.host.dirty.add(self)
         if not self.full and len(self.queue) >= self.limit:
             self._set_full(True)
@@ -101,13 +103,13 @@ class ProcessBoltTask(ProcessTask):
         now = self.host.now
         while queue and not child.has_more() and not self._dying:
             for _ in range(min(len(queue), self.limit)):
-                origin, text, root, edge = queue.popleft()
+                origin, text, root, edge, tuples = queue.popleft()
                 id = str(next(new_id))
-                unfinished[id] = (Question if origin.is_question else Delivery)(root, edge, now)
+                unfinished[id] = (Question if origin.is_question else Delivery)(root, edge, now, tuples)
                 if edge and not root:
                     self.idle += 1
                 say(id, origin.component, origin.stream, origin.task, text)
-                self.stats.received += 1
+                self.stats.received += tuples
             super().flush()
         if self.full and len(queue) <= self.limit // 2:
             self._set_full(False)
@@ -124,7 +126,7 @@ class ProcessBoltTask(ProcessTask):
     def tick(self) -> None:
         """Queue a tick when ``topology.tick.tuple.freq.secs`` have passed."""
         if self.ready and len(self.queue) < self.limit:  # a bolt that is behind needs no more ticks
-            self.put(_SYSTEM, dumps([self.plan.settings.tick_secs]), 0, IDLE)
+            self.put(_SYSTEM, dumps([self.plan.settings.tick_secs]), 0, IDLE, 1)
             self.flush()
 
     def started(self) -> None:
@@ -199,9 +201,10 @@ class ProcessBoltTask(ProcessTask):
                 else:
                     edge = self._rootless(anchored=True)
                 stats = self.stats
-                stats.emitted += 1
-                stats.transferred += 1
-                self.host.bolts[targets[0]].put(route.origin, dumps(emit.values), root, edge)
+                tuples = emit.values[0] if route.carries_blocks else 1
+                stats.emitted += tuples
+                stats.transferred += tuples
+                self.host.bolts[targets[0]].put(route.origin, dumps(emit.values), root, edge, tuples)
                 if emit.need_task_ids:
                     self.answer(targets)
                 return
@@ -219,24 +222,26 @@ class ProcessBoltTask(ProcessTask):
         oldest = next(each.at for each in self.unfinished.values() if each.edge == IDLE and not each.root)
         return 0 if self._worked_at >= oldest else IDLE  # it may come of the tuple that was just acked
 
-    def _fresh(self, stale_before: float) -> Iterator[bool]:
-        """Yield for each tuple of the child whether it is waited for."""
+    def _fresh(self, stale_before: float) -> Iterator[int]:
+        """Yield for each tuple or block of the child the number of its tuples that are waited for."""
         for delivery in list(self.unfinished.values()):
-            yield delivery.at >= stale_before and (delivery.root != 0 or delivery.edge != IDLE)
+            waited = delivery.at >= stale_before and (delivery.root != 0 or delivery.edge != IDLE)
+            yield delivery.tuples if waited else 0
 
     def _finished(self, id: str, ok: bool) -> None:
         self.worked = True
         delivery = self.unfinished.pop(id)
         stats = self.stats
-        stats.executed += 1
-        stats.process.add(self.host.now - delivery.at)
+        tuples = delivery.tuples
+        stats.executed += tuples
+        stats.process.add(self.host.now - delivery.at, tuples)
         root = delivery.root
         if not root and delivery.edge:
             self.idle -= 1
         else:
             self._worked_at = self.host.now
         if ok:
-            stats.acked += 1
+            stats.acked += tuples
             if root:
                 if isinstance(root, dict):
                     for each, edge in root.items():
@@ -247,7 +252,7 @@ class ProcessBoltTask(ProcessTask):
             if type(delivery) is Question:
                 stats.acked += 1
             else:
-                stats.failed += 1
+                stats.failed += tuples
             if root:
                 for each in root if isinstance(root, dict) else (root,):
                     self.host.fail_root(each)
@@ -259,7 +264,7 @@ class ProcessBoltTask(ProcessTask):
 
     def lose(self) -> None:
         """Fail the tuples that the child got and did not finish, since a timeout may be far away."""
-        self.stats.lost += len(self.unfinished)
+        self.stats.lost += sum(delivery.tuples for delivery in self.unfinished.values())
         roots: dict[int, None] = {}  # each once, in the order in which the child got them
         for delivery in self.unfinished.values():
             root = delivery.root
@@ -273,7 +278,10 @@ class ProcessBoltTask(ProcessTask):
 
     def waiting_for(self, stale_before: float) -> str:
         """Return in words what is still to come of it, except tuples older than ``stale_before``; empty for nothing."""
-        queued = sum(root != 0 or edge != IDLE for _, _, root, edge in list(self.queue)) if self.queue else 0
+        queued = 0
+        for _, _, root, edge, tuples in list(self.queue):
+            if root != 0 or edge != IDLE:
+                queued += tuples
         if queued:
             where = "" if self.answered else ", its process is being started"
             return f"{self.plan}: {queued} tuples queued{where}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class TupleQueue(Protocol):
     """A bolt's task, as the target of tuples."""
 
-    def put(self, origin: Origin, text: str, root: int | dict[int, int], edge: int) -> None:
+    def put(self, origin: Origin, text: str, root: int | dict[int, int], edge: int, tuples: int) -> None:
         """Queue a tuple, whose values are JSON text."""
 
 

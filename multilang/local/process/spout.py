@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from multilang.blocks.names import EDGES
+from multilang.local.process.carried import Carried, is_block
 from multilang.local.process.task import ProcessTask
 from multilang.protocol import Emit, Sync
 from multilang.runtime.counters import SAMPLE_EVERY
@@ -44,6 +46,7 @@ class ProcessSpoutTask(ProcessTask):
         self._sent_at = 0.0  # the time of its last command
         self._emitted_before = 0
         self._until_sample = 1
+        self._blocks = Carried() if EDGES in plan.conf else None
 
     # ---- its input ----
 
@@ -133,12 +136,13 @@ class ProcessSpoutTask(ProcessTask):
             self.deliver(emit, route, targets, None)
             return
         host = self.host
+        if self._blocks is not None and is_block(id):
+            self._blocks.sent(id[1])
         if not host.ackers:
             self.deliver(emit, route, targets, None)
             # Storm sends this ack before the emit's task ids. Here it comes right after the sync, since a child that
             # waits for the task ids of its emit may be unable to take a command meanwhile.
-            self.stats.acked += 1
-            self.tell("ack", id)
+            self._count_all(id, True)
             return
         getrandbits = host.getrandbits
         root = getrandbits(64)
@@ -192,25 +196,49 @@ class ProcessSpoutTask(ProcessTask):
 
     def _tell_of(self, entry: tuple[Any, float], ok: bool, timed_out: bool = False) -> None:
         id, emitted_at = entry
+        if ok and emitted_at:
+            self.stats.complete.add(self.host.now - emitted_at)
+        self._count_all(id, ok, timed_out)
+
+    def _count_all(self, id: Any, ok: bool, timed_out: bool = False) -> None:
+        """Count the tuples of a message, and tell the child of it."""
+        if self._blocks is not None and is_block(id):
+            id, carried = id
+            for each in self._blocks.settled(carried, ok):
+                self._count(each, ok, timed_out)
+        else:
+            self._count(id, ok, timed_out)
+        self.tell("ack" if ok else "fail", id)
+
+    def _count(self, id: Any, ok: bool, timed_out: bool) -> None:
         if ok:
             self.stats.acked += 1
             self.stats.lost_ids.discard(id)
-            if emitted_at:
-                self.stats.complete.add(self.host.now - emitted_at)
         else:
             self.stats.fail(id, timed_out)
-        self.tell("ack" if ok else "fail", id)
+
+    @property
+    def in_flight(self) -> int:
+        """The number of its tuples that are neither acked nor failed."""
+        if self._blocks is None:
+            return len(self.pending)
+        alone = sum(not is_block(id) for id, _ in list(self.pending.values()))
+        return alone + len(self._blocks)
 
     def lose(self) -> None:
         for id, _ in self.pending.values():
-            self.stats.lost_ids.add(id)
+            if self._blocks is None or not is_block(id):
+                self.stats.lost_ids.add(id)
+        if self._blocks is not None:
+            for id in self._blocks.lost():
+                self.stats.lost_ids.add(id)
         self.pending.clear()  # "Spout task dies: source must replay"
         self.commands.clear()
 
     def waiting_for(self) -> str:
         """Return in words what is still to come of it, or an empty text."""
-        if len(self.pending):
-            return f"{self.plan}: {len(self.pending)} tuples neither acked nor failed"
+        if self.pending:
+            return f"{self.plan}: {self.in_flight} tuples neither acked nor failed"
         if not self.ready:
             return f"{self.plan}: its process is being started"
         if self.commands or (self.conn.command not in (None, "next")):

@@ -360,16 +360,17 @@ class ProcessTask(ABC):
         ``rootless`` is its edge when ``roots`` is None.
         """
         stats = self.stats
-        stats.emitted += 1
+        tuples = emit.values[0] if route.carries_blocks else 1
+        stats.emitted += tuples
         if route.captured is not None:
             self.host.capture(route, emit.values)
         if targets:
-            stats.transferred += len(targets)
+            stats.transferred += tuples * len(targets)
             bolts = self.host.bolts
             text = self.host.dumps(emit.values)
             for task in targets:
                 root, edge = (0, rootless) if roots is None else roots()
-                bolts[task].put(route.origin, text, root, edge)
+                bolts[task].put(route.origin, text, root, edge, tuples)
         if emit.need_task_ids:
             self.answer(targets)
 

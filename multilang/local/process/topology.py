@@ -206,7 +206,7 @@ class ProcessTopology(LocalTopology):
 
     def _count(self) -> None:
         for spout in self.spouts.values():
-            spout.stats.pending = len(spout.pending)
+            spout.stats.pending = spout.in_flight
         for task in self._all:
             task.count_busy()
 

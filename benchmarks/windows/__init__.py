@@ -1,0 +1,1 @@
+"""Windows against the same topology without them."""

@@ -1,0 +1,123 @@
+"""`python -m benchmarks.windows [EVENTS] [ROUNDS]`: CPU of windowed topologies over that of a plain one, in turn."""
+
+from __future__ import annotations
+
+import sys
+import time
+from statistics import median
+
+from multilang import Bolt, LocalCluster, Spout, TopologyBuilder
+from multilang.windowing import Count, Sliding, Tumbling, WindowedBolt, milliseconds, seconds
+
+BATCH = 200
+
+
+class Events(Spout):
+    """``bench.events`` events of ``bench.keys`` keys, one each millisecond; the last one ends all windows."""
+
+    output_fields = ["key", "ts"]
+
+    def initialize(self, conf, context):
+        self.n, self.total, self.keys = 0, conf["bench.events"], conf["bench.keys"]
+
+    def next_tuple(self):
+        if self.n < self.total:
+            first, self.n = self.n, min(self.n + BATCH, self.total)
+            keys = self.keys
+            numbers = range(first, self.n)
+            self.emit_many([[f"key{n % keys}", n] for n in numbers], numbers)
+            if self.n == self.total:
+                self.emit(["key0", self.n * 1000 + 10**9])
+
+    def exhausted(self):
+        return self.n >= self.total
+
+
+class Plain(Bolt):
+    """Counts by key, emits every hundredth count, and acks each tuple."""
+
+    output_fields = ["key", "count"]
+
+    def initialize(self, conf, context):
+        self.counts = {}
+
+    def process(self, tup):
+        key = tup["key"]
+        count = self.counts[key] = self.counts.get(key, 0) + 1
+        if count % 100 == 0:
+            self.emit([key, 100], anchors=[tup])
+        self.ack(tup)
+
+
+class Windowed(WindowedBolt):
+    output_fields = ["key", "count"]
+    key_by = "key"
+    aggregate = Count()
+    anchor = "none"
+
+    def process_window(self, window):
+        self.emit([window.key, window.result])
+
+
+class Timed(Windowed):
+    timestamp_field = "ts"
+
+
+class Sums(Bolt):
+    total = 0
+
+    def process(self, tup):
+        Sums.total += tup["count"]
+        self.ack(tup)
+
+
+BOLTS = {
+    "plain": Plain,
+    "tumbling by count": type("Counted", (Windowed,), {"window": Tumbling(100)}),
+    "tumbling 60 s": type("Tumbles", (Timed,), {"window": Tumbling(seconds(60))}),
+    "sliding 60 s by 1 s": type("Slides", (Timed,), {"window": Sliding(seconds(60), seconds(1))}),
+    "tumbling 10 ms": type("Short", (Timed,), {"window": Tumbling(milliseconds(10))}),
+}
+
+
+def run(name: str, events: int, keys: int) -> float:
+    """Return the CPU seconds; the windows' counts must be those of the events."""
+    builder = TopologyBuilder()
+    builder.set_spout("events", Events)
+    builder.set_bolt("windows", BOLTS[name]).shuffle_grouping("events")
+    builder.set_bolt("sums", Sums).shuffle_grouping("windows")
+    conf = {"bench.events": events, "bench.keys": keys, "topology.message.timeout.secs": 3600}
+    Sums.total = 0
+    # The last tuples of each key stay in a window by count that is not full.
+    acked = events // keys // 100 * 100 * keys if name == "tumbling by count" else events
+    before = time.process_time()
+    with LocalCluster("inprocess") as cluster:
+        running = cluster.submit(builder.build("windows", conf))
+        running.wait(lambda run: run.counters["events"].acked >= acked, timeout=3600)
+    took = time.process_time() - before
+    wanted = events * 60 if name.startswith("sliding") else events
+    if name in ("plain", "tumbling by count"):
+        wanted = events // keys // 100 * 100 * keys
+    if not 0.9 * wanted <= Sums.total <= wanted:
+        raise SystemExit(f"{name}: {Sums.total} counted, {wanted} wanted")
+    return took
+
+
+def main() -> None:
+    events = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    for keys in (10, 1000, 100_000):
+        took: dict[str, list[float]] = {name: [] for name in BOLTS}
+        for _ in range(rounds):
+            for name, each in took.items():
+                if keys > 1000 and name != "plain" and not name.startswith("tumbling 60"):
+                    continue  # hardly a window by count is full, and one result for each tuple is another measure
+                each.append(run(name, events, keys))
+        for name, each in took.items():
+            if each:
+                ratio = median(plain / mine for plain, mine in zip(took["plain"], each, strict=True))
+                print(f"{keys:>7} keys  {name:<20} {events / median(each):>10.0f}/CPU s  {ratio:.2f} of plain's rate")
+
+
+if __name__ == "__main__":
+    main()

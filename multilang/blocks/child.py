@@ -1,0 +1,50 @@
+"""The exchange in a component's process, which connects it when the conf says that its streams travel in blocks."""
+
+from __future__ import annotations
+
+from multilang.blocks.bolt import BlockBoltCollector
+from multilang.blocks.names import EDGES
+from multilang.blocks.routes import Routes
+from multilang.blocks.spout import BlockSpoutCollector, BlockSpoutRunner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.component.collector import BoltCollector
+    from multilang.component.context import Context
+    from multilang.component.runner import SpoutRunner
+    from multilang.component.wire import Wire
+    from multilang.component.wire_collectors import WireSpoutCollector
+
+
+class Exchange:
+    """A task's exchange by the block.
+
+    Args:
+        wire: The task's wire.
+        conf: The task's conf; ``conf`` is the same without what concerns the exchange alone.
+        context: The task's context; ``context`` is the same as the topology was declared.
+    """
+
+    def __init__(self, wire: Wire, conf: dict[str, Any], context: Context) -> None:
+        self._wire = wire
+        self._routes = Routes(conf, context)
+        self.context = self._routes.context
+        self.conf = {key: value for key, value in conf.items() if key != EDGES}
+
+    def bolt(self, inner: BoltCollector) -> BlockBoltCollector:
+        """Return the collector for a bolt."""
+        collector = BlockBoltCollector(inner, self._wire, self._routes, self.conf)
+        self._wire.blocks = collector
+        return collector
+
+    def spout(self, inner: WireSpoutCollector) -> BlockSpoutCollector:
+        """Return the collector for a spout."""
+        collector = BlockSpoutCollector(inner, self._wire, self._routes, self.conf)
+        self._wire.blocks = collector
+        return collector
+
+    def runner(self, runner: SpoutRunner, collector: BlockSpoutCollector) -> BlockSpoutRunner:
+        """Return the runner for a started spout."""
+        return BlockSpoutRunner(runner, collector, self.conf)

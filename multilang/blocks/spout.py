@@ -1,0 +1,331 @@
+"""A spout's end of the exchange: the collector that gathers blocks, and the runner that asks for several tuples at once."""
+
+from __future__ import annotations
+
+from _thread import get_ident
+from collections import deque
+from itertools import count
+from time import monotonic
+
+from multilang.blocks.block import MAX_BYTES, OpenBlock
+from multilang.blocks.names import BLOCK_ID, MAX_TUPLES, STREAM, TUPLES
+from multilang.component.collector import SpoutCollector
+from multilang.component.wire import Blocks
+from multilang.protocol.codec import id_as_received
+from multilang.protocol.errors import LocalProtocolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.blocks.routes import Route, Routes
+    from multilang.component.collector import OnTaskIds
+    from multilang.component.runner import SpoutRunner
+    from multilang.component.wire import Wire
+    from multilang.component.wire_collectors import WireSpoutCollector
+    from multilang.protocol.messages import Values
+
+_MOST_CALLS = 256  # of next_tuple, at one next
+_SLOW_SECS = 0.001  # for a call of next_tuple; the tuples before it would wait for the next as long
+_MOST_SECS = 0.003  # for all calls at one next
+_WARY_CALLS = 1000  # one by one, after a slow call that gave nothing
+
+_UNRELIABLE = object()  # the last holder of a block of tuples without message ids
+
+
+class _Emitted:
+    """A reliable tuple, while some of the messages that carry it are neither acked nor failed.
+
+    Attributes:
+        id: Its message id.
+        number: Tells apart tuples with the same id.
+        messages: The number of messages that carry it.
+        left: The number of those that are neither acked nor failed.
+        failed: Whether one was failed.
+    """
+
+    __slots__ = ("failed", "id", "left", "messages", "number")
+
+    def __init__(self, id: Any, number: int, messages: int) -> None:
+        self.id = id
+        self.number = number
+        self.messages = self.left = messages
+        self.failed = False
+
+
+class BlockSpoutCollector(SpoutCollector, Blocks):
+    """The collector of a spout whose tuples travel in blocks, around the wire's.
+
+    Args:
+        inner: The wire's collector.
+        wire: The wire.
+        routes: The task's streams.
+        conf: The task's conf.
+
+    Attributes:
+        emitted: The number of emits.
+        pending: The number of reliable tuples in flight.
+        acks_at_once: True if an emit acks its tuple at once, as there are no ackers.
+    """
+
+    to_parent = True
+
+    def __init__(self, inner: WireSpoutCollector, wire: Wire, routes: Routes, conf: dict[str, Any]) -> None:
+        super().__init__(inner.scope, inner.reported)
+        self._inner = inner
+        self._wire = wire
+        self._routes = routes
+        self._main = get_ident()
+        self._most = conf.get(TUPLES, MAX_TUPLES)
+        self._open = {task: OpenBlock(task) for task in routes.tasks}
+        self._dirty: list[OpenBlock] = []
+        self._local = conf.get("multilang.parent") == "local"
+        self._numbers = count(1)
+        self._sent: dict[str, list[_Emitted]] = {}  # by the message id of a block, or of a tuple that went alone
+        self._acked_at_once: deque[Any] = deque()
+        self.acks_at_once = inner.acks_at_once
+        self.emitted = 0
+        self.pending = 0
+
+    def emit(
+        self,
+        values: Values,
+        tup_id: Any = None,
+        stream: str | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: OnTaskIds | None = None,
+    ) -> list[int] | None:
+        """See SpoutCollector."""
+        route = self._routes.by_stream.get(stream)
+        if route is None or direct_task is not None:
+            return self._emit_alone(values, tup_id, stream, direct_task, need_task_ids, on_task_ids)
+        outputs = self._routes.outputs
+        text = outputs.encode(outputs.streams[stream], values)
+        if tup_id is not None:
+            tup_id = id_as_received(tup_id)
+        if get_ident() != self._main or not self._wire.connection.commands_owed:
+            raise LocalProtocolError(
+                f"component {outputs.component!r} emits while Storm does not listen to its spout, or in another thread; emit "
+                "in next_tuple, ack, fail, activate or deactivate (other threads put what they find into a queue for "
+                "these methods)"
+            )
+        self.emitted += 1
+        tasks = list(route.choose(values))
+        tracked = None
+        if tup_id is not None and (self._local or not self.acks_at_once):  # a local parent counts acks in any case
+            tracked = _Emitted(tup_id, next(self._numbers), len(tasks) + (route.on_wire and not self.acks_at_once))
+        for task in tasks:
+            self._put(task, route, text, tracked)
+        others: list[int] | None = None
+        if route.on_wire:
+            if route.overtakes:
+                self._close_open()
+            others = self._emit_rest(values, stream, tracked, tasks, need_task_ids, on_task_ids)
+        elif on_task_ids is not None:
+            on_task_ids(tasks)
+        if tup_id is not None:
+            if self.acks_at_once:
+                self._acked_at_once.append(tup_id)
+            else:
+                self.pending += 1
+        return [*tasks, *(others or ())] if need_task_ids else None
+
+    def _emit_alone(
+        self,
+        values: Values,
+        tup_id: Any,
+        stream: str | None,
+        direct_task: int | None,
+        need_task_ids: bool,
+        on_task_ids: OnTaskIds | None,
+    ) -> list[int] | None:
+        """Send a tuple of a stream without blocks; its message id is its own."""
+        self._routes.outputs.check("default" if stream is None else stream, values, direct_task)
+        if isinstance(tup_id, str) and tup_id.startswith(BLOCK_ID):
+            raise LocalProtocolError(f"the message id {tup_id!r} begins as those of blocks do; use another")
+        if stream in self._routes.overtaking:
+            self._close_open()
+        tasks = self._inner.emit(values, tup_id, stream, direct_task, need_task_ids, on_task_ids)
+        self.emitted += 1
+        if tup_id is not None and not self.acks_at_once:
+            self.pending += 1
+        return tasks
+
+    def _emit_rest(
+        self,
+        values: Values,
+        stream: str | None,
+        tracked: _Emitted | None,
+        tasks: list[int],
+        need_task_ids: bool,
+        on_task_ids: OnTaskIds | None,
+    ) -> list[int] | None:
+        """Send a tuple to the subscribers that take no blocks; ``tasks`` have it in a block."""
+        told = None if on_task_ids is None else lambda others: on_task_ids([*tasks, *others])
+        id = None if tracked is None or self.acks_at_once else self._message([tracked])
+        return self._inner.emit(values, id, stream, None, need_task_ids, told)
+
+    def _put(self, task: int, route: Route, text: str, tracked: _Emitted | None) -> None:
+        block = self._open[task]
+        holder = _UNRELIABLE if tracked is None else tracked
+        if block.last is None:
+            self._dirty.append(block)
+        elif (block.last is _UNRELIABLE) != (tracked is None):
+            self._close(block)
+            self._dirty.append(block)
+        if block.route is not route:
+            block.turn(route)
+        block.last = holder
+        if tracked is not None:
+            block.holders[tracked] = None
+        block.append(text)
+        block.size += len(text)
+        if len(block.holders) >= self._most or block.size > MAX_BYTES:
+            self._close(block)  # now, so that its message id is that of its own tuples alone
+
+    def _close(self, block: OpenBlock) -> None:
+        self._dirty.remove(block)
+        self._write(block)
+
+    def _close_open(self) -> None:
+        for block in self._dirty:
+            self._write(block)
+        self._dirty.clear()
+
+    def _write(self, block: OpenBlock) -> None:
+        carried = list(block.holders)
+        for tuples, text in block.take(None if carried else self._most):
+            id = self._message(carried) if carried else None
+            self._wire.connection.emit_from_spout([tuples, text], id, STREAM, block.task)
+
+    def _message(self, carried: list[_Emitted]) -> Any:
+        """Return the message id for these tuples; a local parent is told theirs, for its counters."""
+        id = f"{BLOCK_ID}{next(self._numbers)}"
+        if not self.acks_at_once:
+            self._sent[id] = carried
+        return [id, [[each.id, each.number, each.messages] for each in carried]] if self._local else id
+
+    # ---- for the wire ----
+
+    def close_blocks(self) -> None:
+        """Send all open blocks."""
+        if self._dirty:
+            self._close_open()
+
+    def settled(self, id: Any, ok: bool) -> list[Any]:
+        """Return the spout's message ids that are done now that this message was acked, or failed."""
+        if isinstance(id, list):
+            id = id[0]
+        carried = self._sent.pop(id, None) if isinstance(id, str) and id.startswith(BLOCK_ID) else [_Emitted(id, 0, 1)]
+        found = []
+        for each in carried or ():  # None: of a process before this one
+            each.left -= 1
+            if not each.failed and (not ok or not each.left):
+                each.failed = not ok
+                self.pending -= 1
+                found.append(each.id)
+        return found
+
+    def acked_at_once(self) -> list[Any]:
+        """Return the message ids whose tuples are acked as they are emitted, without ackers."""
+        found = list(self._acked_at_once)
+        self._acked_at_once.clear()
+        return found
+
+    # ---- the rest ----
+
+    def log(self, message: str, level: int = 2) -> None:
+        self._inner.log(message, level)
+
+    def report_error(self, message: str) -> None:
+        self._inner.report_error(message)
+
+    def report_metric(self, name: str, params: Any) -> None:
+        self._inner.report_metric(name, params)
+
+
+class BlockSpoutRunner:
+    """A started spout's runner that asks it for several tuples at one ``next``, and closes the blocks after each command.
+
+    Attributes:
+        full: Whether the spout was asked for nothing at the last ``next``, since its tuples in flight are the most allowed.
+    """
+
+    def __init__(self, runner: SpoutRunner, collector: BlockSpoutCollector, conf: dict[str, Any]) -> None:
+        self._runner = runner
+        self._collector = collector
+        self._most_pending = conf.get("topology.max.spout.pending") or float("inf")
+        self._most = min(conf.get(TUPLES, MAX_TUPLES), _MOST_CALLS)
+        self._calls = 1  # at the next next
+        self._wary = 0  # calls that are still made one by one
+        self.timers = runner.timers
+        self.full = False
+
+    def next(self) -> None:
+        """Ask the spout for as many tuples as it is likely to have at hand."""
+        collector, ask = self._collector, self._runner.next
+        calls = 1 if self._wary else self._calls
+        # A quarter: while some blocks are under way, others are made.
+        calls = int(min(calls, max(1, self._most_pending // 4)))
+        began = now = monotonic()
+        until = began + _MOST_SECS
+        for _ in range(calls):
+            self.full = collector.pending >= self._most_pending
+            if self.full:
+                break
+            before, asked = collector.emitted, now
+            ask()
+            self._ack_at_once()
+            now = monotonic()
+            gave = collector.emitted != before
+            if self._wary:
+                self._wary -= 1
+            slow = now - asked > _SLOW_SECS
+            if not gave:
+                self._calls = 1
+                if slow:
+                    self._wary = _WARY_CALLS
+                break
+            if slow:  # or the machine was busy with others
+                self._calls = max(1, self._calls // 2)
+                break
+            if now > until:
+                break
+        else:
+            self._calls = min(2 * self._calls, self._most)
+        collector.close_blocks()
+
+    def ack(self, id: Any) -> None:
+        """Ack the tuples of a message, one by one."""
+        for each in self._collector.settled(id, True):
+            self._runner.ack(each)
+        self._end()
+
+    def fail(self, id: Any) -> None:
+        """Fail the tuples of a message, one by one."""
+        for each in self._collector.settled(id, False):
+            self._runner.fail(each)
+        self._end()
+
+    def activate(self) -> None:
+        """See SpoutRunner."""
+        self._runner.activate()
+        self._end()
+
+    def deactivate(self) -> None:
+        """See SpoutRunner."""
+        self._runner.deactivate()
+        self._end()
+
+    def exhausted(self) -> bool | None:
+        """See SpoutRunner."""
+        return self._runner.exhausted()
+
+    def _end(self) -> None:
+        self._ack_at_once()
+        self._collector.close_blocks()
+
+    def _ack_at_once(self) -> None:
+        for id in self._collector.acked_at_once():
+            self._runner.ack(id)

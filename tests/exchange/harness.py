@@ -1,0 +1,122 @@
+"""A bolt's end of the exchange on a real connection, and a strict parent that reads what it sends."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from multilang import BasicBolt, Bolt, Spout, Stream, TopologyBuilder
+from multilang.blocks.block import read_block
+from multilang.blocks.bolt import BlockBoltCollector
+from multilang.blocks.child import Exchange
+from multilang.blocks.names import EDGES, EXCHANGE, STREAM, TUPLES
+from multilang.blocks.transform import by_blocks
+from multilang.component.context import Context
+from multilang.component.output import Output
+from multilang.component.timers import TaskTimers
+from multilang.component.wire import Wire
+from multilang.component.wire_collectors import WireBoltCollector
+from multilang.protocol import ChildConnection, ParentConnection
+from multilang.protocol.messages import Ack, Emit, Fail, Tuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from multilang.topology import Topology
+
+
+class Source(Spout):
+    output_fields = ("n",)
+    output_streams = {"alone": ["n"], "direct": Stream(["n"], direct=True)}
+
+
+class Part(Bolt):
+    output_fields = ("n",)
+    output_streams = {"keyed": ["n", "key"], "named": Stream(["n"], direct=True), "unread": ["n"]}
+
+
+class Next(BasicBolt):
+    pass
+
+
+def topology(most: int = 1000, how: str = "block") -> Topology:
+    """``part`` gets blocks of ``source``, and tuples one by one on ``direct``; ``next`` gets both from ``part``."""
+    builder = TopologyBuilder()
+    builder.set_spout("source", Source)
+    part = builder.set_bolt("part", Part).shuffle_grouping("source").shuffle_grouping("source", stream="alone")
+    part.direct_grouping("source", stream="direct")
+    following = builder.set_bolt("next", Next, parallelism=2).shuffle_grouping("part")
+    following.fields_grouping("part", "key", stream="keyed").direct_grouping("part", stream="named")
+    return by_blocks(builder.build("t", conf={EXCHANGE: how, TUPLES: most}))
+
+
+class Driven:
+    """The collector of ``part``, with what it sent as a parent read it."""
+
+    def __init__(self, most: int = 1000) -> None:
+        found = topology(most)
+        self.tasks = found.task_ids(1)
+        self.task = next(task for task, component in self.tasks.items() if component == "part")
+        self.source = next(task for task, component in self.tasks.items() if component == "source")
+        self.targets = [task for task, component in self.tasks.items() if component == "next"]
+        conf = {**found.conf, **found["part"].conf, "multilang.parent": "local"}
+        context = found.context_for(self.task, self.tasks)
+        self.parent = ParentConnection("bolt")
+        self.parent.setup(conf, "", context)
+        self.connection = ChildConnection()
+        self.connection.receive_data(self.parent.data_to_send())
+        self.connection.send_pid(1)
+        self.null = os.open(os.devnull, os.O_RDWR)
+        wire = Wire(self.connection, self.null, Output(self.connection, self.null))
+        inner = WireBoltCollector(wire)
+        TaskTimers(inner.scope)
+        self.exchange = Exchange(wire, conf, Context(context))
+        self.collector: BlockBoltCollector = self.exchange.bolt(inner)
+        self.got: list[Tuple] = []
+        self.receive = self.collector.receiver(self.got.append, lambda: None)
+        self.sent: list[Any] = []
+        self.ids = iter(range(100, 10**9))
+
+    def close(self) -> None:
+        os.close(self.null)
+
+    def give(self, stream: str, values: list[Any]) -> str:
+        """Give it a tuple of ``source`` and return its id."""
+        id = str(next(self.ids))
+        self.parent.tuple(id, "source", stream, self.source, values)
+        for event in self.connection.iter_data(self.parent.data_to_send()):
+            assert isinstance(event, Tuple)
+            self.receive(event)
+        return id
+
+    def give_block(self, runs: Sequence[tuple[str, list[list[Any]]]], swapped: bool = True) -> str:
+        text = json.dumps(runs)
+        text = "'" + text.replace('"', "'") if swapped and "'" not in text else text
+        return self.give(STREAM, [sum(len(rows) for _, rows in runs), text])
+
+    def flush(self) -> None:
+        """Send what waits, and have the parent read it, which raises for all that would halt a worker."""
+        self.collector.close_blocks()
+        self.read()
+
+    def read(self) -> None:
+        self.sent += self.parent.receive_data(self.connection.data_to_send())
+
+    @property
+    def emits(self) -> list[Emit]:
+        return [each for each in self.sent if isinstance(each, Emit)]
+
+    @property
+    def settled(self) -> list[tuple[str, bool]]:
+        return [(each.id, isinstance(each, Ack)) for each in self.sent if isinstance(each, Ack | Fail)]
+
+
+def tuples_of(emit: Emit) -> list[tuple[str, list[Any]]]:
+    """The tuples of a message, each with its stream."""
+    if emit.stream != STREAM:
+        return [(emit.stream, emit.values)]
+    return [(stream, values) for stream, rows in read_block(emit.values) for values in rows]
+
+
+__all__ = ["EDGES", "Driven", "topology", "tuples_of"]

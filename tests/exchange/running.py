@@ -1,0 +1,100 @@
+"""Topologies of the tests with processes."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from multilang import BasicBolt, Bolt, Context, ReliableSpout, TopologyBuilder, Tuple
+
+NUMBERS = 4000
+
+
+class Numbers(ReliableSpout):
+    """A source that gives everything again when its process was killed, as a queue would."""
+
+    output_fields = ("n",)
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        path = Path(conf["test.folder"], f"acked.{context.task}")
+        done = set(path.read_text().split()) if path.exists() else set()
+        mine = range(context.task_index, NUMBERS, len(context.tasks(context.component)))
+        self.left = [n for n in mine if str(n) not in done]
+        self.file = path.open("a")
+
+    def next_tuple(self) -> None:
+        if self.left:
+            n = self.left.pop()
+            self.emit([n], n)
+
+    def acked(self, tup_id: int) -> None:
+        self.file.write(f"{tup_id}\n")
+        self.file.flush()
+
+    def exhausted(self) -> bool:
+        return not self.left
+
+
+class Three(BasicBolt):
+    output_fields = ("n", "key")
+
+    def process(self, tup: Tuple) -> None:
+        for i in range(3):
+            self.emit([3 * tup["n"] + i, f"key {i}"])
+
+
+class Note(BasicBolt):
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        self.file = Path(conf["test.folder"], "noted").open("a")  # noqa: SIM115 - until the process ends
+
+    def process(self, tup: Tuple) -> None:
+        self.file.write(f"{tup['n']}\n")
+        self.file.flush()
+
+
+def killed() -> Any:
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers, 2)
+    builder.set_bolt("three", Three, 2).shuffle_grouping("numbers")
+    builder.set_bolt("note", Note, 2).fields_grouping("three", "key")
+    return builder.build("killed", conf={"topology.max.spout.pending": 300})
+
+
+class Threaded(Bolt):
+    """Its own thread emits and acks, also while the main thread waits for input."""
+
+    output_fields = ("n", "key")
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        self.work: queue.Queue[Any] = queue.Queue()
+        threading.Thread(target=self.run_thread, daemon=True).start()
+
+    def process(self, tup: Tuple) -> None:
+        if tup["n"] % 3:
+            self.emit([tup["n"], "main"], anchors=[tup])
+            self.ack(tup)
+        else:
+            self.work.put(tup)
+
+    def run_thread(self) -> None:
+        while True:
+            tup = self.work.get()
+            if tup["n"] % 100 == 0:
+                time.sleep(0.01)  # the main thread has nothing to do meanwhile
+            if tup["n"] % 30 == 0 and not getattr(self, f"failed_{tup['n']}", False):
+                setattr(self, f"failed_{tup['n']}", True)
+                self.fail(tup)
+                continue
+            self.emit([tup["n"], "thread"], anchors=[tup])
+            self.ack(tup)
+
+
+def threaded() -> Any:
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers)
+    builder.set_bolt("threaded", Threaded).shuffle_grouping("numbers")
+    builder.set_bolt("note", Note).fields_grouping("threaded", "key")
+    return builder.build("threaded", conf={"topology.max.spout.pending": 200})

@@ -1,0 +1,162 @@
+"""Whatever a bolt emits, acks and fails, in any order: nothing is lost, nothing is acked too early, all stays in order."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from multilang.blocks.bolt import BlockTuple
+from multilang.protocol import LocalProtocolError
+from multilang.protocol.messages import Tuple
+from tests.exchange.harness import Driven, tuples_of
+
+STREAMS = ["default", "keyed", "named", "unread"]
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("block"), st.lists(st.tuples(st.sampled_from(["default", "alone"]), st.integers(1, 4)), min_size=1, max_size=3)),
+        st.tuples(st.just("single"), st.none()),
+        st.tuples(st.just("emit"), st.tuples(st.sampled_from(STREAMS), st.lists(st.integers(0, 30), max_size=3), st.sampled_from(["a", "b", "it's", 'a "b"', "é\u2028", "\x7f", 7, 1.5]))),
+        st.tuples(st.just("emit"), st.tuples(st.sampled_from(STREAMS[:2]), st.lists(st.integers(0, 30), min_size=1, max_size=3), st.sampled_from(["a", "b", "it's", 'a "b"', "é\u2028", "\x7f", 7, 1.5]))),
+        st.tuples(st.just("many"), st.tuples(st.integers(0, 5), st.integers(0, 30))),
+        st.tuples(st.just("ack"), st.integers(0, 30)),
+        st.tuples(st.just("keep"), st.integers(0, 30)),
+        st.tuples(st.just("finish"), st.booleans()),
+        st.tuples(st.just("fail"), st.integers(0, 30)),
+        st.tuples(st.just("flush"), st.none()),
+        st.tuples(st.just("read"), st.none()),
+    ),
+    min_size=10,
+    max_size=60,
+)  # fmt: skip
+
+
+class Run:
+    """The steps on a real collector, with an account of what must be true at the end."""
+
+    def __init__(self, most: int) -> None:
+        self.driven = Driven(most)
+        self.collector = self.driven.collector
+        self.open: list[Tuple] = []
+        self.inputs: dict[str, int] = {}  # id on the wire -> its tuples that were not acked yet
+        self.failed: set[str] = set()
+        self.emitted: dict[int, tuple[str, Any, set[str]]] = {}  # number -> stream, key, ids on the wire
+        self.order: dict[int, list[int]] = defaultdict(list)  # by task, where the task is known
+        self.kept: list[Any] = []
+        self.kept_tuples: list[Tuple] = []
+        self.keep = self.collector.deferred_ack(self.kept)
+        self.number = 0
+
+    def wire_id(self, tup: Tuple) -> str:
+        return tup.run.block.wire.id if isinstance(tup, BlockTuple) else tup.id
+
+    def take(self) -> None:
+        for tup in self.driven.got:
+            self.inputs[self.wire_id(tup)] = self.inputs.get(self.wire_id(tup), 0) + 1
+            self.open.append(tup)
+        self.driven.got.clear()
+
+    def step(self, kind: str, what: Any) -> None:
+        if kind == "block":
+            self.driven.give_block([(stream, [[n] for n in range(count)]) for stream, count in what])
+            self.take()
+        elif kind == "single":
+            self.driven.give("direct", [1])
+            self.take()
+        elif kind == "emit":
+            stream, picks, key = what
+            self.emit(stream, [self.open[pick % len(self.open)] for pick in picks] if self.open else [], key)
+        elif kind == "many":
+            count, pick = what
+            anchors = [self.open[pick % len(self.open)]] if self.open else []
+            rows = [[self.take_number("default", None, anchors)] for _ in range(count)]
+            self.collector.emit_many(rows, anchors=anchors)
+        elif kind in ("ack", "fail", "keep") and self.open:
+            tup = self.open.pop(what % len(self.open))
+            if kind == "keep":
+                self.keep(tup)
+                self.kept_tuples.append(tup)
+                return
+            (self.collector.ack if kind == "ack" else self.collector.fail)(tup if what % 3 else tup.id)
+            self.settle(tup, kind == "ack")
+        elif kind == "finish":
+            self.collector.finish(self.kept, what)
+            for tup in self.kept_tuples:
+                self.settle(tup, what)
+            self.kept_tuples.clear()
+        elif kind == "flush":
+            self.driven.flush()
+        elif kind == "read":
+            self.driven.read()
+
+    def settle(self, tup: Tuple, ok: bool) -> None:
+        id = self.wire_id(tup)
+        self.inputs[id] -= 1
+        if not ok:
+            self.failed.add(id)
+        assert not tup.unfinished
+        try:
+            self.collector.ack(tup)
+        except LocalProtocolError:
+            return
+        raise AssertionError("a second ack was taken")
+
+    def take_number(self, stream: str, key: Any, anchors: list[Tuple]) -> int:
+        self.number += 1
+        living = {self.wire_id(tup) for tup in anchors} - self.failed
+        if stream != "unread":
+            self.emitted[self.number] = stream, key, living
+        return self.number
+
+    def emit(self, stream: str, anchors: list[Tuple], key: Any) -> None:
+        number = self.take_number(stream, key, anchors)
+        values = [number, key] if stream == "keyed" else [number]
+        task = self.driven.targets[number % 2] if stream == "named" else None
+        name = None if stream == "default" else stream
+        told = self.collector.emit(values, name, anchors, task, task is not None or stream != "unread")
+        for each in told or ():
+            self.order[each].append(number)
+
+    def end(self) -> None:
+        for pick in range(len(self.open)):
+            self.step("ack", pick)
+        self.step("finish", True)
+        self.driven.flush()
+        # the parent has refused whatever would halt a worker: anchors that were acked before, a second ack
+        assert Counter(id for id, _ in self.driven.settled) == Counter(self.inputs.keys())
+        assert {id for id, ok in self.driven.settled if not ok} == self.failed
+        assert not any(self.inputs.values())
+        found: dict[int, list[int]] = defaultdict(list)
+        for emit in self.driven.emits:
+            carried = tuples_of(emit)
+            for stream, values in carried:
+                number = values[0]
+                was, key, ids = self.emitted.pop(number)
+                assert stream == was
+                assert values[1:] == ([key] if stream == "keyed" else [])
+                assert ids <= set(emit.anchors)
+                assert bool(ids) == bool(emit.anchors)  # what has no anchors is with nothing that has
+                assert emit.task in self.driven.targets
+                found[emit.task].append(number)
+            if emit.stream == "$blocks":
+                assert len(carried) == emit.values[0] <= self.most
+        assert not self.emitted, "lost"
+        for task, numbers in self.order.items():
+            many = set(found[task]) - set(numbers)  # those of emit_many, which tells no tasks
+            assert [number for number in found[task] if number not in many] == numbers
+            assert found[task] == sorted(found[task])
+        self.driven.close()
+
+    most = 1000
+
+
+@settings(max_examples=200, deadline=None, database=None)
+@given(STEPS, st.sampled_from([1, 2, 1000]))
+def test_nothing_is_lost_nor_acked_too_early(steps: list[tuple[str, Any]], most: int) -> None:
+    run = Run(most)
+    run.most = most
+    for kind, what in steps:
+        run.step(kind, what)
+    run.end()

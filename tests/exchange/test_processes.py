@@ -1,0 +1,96 @@
+"""Blocks between the processes of the embedded cluster."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from multilang.local import LocalCluster
+from tests.differential.local import run
+from tests.differential.outcomes import check_same
+from tests.differential.shapes import sample, shape_of
+from tests.exchange import running
+from tests.soak import SOAK
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BLOCK = {"multilang.exchange": "block"}
+SHAPES = 400 if SOAK else 4
+LIMIT = 150  # seconds
+
+
+def noted(folder: Path) -> Counter[int]:
+    return Counter(map(int, (folder / "noted").read_text().split()))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(36_000 if SOAK else 180)
+def test_one_answer_with_blocks_of_one_tuple() -> None:
+    """Then nothing is failed together with what failed, so that even acks and fails are the same, one by one."""
+    found = sample(SHAPES, 0, lambda shape: shape["forget"] != "late")
+    for number, shape in enumerate(found):
+        alone = run(shape, "process", number, {**BLOCK, "multilang.exchange.tuples": 1})
+        check_same(shape, run(shape, "simulated", number), alone)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(36_000 if SOAK else 180)
+def test_one_answer_where_nothing_fails() -> None:
+    found = sample(
+        SHAPES, 0, lambda shape: not shape["forget"] and not any(p.get("fails") for p in shape["components"])
+    )
+    for number, shape in enumerate(found):
+        check_same(shape, run(shape, "simulated", number), run(shape, "process", number, BLOCK))
+
+
+def test_ticks_alone_keep_no_topology_from_being_drained() -> None:
+    for number, most in ((17, 1), (38, 1000)):
+        shape = shape_of(number)
+        conf = {**BLOCK, "multilang.exchange.tuples": most}
+        check_same(shape, run(shape, "simulated", number), run(shape, "process", number, conf))
+
+
+@pytest.mark.soak
+def test_nothing_is_lost_when_processes_are_killed(tmp_path: Path) -> None:
+    seed = random.Random(5)
+    with LocalCluster("process", {**BLOCK, "test.folder": str(tmp_path)}) as cluster:
+        topology = cluster.submit(running.killed())
+        kills = 40 if SOAK else 6
+        for kill in range(kills):
+            enough = (kill + 1) * running.NUMBERS // (kills + 2)
+            topology.wait(lambda run, n=enough: run.counters["three"].acked >= n, timeout=LIMIT)  # type: ignore[misc]
+            alive = [task.pid for task in topology.tasks if task.alive and task.pid is not None]
+            os.kill(seed.choice(alive), signal.SIGKILL)
+        topology.wait(timeout=LIMIT)
+        assert topology.counters["numbers"].lost == 0
+        assert sum(each.restarts for each in topology.counters.values()) >= 1
+    assert set(noted(tmp_path)) == set(range(3 * running.NUMBERS))
+
+
+def test_a_thread_of_a_bolts_own_emits_acks_and_fails(tmp_path: Path) -> None:
+    with LocalCluster("process", {**BLOCK, "test.folder": str(tmp_path)}) as cluster:
+        topology = cluster.submit(running.threaded())
+        topology.wait(timeout=LIMIT)
+        counters: Any = topology.counters
+        assert counters["numbers"].acked == running.NUMBERS
+        assert counters["numbers"].failed > 0
+        assert [str(error) for error in topology.errors] == []
+    assert set(noted(tmp_path)) == set(range(running.NUMBERS))
+
+
+def test_the_counters_tell_tuples(tmp_path: Path) -> None:
+    with LocalCluster("process", {**BLOCK, "test.folder": str(tmp_path)}) as cluster:
+        topology = cluster.submit(running.killed())
+        topology.wait(timeout=LIMIT)
+        n = running.NUMBERS
+        found = {id: (each.emitted, each.executed, each.acked) for id, each in topology.counters.items()}
+        assert found["numbers"] == (n, 0, n)
+        assert found["three"] == (3 * n, n, n)
+        assert found["note"] == (0, 3 * n, 3 * n)
+    assert noted(tmp_path) == Counter(range(3 * n))

@@ -1,0 +1,196 @@
+"""A spout's blocks: its own message ids come back one by one, each once, when all messages that carry it are done."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from multilang import BasicBolt, Spout, TopologyBuilder
+from multilang.blocks.child import Exchange
+from multilang.blocks.transform import by_blocks
+from multilang.component.context import Context
+from multilang.component.output import Output
+from multilang.component.runner import start_spout
+from multilang.component.timers import TaskTimers
+from multilang.component.wire import Wire
+from multilang.component.wire_collectors import WireSpoutCollector
+from multilang.protocol import ChildConnection, ParentConnection
+from multilang.protocol.messages import Ack, Emit, Fail
+from tests.exchange.harness import tuples_of
+
+
+class Source(Spout):
+    """Emits what the test wishes, and notes what it is told."""
+
+    output_fields = ("n",)
+    output_streams = {"alone": ["n"]}
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        self.wishes: list[tuple[int, Any, str | None]] = []
+        self.told: Counter[tuple[Any, bool]] = Counter()
+        self.calls = 0
+        self.waits = False
+
+    def next_tuple(self) -> None:
+        self.calls += 1
+        if not self.wishes and self.waits:
+            time.sleep(0.01)  # as a client of a queue waits for the next item
+        if self.wishes:
+            n, id, stream = self.wishes.pop(0)
+            self.emit([n], id, stream)
+
+    def ack(self, tup_id: Any) -> None:
+        self.told[tup_id, True] += 1
+
+    def fail(self, tup_id: Any) -> None:
+        self.told[tup_id, False] += 1
+
+
+class Sink(BasicBolt):
+    pass
+
+
+class Driven:
+    """The runner of ``s`` and a strict parent; ``most`` is topology.max.spout.pending, ``tuples`` the largest block."""
+
+    def __init__(self, tuples: int = 1000, most: int | None = None, ackers: int = 1) -> None:
+        builder = TopologyBuilder()
+        builder.set_spout("s", Source)
+        builder.set_bolt("one", Sink, 2).shuffle_grouping("s")
+        builder.set_bolt("every", Sink, 2).all_grouping("s")
+        builder.set_bolt("apart", Sink, conf={"multilang.exchange": "tuple"}).shuffle_grouping("s", stream="alone")
+        conf = {"multilang.exchange": "block", "multilang.exchange.tuples": tuples, "topology.max.spout.pending": most}
+        topology = by_blocks(builder.build("t", conf={key: value for key, value in conf.items() if value}))
+        tasks = topology.task_ids(ackers)
+        task = next(task for task, component in tasks.items() if component == "s")
+        own = {**topology.conf, **topology["s"].conf}
+        self.parent = ParentConnection("spout")
+        self.parent.setup(own, "", topology.context_for(task, tasks))
+        self.connection = ChildConnection()
+        self.connection.receive_data(self.parent.data_to_send())
+        self.connection.send_pid(1)
+        self.null = os.open(os.devnull, os.O_RDWR)
+        wire = Wire(self.connection, self.null, Output(self.connection, self.null))
+        inner = WireSpoutCollector(wire)
+        TaskTimers(inner.scope)
+        exchange = Exchange(wire, own, Context(topology.context_for(task, tasks)))
+        self.collector = exchange.spout(inner)
+        self.spout = Source()
+        self.runner = exchange.runner(
+            start_spout(self.spout, self.collector, exchange.conf, exchange.context), self.collector
+        )
+        self.read()
+
+    def close(self) -> None:
+        os.close(self.null)
+
+    def command(self, name: str, id: Any = None) -> list[Emit]:
+        """Run one command, and return what the spout emitted."""
+        getattr(self.parent, name)(*([] if id is None else [id]))
+        for event in self.connection.receive_data(self.parent.data_to_send()):
+            if isinstance(event, Ack | Fail):
+                (self.runner.ack if isinstance(event, Ack) else self.runner.fail)(event.id)
+            else:
+                self.runner.next()
+            self.connection.sync()
+        return self.read()
+
+    def read(self) -> list[Emit]:
+        sent = self.parent.receive_data(self.connection.data_to_send())
+        return [each for each in sent if isinstance(each, Emit)]
+
+
+IDS = st.one_of(st.none(), st.integers(0, 5), st.sampled_from(["a", "é", "it's"]))
+
+
+@settings(max_examples=150, deadline=None, database=None)
+@given(
+    st.lists(st.tuples(IDS, st.sampled_from([None, "alone"])), max_size=40),
+    st.lists(st.tuples(st.integers(0, 100), st.booleans()), max_size=60),
+    st.sampled_from([1, 3, 1000]),
+)
+def test_each_message_id_is_told_once_for_each_emit(
+    wishes: list[tuple[Any, str | None]], settles: list[tuple[int, bool]], tuples: int
+) -> None:
+    driven = Driven(tuples)
+    spout = driven.spout
+    spout.wishes = [(n, id, stream) for n, (id, stream) in enumerate(wishes)]
+    open_: list[Emit] = []
+    got: Counter[int] = Counter()
+    failed: set[int] = set()
+    while spout.wishes or open_:
+        for emit in driven.command("next"):
+            carried = [values[0] for _, values in tuples_of(emit)]
+            got.update(carried)
+            assert len(carried) <= tuples
+            reliable = {wishes[n][0] is not None for n in carried}
+            assert reliable == {emit.id is not None}
+            if emit.id is not None:
+                open_.append(emit)
+        if open_:
+            pick, ok = settles.pop() if settles else (0, True)
+            emit = open_.pop(pick % len(open_))
+            if not ok:
+                failed.update(values[0] for _, values in tuples_of(emit))
+            driven.command("ack" if ok else "fail", emit.id)
+    driven.close()
+    # one task of the shuffled subscriber, two of the all grouping; the other stream has one subscriber
+    assert got == Counter({n: 1 if stream else 3 for n, (_, stream) in enumerate(wishes)})
+    assert spout.told == Counter((id, n not in failed) for n, (id, _) in enumerate(wishes) if id is not None)
+    assert driven.collector.pending == 0
+
+
+def test_the_spouts_tuples_in_flight_are_bounded_not_its_blocks() -> None:
+    driven = Driven(most=8)
+    driven.spout.wishes = [(n, n, None) for n in range(100)]
+    sent: list[Emit] = []
+    for _ in range(20):
+        sent += driven.command("next")
+    assert driven.collector.pending == 8
+    assert driven.runner.full
+    for emit in sent:
+        driven.command("ack", emit.id)
+    assert driven.collector.pending == 0
+    assert sorted(driven.spout.told) == [(n, True) for n in range(8)]
+    assert driven.command("next")
+    driven.close()
+
+
+def test_a_spout_with_tuples_at_hand_is_asked_for_more_and_more_at_once() -> None:
+    driven = Driven()
+    driven.spout.wishes = [(n, n, None) for n in range(3)]
+    calls = []
+    for _ in range(3):
+        before = driven.spout.calls
+        driven.command("next")
+        calls.append(driven.spout.calls - before)
+    assert calls[0] == 1
+    assert sum(calls) <= 1 + 2 + 4
+    assert not driven.spout.wishes
+    before = driven.spout.calls
+    driven.command("next")
+    assert driven.spout.calls == before + 1  # it had nothing the last time
+    driven.close()
+
+
+def test_a_spout_that_waits_in_next_tuple_is_asked_once_at_a_time() -> None:
+    """Otherwise the tuples that it gave before would wait with it."""
+    driven = Driven()
+    driven.spout.waits = True
+    for round_ in range(4):
+        driven.spout.wishes = [(n, None, None) for n in range(5)]
+        before = driven.spout.calls
+        commands = 0
+        while driven.spout.wishes or driven.spout.calls == before:
+            driven.command("next")
+            commands += 1
+        driven.command("next")  # and waits
+        if round_:
+            assert commands == 5
+            assert driven.spout.calls == before + 6
+    driven.close()

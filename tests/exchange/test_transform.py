@@ -1,0 +1,99 @@
+"""Which subscriptions travel in blocks, and what a component sees of it: nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from multilang import BasicBolt, CustomGrouping, ShellBolt, Spout, Stream, TopologyBuilder
+from multilang.blocks.names import EDGES, STREAM
+from multilang.blocks.routes import Routes
+from multilang.blocks.transform import by_blocks
+from multilang.component.context import Context
+from multilang.topology import Topology, TopologyError
+
+BLOCK = {"multilang.exchange": "block"}
+
+
+class Source(Spout):
+    output_fields = ("n", "key")
+    output_streams = {"direct": Stream(["n"], direct=True), "$own": ["n"], "other": ["n"]}
+
+
+class Asking(Source):
+    questions = frozenset({"other"})
+
+
+class Work(BasicBolt):
+    output_fields = ("n",)
+
+
+class First(CustomGrouping):
+    def choose_tasks(self, source_task: int, values: Any) -> list[int]:
+        return []
+
+
+def build(conf: dict[str, Any], bolt: Any = Work, spout: Any = Source, own: dict[str, Any] | None = None) -> Topology:
+    builder = TopologyBuilder()
+    builder.set_spout("s", spout)
+    bolt = builder.set_bolt("b", bolt, 2, conf=own).fields_grouping("s", "key").direct_grouping("s", stream="direct")
+    bolt.all_grouping("s", stream="$own").custom_grouping("s", First, stream="other")
+    builder.set_bolt("local", Work, 2).local_or_shuffle_grouping("s")
+    return builder.build("t", conf=conf)
+
+
+def edges(topology: Topology) -> set[tuple[str, str, str]]:
+    found = set()
+    for source, spec in topology.components.items():
+        for stream, targets in spec.conf.get(EDGES, {"out": {}})["out"].items():
+            found |= {(source, stream, target) for target in targets}
+    return found
+
+
+def test_those_that_may_travel_in_blocks() -> None:
+    assert edges(by_blocks(build(BLOCK))) == {("s", "default", "b"), ("s", "default", "local")}
+
+
+def test_local_or_shuffle_of_several_workers_stays() -> None:
+    assert edges(by_blocks(build({**BLOCK, "topology.workers": 2}))) == {("s", "default", "b")}
+
+
+def test_nothing_changes_unless_it_is_wished() -> None:
+    topology = build({})
+    assert by_blocks(topology) is topology
+
+
+def test_a_captured_stream_stays() -> None:
+    topology = build(BLOCK)
+    assert by_blocks(topology, {("s", "default")}) is topology
+
+
+def test_one_component_may_refuse_or_wish_alone() -> None:
+    assert edges(by_blocks(build(BLOCK, own={"multilang.exchange": "tuple"}))) == {("s", "default", "local")}
+    assert edges(by_blocks(build({}, own=BLOCK))) == set()
+
+
+def test_other_languages_and_spouts_that_ask_stay() -> None:
+    shell = ShellBolt(["cat"], output_fields=["n"])
+    assert edges(by_blocks(build(BLOCK, shell))) == {("s", "default", "local")}
+    assert edges(by_blocks(build(BLOCK, spout=Asking))) == set()
+
+
+@pytest.mark.parametrize(("key", "value"), [("multilang.exchange", "on"), ("multilang.exchange.tuples", 0)])
+def test_a_wrong_setting_is_named(key: str, value: Any) -> None:
+    with pytest.raises(TopologyError, match=f"conf '{key}' is {value!r}; write"):
+        by_blocks(build({**BLOCK, key: value}))
+
+
+def test_the_context_is_as_declared() -> None:
+    declared = build(BLOCK)
+    changed = by_blocks(declared)
+    tasks = declared.task_ids(1)
+    assert STREAM in changed["s"].streams
+    assert STREAM not in declared["s"].streams
+    for task, component in tasks.items():
+        conf = changed[component].conf if component != "__acker" else {}
+        if EDGES in conf:
+            shown = Routes(conf, changed.context_for(task, tasks)).context
+            assert shown == Context(declared.context_for(task, tasks))
