@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -14,8 +12,8 @@ SMALLEST_RATIO = 100
 # Bytes of memory of each thing, as CPython 3.10 to 3.14 need them with what ujson allocates ahead, rounded up.
 _LIST, _DICT, _VALUE, _KEY = 96, 200, 80, 100
 _AT_LEAST = 1000
-_WIDE = re.compile(rb"[\xf0-\xf4]|\\u[dD]8|\\u[dD][9a-fA-F]")
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
+_WIDE = rb"[\xf0-\xf4]|\\u[dD]8|\\u[dD][9a-fA-F]"
+_TOKEN = rb'(?s:"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]|[^\s"\[\]{},:]+)'
 _DEEPEST = 1024  # levels that ujson reads
 _MOST_DIGITS = 4300  # of an integer that Python reads
 _LONGEST_SCALAR = 10_000  # bytes of a member of a tuple's message that is no list
@@ -28,8 +26,10 @@ def memory_of(frame: bytes) -> int:
     """
     text = len(frame) + _AT_LEAST
     if not frame.isascii() or b"\\u" in frame:
+        import re  # here, because few messages need it, and a child would start later
+
         # A string with a character beyond the BMP has 4 bytes for each of its characters; with another, 2.
-        text *= 4 if _WIDE.search(frame) else 2
+        text *= 4 if re.search(_WIDE, frame) else 2
     count = frame.count
     return text + _LIST * count(b"[") + _DICT * count(b"{") + _VALUE * count(b",") + _KEY * count(b":")
 
@@ -39,10 +39,12 @@ def tuple_beyond_bounds(frame: bytes) -> tuple[dict[str, Any], str] | None:
 
     Only the values' nesting or the digits of an integer are such a reason: the message itself is whole JSON.
     """
+    import re
+
     known: dict[str, Any] = {}
     key, why = "", ""
     depth, has_values = 0, False
-    for found in _TOKEN.finditer(frame):
+    for found in re.finditer(_TOKEN, frame):
         token = found[0]
         if token in (b"[", b"{"):
             depth += 1

@@ -153,7 +153,10 @@ def test_a_wrong_command_line_says_the_right_one(start: Starter, arguments: list
     ("handshake", "error"),
     [
         (b'{"conf":{},"context":{"taskid":4,"task->component":{"4":"part"}}}', b"'pidDir' is missing"),
-        (b'{"conf":{},"pidDir":7,"context":{"taskid":4,"task->component":{"4":"part"}}}', b"'pidDir' is 7"),
+        (
+            b'{"conf":{},"pidDir":7,"context":{"taskid":4,"task->component":{"4":"part"}}}',
+            b"'pidDir' is of type int, where a string is due",
+        ),
         (b'{"pidDir":".","context":{"taskid":4,"task->component":{"4":"part"}}}', b"'conf' is missing"),
         (b'{"conf":{},"pidDir":".","context":{}}', b"taskid"),
         (b'{"command":"next"}', b"the handshake"),
