@@ -88,4 +88,4 @@ def _goes_in_blocks(topology: Topology, input_: Input) -> bool:
         return False  # what it asks is answered one by one, and nothing must overtake it
     if grouping.is_direct or grouping.custom is not None:
         return False
-    return grouping.type != "local_or_shuffle" or topology.conf.get("topology.workers", 1) in (None, 1)
+    return not grouping.is_near or topology.conf.get("topology.workers", 1) in (None, 1)

@@ -49,6 +49,7 @@ class Grouping:
         is_to_all: Every task gets each tuple.
         is_to_one: Exactly one task, which the grouping chooses, gets each tuple.
         is_arbitrary: Any task may get any tuple, so that an engine may leave a tuple where it was made.
+        is_near: Tasks in the emitter's own worker come first; which those are is known to engines alone.
         is_stable: Equal values always go to the same tasks.
         is_hashed: The task follows from Storm's hash of the fields' values, by which a task's state can be divided.
 
@@ -65,6 +66,7 @@ class Grouping:
     is_to_all: ClassVar[bool] = False
     is_to_one: ClassVar[bool] = True
     is_arbitrary: ClassVar[bool] = False
+    is_near: ClassVar[bool] = False
     is_stable: ClassVar[bool] = False
     is_hashed: ClassVar[bool] = False
 

@@ -20,6 +20,7 @@ class LocalOrShuffleGrouping(Grouping):
     wire_type = "LOCAL_OR_SHUFFLE"
     storm_method = "localOrShuffleGrouping"
     is_arbitrary = True
+    is_near = True
 
     def choose_by(self, context: GroupingContext, tasks: Tasks) -> Chooser:
         near = tuple(task for task in tasks if task in context.local_tasks)
