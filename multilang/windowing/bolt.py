@@ -34,9 +34,6 @@ class WindowedBolt(DeclaredWindows):
     def process(self, tup: Tuple) -> None:
         self._windows.process(tup)
 
-    def end_of_input(self) -> None:
-        self._windows.end()
-
     def declared_streams(self) -> dict[str, Stream]:
         streams = super().declared_streams()
         late = self.late_stream

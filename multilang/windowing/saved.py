@@ -134,10 +134,6 @@ class SavedTask(WindowTask):
         self._refresh()
         super().tick()
 
-    def end(self) -> None:
-        self._refresh()
-        super().end()
-
     def _timer(self) -> None:
         self._refresh()
         super()._timer()

@@ -11,7 +11,7 @@ from multilang.windowing.sessions import SessionWindows
 from multilang.windowing.settings import NO_DATA
 from multilang.windowing.specs import Session
 from multilang.windowing.timed import TimeWindows
-from multilang.windowing.watermarks import AFTER_ALL, BEFORE_ALL, Watermarks
+from multilang.windowing.watermarks import BEFORE_ALL, Watermarks
 from multilang.windowing.window import Window
 
 TYPE_CHECKING = False
@@ -214,12 +214,6 @@ class WindowTask:
                 f"no window can end yet: tasks that send on {silent} have sent nothing so far. Set idle_after to go on without them",
                 "warn",
             )
-
-    def end(self) -> None:
-        """Evaluate all windows that are left, since no more tuples come."""
-        if self.settings.has_event_time:
-            self.watermarks.current = AFTER_ALL
-            self._advance(AFTER_ALL)
 
     def _advance(self, watermark: int) -> None:
         self._accept_from = watermark - self.settings.lateness_ms

@@ -10,9 +10,6 @@ if TYPE_CHECKING:
 BEFORE_ALL = -(2**63)
 """The watermark before the first one."""
 
-AFTER_ALL = 2**63 - 1
-"""The watermark after the last tuple of a bounded input."""
-
 
 class Source:
     """One task that sends tuples on one stream.

@@ -9,6 +9,7 @@ from multilang.coordination import BatchBoltExecutor, CoordinatedBolt
 from multilang.state.plain import plain as without_checkpoints
 from multilang.transactional.plain import coordinator_in
 from multilang.transactional.plain import plain as without_coordination
+from multilang.windowing.bolt import WindowedBolt
 from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:
@@ -23,8 +24,15 @@ def is_transactional(topology: Topology) -> bool:
 def as_declared(topology: Topology) -> Topology:
     """Return the topology with stateful bolts without checkpoints, and transactional bolts without coordination.
 
-    Raises NotOnSparkError, with the component's name, for a wrapper that has no form on Spark.
+    Raises NotOnSparkError, with the component's name, for a wrapper that has no form on Spark, and for windows.
     """
+    for spec in topology.components.values():
+        bolt = innermost(spec.component)
+        if isinstance(bolt, WindowedBolt):
+            raise NotOnSparkError(
+                f"bolt {spec.id!r} ({type(bolt).__name__}) works on windows, and the last ones would still be open when a job's or a "
+                "batch's input ends: run the topology on the embedded cluster or on Storm"
+            )
     plain = without_coordination(without_checkpoints(topology))
     for spec in plain.components.values():
         wrapper = spec.component
