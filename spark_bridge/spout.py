@@ -109,6 +109,16 @@ def check_fields(source: PartitionSource, declared: Sequence[str]) -> None:
         )
 
 
+def _checked(group: Any) -> Any:
+    """Return the name of a group, which its component's name follows behind a "/"."""
+    if isinstance(group, str) and "/" in group:
+        raise ConfigError(
+            f"the group {group!r} has a '/', so that its component's progress could be taken for that of another group; "
+            "write another sign, as in 'prod-orders'"
+        )
+    return group
+
+
 class PartitionSpout(OverSource, Spout):
     """A spout that emits the rows of a source's partitions, which are divided among the spout's tasks.
 
@@ -125,7 +135,7 @@ class PartitionSpout(OverSource, Spout):
             declared.
         store: The place for the progress; None: a SQLiteStore.
         group: The name of the progress. By default each submission has its own; give two submissions the same group for
-            the later one to go on where the earlier one stopped.
+            the later one to go on where the earlier one stopped. Without a "/".
 
     Attributes:
         max_replays: The number of times that a row is replayed; None: until it is acked.
@@ -158,7 +168,7 @@ class PartitionSpout(OverSource, Spout):
     ) -> None:
         super().__init__(source, fields=fields)
         self._store = store
-        self._group = group
+        self._group = _checked(group)
 
     def gave_up(self, tup_id: str, failures: int) -> None:
         """Report a row that will not be replayed any more; the progress goes past it.
@@ -354,7 +364,7 @@ class PartitionSpout(OverSource, Spout):
         if self._store is None:
             self._store = SQLiteStore(conf.get(STORE))
         run, topology = owner_of(conf)
-        group = self._group or conf.get(GROUP)
+        group = self._group or _checked(conf.get(GROUP))
         reader = GroupReader(run, topology, bool(group), may_return(conf))
         self._key = f"{group or run}/{context.component}"
         self._source.follow(self._key)

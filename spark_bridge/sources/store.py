@@ -159,7 +159,11 @@ class SQLiteStore(WatermarkStore):
             )
             (epoch,) = connection.execute("SELECT epoch FROM readers WHERE grouped = ?", (group,)).fetchone()
             if formerly is not None:
-                connection.execute("UPDATE OR IGNORE marks SET grouped = ? WHERE grouped = ?", (group, formerly))
+                connection.execute(  # but nothing of a group of today, whose name may be the same
+                    "UPDATE OR IGNORE marks SET grouped = ? WHERE grouped = ? "
+                    "AND NOT EXISTS (SELECT 1 FROM readers WHERE readers.grouped = ?)",
+                    (group, formerly, formerly),
+                )
             connection.executemany(
                 "INSERT INTO marks VALUES (?, ?, 0, 0, '{}', ?, ?) ON CONFLICT (grouped, partition) DO UPDATE SET "
                 "epoch = excluded.epoch, saved = excluded.saved",

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multilang import LocalCluster
+from multilang import LocalCluster, TopologyBuilder
 from multilang.component.errors import ConfigError
 from multilang.local import LocalClusterError
 from multilang.topology import TopologyError
@@ -430,3 +430,29 @@ def test_whatever_the_partitions_are_like_each_row_arrives_once(parts: list[list
         running = cluster.submit(through(spout, FailsFirst, tasks=tasks), capture=["echo"])
         running.wait(timeout=600)
         assert sorted(echoed(running)) == sorted(row for part in parts for row in part)
+
+
+def test_a_group_never_takes_the_progress_of_another_of_todays(tmp_path: Path) -> None:
+    """A group was ``prod/orders`` with a source ``eu`` once, and may be one with a component ``orders/eu`` now."""
+
+    def read(group: str, component: str, name: str) -> int:
+        builder = TopologyBuilder()
+        spout = PartitionSpout(
+            ListSource([[[n] for n in range(50)]], ["n"], name), store=SQLiteStore(str(path)), group=group
+        )
+        builder.set_spout(component, spout)
+        builder.set_bolt("echo", Echo).shuffle_grouping(component)
+        with LocalCluster(mode="inprocess") as cluster:
+            run = cluster.submit(builder.build(name), capture=["echo"])
+            run.wait(timeout=60)
+        return len(run.captured("echo"))
+
+    path = tmp_path / "marks.sqlite"
+    assert read("prod", "orders/eu", "b") == 50
+    assert read("prod", "orders", "eu") == 50
+    assert read("prod", "orders/eu", "b") == 0
+
+
+def test_a_group_with_a_slash_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"the group 'prod/orders' has a '/'.*write another sign"):
+        PartitionSpout(ListSource([[[1]]], ["n"]), group="prod/orders")
