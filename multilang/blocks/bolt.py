@@ -8,7 +8,8 @@ from time import monotonic
 
 from multilang.blocks.block import OpenBlock, read_block
 from multilang.blocks.names import MAX_TUPLES, STREAM, TUPLES
-from multilang.component.collector import BoltCollector, many_anchored
+from multilang.component.collector import many_anchored
+from multilang.component.filters import BoltFilter
 from multilang.component.wire import Blocks
 from multilang.protocol.codec import MAX_INT, MIN_INT, encode_values
 from multilang.protocol.errors import LocalProtocolError, UnserializableValue
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.blocks.routes import Route, Routes
-    from multilang.component.collector import Anchors, Emit, OnTaskIds, Settle
+    from multilang.component.collector import Anchors, BoltCollector, Emit, OnTaskIds, Settle
     from multilang.component.wire import Wire
     from multilang.protocol.messages import Schema, Values
 
@@ -92,7 +93,7 @@ class BlockTuple(Tuple):
             return super().__getitem__(key)  # which takes slices, and says what is wrong
 
 
-class BlockBoltCollector(BoltCollector, Blocks):
+class BlockBoltCollector(BoltFilter, Blocks):
     """The collector of a bolt whose tuples travel in blocks, around the wire's.
 
     Only the main thread works on blocks. A call in another thread is checked there and kept. It is made by the main thread
@@ -105,12 +106,11 @@ class BlockBoltCollector(BoltCollector, Blocks):
         conf: The task's conf.
     """
 
-    takes_threads = True
     to_parent = True
 
     def __init__(self, inner: BoltCollector, wire: Wire, routes: Routes, conf: dict[str, Any]) -> None:
-        super().__init__(inner.scope, inner.reported)
-        self._inner = inner
+        super().__init__(inner)
+        self.takes_threads = True
         self._wire = wire
         self._routes = routes
         self._main = get_ident()
@@ -130,7 +130,6 @@ class BlockBoltCollector(BoltCollector, Blocks):
         )
         self.ack = self._fast_ack()
         self.fail = self._fail
-        self.fail_acked = inner.fail_acked
         self.emit = self._fast_emit(NoAnchors())
         self.emit_anchored = self._fast_emit(self.scope)
         self.emit_many = self._emit_many
@@ -466,7 +465,7 @@ class BlockBoltCollector(BoltCollector, Blocks):
     def _holders(self, inputs: list[Tuple]) -> list[Any]:
         """Return what a block is anchored to for tuples with these anchors: what came over the wire, not failed."""
         return [
-            tup.run.block if type(tup) is BlockTuple else _stand_in(tup)
+            tup.run.block if type(tup) is BlockTuple else _Single(tup)
             for tup in inputs
             if type(tup) is not BlockTuple or (tup.run.block.wire.unfinished and not tup.run.block.failed)
         ]
@@ -557,17 +556,6 @@ class BlockBoltCollector(BoltCollector, Blocks):
             finally:
                 self._working.release()
 
-    # ---- the rest ----
-
-    def log(self, message: str, level: int = 2) -> None:
-        self._inner.log(message, level)
-
-    def report_error(self, message: str) -> None:
-        self._inner.report_error(message)
-
-    def report_metric(self, name: str, params: Any) -> None:
-        self._inner.report_metric(name, params)
-
 
 class _Single:
     """A tuple that came alone, as the holder of a block. It may be acked, as the component sees, before the block goes."""
@@ -576,7 +564,3 @@ class _Single:
 
     def __init__(self, tup: Tuple) -> None:
         self.wire = Tuple(tup.id, tup.component, tup.stream, tup.task, [], None, True)
-
-
-def _stand_in(tup: Tuple) -> _Single:
-    return _Single(tup)

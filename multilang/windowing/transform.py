@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 
     from multilang.topology.model import ComponentSpec, Input
 
-_SPREADS = (
-    "shuffle",
-    "none",
-    "local_or_shuffle",
-    "partial_key",
-)  # groupings that send tuples of a key to several tasks
-
 
 def windowed(topology: Topology) -> Topology:
     """Return the topology with the settings of its windowed bolts in their conf, as Storm has them.
@@ -84,7 +77,8 @@ def _check_grouping(spec: ComponentSpec, input_: Input, settings: Settings) -> N
     if keys is None or spec.tasks == 1:
         return
     others = [field for field in grouping.fields if field not in keys]
-    if grouping.name in _SPREADS or (grouping.name == "fields" and others):
+    spreads = grouping.is_to_one and not grouping.is_stable  # tuples of a key to several tasks
+    if spreads or (grouping.is_hashed and others):
         by = f"fields grouping on {', '.join(map(repr, grouping.fields))}" if others else f"{grouping.name} grouping"
         raise TopologyError(
             f"{settings.who} has {spec.tasks} tasks and windows by {', '.join(map(repr, keys))}, and gets stream {input_.stream!r} of "
