@@ -48,7 +48,7 @@ class Secret:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the secret was given as its text, so that it is wherever the conf is."""
+        """True if the secret was given as its text, so that it is wherever the conf is."""
         return isinstance(self._value, str)
 
     def reveal(self) -> str:

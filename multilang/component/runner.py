@@ -118,7 +118,7 @@ class SpoutRunner:
     """A started spout; an exception from one of its methods ends the task."""
 
     full = False
-    """Whether it emits nothing before something is acked."""
+    """True if it emits nothing before something is acked."""
 
     def __init__(self, spout: Spout, next_tuple: Callable[[], None]) -> None:
         from multilang.component.spout import Spout

@@ -1,4 +1,4 @@
-"""How to mend each fault that is watched for, in a sentence behind the report of the fault."""
+"""The mend of each fault that is watched for, as a sentence behind the report of the fault."""
 
 from __future__ import annotations
 

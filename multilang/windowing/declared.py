@@ -62,7 +62,7 @@ class DeclaredWindows(AnchoredBolt):
     """The field with an id that a replayed tuple has again, so that a window that still holds it counts it once."""
 
     keep_expired: bool | None = None
-    """Whether ``window.expired`` is kept; None: without ``key_by``. With keys, it costs a window's tuples per key."""
+    """Keep ``window.expired``, or not; None: without ``key_by``. With keys, it costs a window's tuples per key."""
 
     def process_window(self, window: Window) -> None:
         """Work on a window.

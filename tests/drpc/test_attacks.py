@@ -41,7 +41,7 @@ def connect(port):
 
 
 def ends(wire):
-    """Whether the server ends the connection, and does so in time."""
+    """Return whether the server ends the connection, and does so in time."""
     wire.settimeout(LIMIT)
     try:
         while wire.recv(1 << 16):

@@ -1,4 +1,4 @@
-"""Which subscriptions travel in blocks, and what a component sees of it: nothing."""
+"""Subscriptions travel in blocks or not, and a component sees nothing of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is stored is its user's alone, whatever the umask, and nobody can lead a writer elsewhere by a link."""
+"""Stored files are their user's alone, whatever the umask, and nobody can lead a writer elsewhere by a link."""
 
 import os
 import stat

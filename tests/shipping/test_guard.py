@@ -1,4 +1,4 @@
-"""What should not leave the machine by accident is refused by name, and goes only where that is forced."""
+"""Files that should not leave the machine by accident are refused by name, and go only if that is forced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CI installs is named with its hashes, and all of it."""
+"""All that CI installs is named with its hashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can't work is refused when the topology is built, with the bolt, the setting and what to write instead."""
+"""Declarations that can't work are refused when the topology is built, with the bolt, the setting and what to write instead."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_windows_by_duration(steps, length, slide, lag):
 
 
 def check_running(found):
-    """What is kept with ``new`` and ``expired`` alone is what ``tuples`` has."""
+    """``new`` and ``expired`` alone keep the tuples that ``tuples`` has."""
     running = {key: [] for key in KEYS}
     for where, each in found:
         mine = running[where[0]]

@@ -71,7 +71,7 @@ def give(run, step):
 
 
 def saved(run):
-    """What a store has after a checkpoint, in the form in which it comes back from JSON."""
+    """Return the contents of a store after a checkpoint, in the form in which it comes back from JSON."""
     run.bolt.pre_prepare(1)
     return {key: loads(dumps(value)) for key, value in run.state.items()}
 

@@ -98,7 +98,7 @@ class Cluster:
 
     @property
     def exposed(self) -> bool:
-        """Whether the daemons listen on every interface of this machine."""
+        """True if the daemons listen on every interface of this machine."""
         return self._state().exposed
 
     @property
