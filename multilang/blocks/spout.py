@@ -7,8 +7,9 @@ from collections import deque
 from itertools import count
 from time import monotonic
 
-from multilang.blocks.block import MAX_BYTES, OpenBlock
+from multilang.blocks.block import MAX_BYTES
 from multilang.blocks.names import BLOCK_ID, MAX_TUPLES, STREAM, TUPLES
+from multilang.blocks.outgoing import ALONE, OpenBlocks
 from multilang.component.collector import SpoutCollector
 from multilang.component.wire import Blocks
 from multilang.protocol.codec import id_as_received
@@ -18,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from multilang.blocks.block import OpenBlock
     from multilang.blocks.routes import Route, Routes
     from multilang.component.collector import OnTaskIds
     from multilang.component.runner import SpoutRunner
@@ -29,8 +31,6 @@ _MOST_CALLS = 256  # of next_tuple, at one next
 _SLOW_SECS = 0.001  # for a call of next_tuple; the tuples before it would wait for the next as long
 _MOST_SECS = 0.003  # for all calls at one next
 _WARY_CALLS = 1000  # one by one, after a slow call that gave nothing
-
-_UNRELIABLE = object()  # the last holder of a block of tuples without message ids
 
 
 class _Emitted:
@@ -77,8 +77,7 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         self._routes = routes
         self._main = get_ident()
         self._most = conf.get(TUPLES, MAX_TUPLES)
-        self._open = {task: OpenBlock(task) for task in routes.tasks}
-        self._dirty: list[OpenBlock] = []
+        self._blocks = OpenBlocks(routes.tasks, self._write)
         self._local = conf.get("multilang.parent") == "local"
         self._numbers = count(1)
         self._sent: dict[str, list[_Emitted]] = {}  # by the message id of a block, or of a tuple that went alone
@@ -120,7 +119,7 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         others: list[int] | None = None
         if route.on_wire:
             if route.overtakes:
-                self._close_open()
+                self._blocks.close_all()
             others = self._emit_rest(values, stream, tracked, tasks, need_task_ids, on_task_ids)
         elif on_task_ids is not None:
             on_task_ids(tasks)
@@ -145,7 +144,7 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         if isinstance(tup_id, str) and tup_id.startswith(BLOCK_ID):
             raise LocalProtocolError(f"the message id {tup_id!r} begins as those of blocks do; use another")
         if stream in self._routes.overtaking:
-            self._close_open()
+            self._blocks.close_all()
         tasks = self._inner.emit(values, tup_id, stream, direct_task, need_task_ids, on_task_ids)
         self.emitted += 1
         if tup_id is not None and not self.acks_at_once:
@@ -167,31 +166,12 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         return self._inner.emit(values, id, stream, None, need_task_ids, told)
 
     def _put(self, task: int, route: Route, text: str, tracked: _Emitted | None) -> None:
-        block = self._open[task]
-        holder = _UNRELIABLE if tracked is None else tracked
-        if block.last is None:
-            self._dirty.append(block)
-        elif (block.last is _UNRELIABLE) != (tracked is None):
-            self._close(block)
-            self._dirty.append(block)
-        if block.route is not route:
-            block.turn(route)
-        block.last = holder
-        if tracked is not None:
-            block.holders[tracked] = None
+        block = self._blocks.by_task[task]
+        self._blocks.turn(block, route, ALONE if tracked is None else tracked)
         block.append(text)
         block.size += len(text)
         if len(block.holders) >= self._most or block.size > MAX_BYTES:
-            self._close(block)  # now, so that its message id is that of its own tuples alone
-
-    def _close(self, block: OpenBlock) -> None:
-        self._dirty.remove(block)
-        self._write(block)
-
-    def _close_open(self) -> None:
-        for block in self._dirty:
-            self._write(block)
-        self._dirty.clear()
+            self._blocks.close(block)  # now, so that its message id is that of its own tuples alone
 
     def _write(self, block: OpenBlock) -> None:
         carried = list(block.holders)
@@ -210,8 +190,8 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
 
     def close_blocks(self) -> None:
         """Send all open blocks."""
-        if self._dirty:
-            self._close_open()
+        if not self._blocks.writing:
+            self._blocks.close_all()
 
     def settled(self, id: Any, ok: bool) -> list[Any]:
         """Return the spout's message ids that are done now that this message was acked, or failed."""

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multilang.blocks.bolt import BlockTuple
+from multilang.blocks.receiving import BlockTuple
 from multilang.protocol import LocalProtocolError
 from multilang.protocol.messages import Tuple
 from tests.exchange.harness import Driven, tuples_of

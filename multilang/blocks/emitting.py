@@ -1,0 +1,229 @@
+"""A bolt's emits: each goes to the open blocks of its tasks, or alone."""
+
+from __future__ import annotations
+
+from _thread import get_ident
+
+from multilang.blocks.outgoing import ALONE
+from multilang.blocks.receiving import BlockTuple
+from multilang.protocol.codec import MAX_INT, MIN_INT, encode_values
+from multilang.protocol.errors import LocalProtocolError, UnserializableValue
+from multilang.protocol.messages import Tuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.blocks.outgoing import OpenBlocks
+    from multilang.blocks.receiving import Inputs
+    from multilang.blocks.routes import Route, Routes
+    from multilang.blocks.threads import MainThread
+    from multilang.component.collector import Anchors, BoltCollector, Emit, OnTaskIds
+    from multilang.component.wire import Wire
+    from multilang.protocol.messages import Values
+
+
+class Emitter:
+    """A bolt's emits.
+
+    Args:
+        inner: The wire's collector.
+        wire: The wire.
+        routes: The task's streams.
+        inputs: The inputs, which are the anchors.
+        blocks: The open blocks.
+        thread: The main thread.
+        most: The largest number of tuples in a block.
+    """
+
+    def __init__(
+        self,
+        inner: BoltCollector,
+        wire: Wire,
+        routes: Routes,
+        inputs: Inputs,
+        blocks: OpenBlocks,
+        thread: MainThread,
+        most: int,
+    ) -> None:
+        self._inner = inner
+        self._wire = wire
+        self._routes = routes
+        self._inputs = inputs
+        self._blocks = blocks
+        self._thread = thread
+        self._most = most
+
+    def fast(self, default: Any) -> Emit:
+        """Return an ``emit`` for the most frequent case: one anchor, which came in a block, and blocks alone."""
+        encode, kind, main, opened = encode_values, BlockTuple, self._thread.id, self._blocks.by_task
+        routes = {name: route for name, route in self._routes.by_stream.items() if not route.on_wire}
+        if self._most == 1:
+            routes = {}  # the slow path closes each block at once
+        otherwise, turn = self.emit, self._blocks.turn
+
+        def emit(
+            values: Values,
+            stream: str | None = None,
+            anchors: Anchors = None,
+            direct_task: int | None = None,
+            need_task_ids: bool = False,
+            on_task_ids: OnTaskIds | None = None,
+        ) -> list[int] | None:
+            if anchors is None:
+                anchors = default.anchors
+            try:
+                (anchor,) = anchors
+                if (
+                    type(anchor) is kind
+                    and anchor.unfinished
+                    and type(values) is list
+                    and direct_task is None
+                    and not need_task_ids
+                    and on_task_ids is None
+                    and get_ident() == main
+                ):
+                    route = routes[stream]
+                    holder = anchor.run.block
+                    if len(values) == route.arity and not holder.failed:
+                        if route.unread:
+                            for value in values:
+                                sort = type(value)
+                                if not (
+                                    (sort is str and value.isascii()) or (sort is int and MIN_INT <= value <= MAX_INT)
+                                ):
+                                    encode(values)  # it is only checked
+                                    break
+                            return None
+                        if type(value := values[0]) is str and route.arity == 1 and value.isalnum():
+                            text = f'["{value}"]'  # as encode does it, without the call
+                        else:
+                            text = encode(values)
+                        for task in route.choose(values):
+                            block = opened[task]
+                            if block.last is not holder or block.route is not route:
+                                turn(block, route, holder)
+                            block.append(text)
+                        return None
+            except (LookupError, TypeError, ValueError, UnserializableValue):
+                pass  # the slow path sends it or says what is wrong
+            return otherwise(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
+
+        return emit
+
+    def emit(
+        self,
+        values: Values,
+        stream: str | None = None,
+        anchors: Anchors = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+        on_task_ids: OnTaskIds | None = None,
+    ) -> list[int] | None:
+        """Send any emit; see Bolt.emit."""
+        outputs = self._routes.outputs
+        name = "default" if stream is None else stream
+        outputs.check(name, values, direct_task)
+        route = self._routes.by_stream.get(stream)
+        text = outputs.encode(outputs.streams[stream], values)
+        inputs = self._anchors(anchors)
+        if need_task_ids:
+            self._wire.check_wait()
+        if get_ident() != self._thread.id:
+            copy = [*values]
+            self._thread.call(lambda: self._send(copy, text, stream, route, inputs, direct_task, False, on_task_ids))
+            return None
+        return self._send(values, text, stream, route, inputs, direct_task, need_task_ids, on_task_ids)
+
+    def _send(
+        self,
+        values: Values,
+        text: str,
+        stream: str | None,
+        route: Route | None,
+        inputs: list[Tuple],
+        direct_task: int | None,
+        need_task_ids: bool,
+        on_task_ids: OnTaskIds | None,
+    ) -> list[int] | None:
+        """Send a checked emit, in the main thread."""
+        if route is None:
+            if stream in self._routes.overtaking:
+                self._blocks.close_all()
+            anchors = self._on_wire(inputs)
+            return self._inner.emit(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
+        alone = any(tup.task < 0 and tup.is_tick for tup in inputs)  # ticks are acked at once
+        if alone:
+            self._blocks.close_all()
+        tasks = list(route.choose(values))
+        holders = self._holders(inputs)
+        for task in tasks:
+            block = self._blocks.by_task[task]
+            if not holders:
+                self._blocks.turn(block, route, ALONE)
+            for holder in holders:
+                self._blocks.turn(block, route, holder)
+            block.append(text)
+            if self._most == 1:
+                self._blocks.close(block)
+        if alone:
+            self._blocks.close_all()
+        if route.on_wire:
+            if route.overtakes:
+                self._blocks.close_all()
+            return self._emit_rest(values, stream, self._on_wire(inputs), tasks, need_task_ids, on_task_ids)
+        if on_task_ids is not None:
+            on_task_ids(tasks)
+        return tasks if need_task_ids else None
+
+    def _emit_rest(
+        self,
+        values: Values,
+        stream: str | None,
+        anchors: list[Tuple],
+        tasks: list[int],
+        need_task_ids: bool,
+        on_task_ids: OnTaskIds | None,
+    ) -> list[int] | None:
+        """Send a tuple to the subscribers that take no blocks; ``tasks`` have it in a block."""
+        told = None if on_task_ids is None else lambda others: on_task_ids([*tasks, *others])
+        others = self._inner.emit(values, stream, anchors, None, need_task_ids, told)
+        return None if others is None else [*tasks, *others]
+
+    def _anchors(self, anchors: Anchors) -> list[Tuple]:
+        """Return the inputs that ``anchors`` names."""
+        if anchors is None:
+            return []
+        if not isinstance(anchors, list | tuple):
+            given: Any = anchors
+            kind = Tuple if isinstance(given, Tuple) else type(given)
+            raise LocalProtocolError(
+                f"component {self._routes.outputs.component!r}: anchors is a list of tuples, not {kind.__name__}; "
+                "write anchors=[tup]"
+            )
+        return [self._inputs.find(each, "anchor") for each in anchors]
+
+    def _holders(self, inputs: list[Tuple]) -> list[Any]:
+        """Return what a block is anchored to for tuples with these anchors: what came over the wire, not failed."""
+        return [
+            tup.run.block if type(tup) is BlockTuple else _Single(tup)
+            for tup in inputs
+            if type(tup) is not BlockTuple or (tup.run.block.wire.unfinished and not tup.run.block.failed)
+        ]
+
+    def _on_wire(self, inputs: list[Tuple]) -> list[Tuple]:
+        """Return the anchors of a single tuple on the wire."""
+        found: dict[str, Tuple] = {}
+        for holder in self._holders(inputs):
+            wire = holder.wire
+            found[wire.id] = wire
+        return list(found.values())
+
+
+class _Single:
+    """A tuple that came alone, as the holder of a block. It may be acked, as the component sees, before the block goes."""
+
+    __slots__ = ("wire",)
+
+    def __init__(self, tup: Tuple) -> None:
+        self.wire = Tuple(tup.id, tup.component, tup.stream, tup.task, [], None, True)

@@ -1,0 +1,70 @@
+"""The open blocks of a task: what it emitted and has not sent yet, gathered for each task that gets blocks."""
+
+from __future__ import annotations
+
+from multilang.blocks.block import OpenBlock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from multilang.blocks.routes import Route
+
+ALONE: Any = object()
+"""The holder of tuples that nothing is replayed for: without anchors, or without a message id."""
+
+
+class OpenBlocks:
+    """A task's open blocks.
+
+    Tuples of one block succeed or fail together, so those that something is replayed for are never in one block with
+    those that nothing is (``ALONE``).
+
+    Args:
+        tasks: The tasks that get blocks.
+        write: Sends a block's tuples, and empties it.
+
+    Attributes:
+        by_task: The block of each task.
+        dirty: Those with tuples, in the order of their first.
+        writing: Whether one is being sent.
+    """
+
+    def __init__(self, tasks: Iterable[int], write: Callable[[OpenBlock], None]) -> None:
+        self.by_task = {task: OpenBlock(task) for task in tasks}
+        self.dirty: list[OpenBlock] = []
+        self.writing = False
+        self._write = write
+
+    def turn(self, block: OpenBlock, route: Route, holder: Any) -> None:
+        """Have a block's next tuple be one of this stream, with this holder."""
+        last = block.last
+        if last is None:
+            self.dirty.append(block)
+        elif last is not holder and ALONE in (last, holder):
+            self.close(block)
+            self.dirty.append(block)
+        if block.route is not route:
+            block.turn(route)
+        if block.last is not holder:
+            block.last = holder
+            if holder is not ALONE:
+                block.holders[holder] = None
+
+    def close(self, block: OpenBlock) -> None:
+        """Send a block that has tuples."""
+        self.dirty.remove(block)
+        self.writing = True
+        self._write(block)
+        self.writing = False
+
+    def close_all(self) -> None:
+        """Send all of them."""
+        dirty = self.dirty
+        if dirty:
+            self.writing = True
+            for block in dirty:
+                self._write(block)
+            dirty.clear()
+            self.writing = False

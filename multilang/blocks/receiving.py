@@ -1,0 +1,296 @@
+"""A bolt's inputs: blocks are taken apart, and acked when each of their tuples is."""
+
+from __future__ import annotations
+
+from _thread import get_ident
+from collections import deque
+from time import monotonic
+
+from multilang.blocks.block import read_block
+from multilang.blocks.names import STREAM
+from multilang.protocol.errors import LocalProtocolError
+from multilang.protocol.messages import Tuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from multilang.blocks.outgoing import OpenBlocks
+    from multilang.blocks.threads import MainThread
+    from multilang.component.collector import BoltCollector, Settle
+    from multilang.component.wire import Wire
+    from multilang.protocol.messages import Schema
+
+_MOST_SECS = 0.005  # between two times that blocks are sent, while the bolt works
+
+
+class Received:
+    """A block that came in.
+
+    Attributes:
+        wire: The tuple on the wire, which is acked when all of the block's tuples are.
+        left: The number of its tuples that are neither acked nor failed.
+        failed: Whether it was failed, since one of its tuples was.
+    """
+
+    __slots__ = ("failed", "left", "wire")
+
+    def __init__(self, wire: Tuple, left: int) -> None:
+        self.wire = wire
+        self.left = left
+        self.failed = False
+
+
+class Run:
+    """The properties shared by all tuples of one stream in a block: the block, and the positions of the fields."""
+
+    __slots__ = ("block", "positions", "schema")
+
+    def __init__(self, block: Received, stream: str, schema: Schema) -> None:
+        self.block = block
+        self.schema = schema
+        self.positions = schema.get((block.wire.component, stream), {})
+
+
+class BlockTuple(Tuple):
+    """A tuple that came in a block. What few ask for is made when it is asked for."""
+
+    __slots__ = ("index", "run")
+
+    run: Run
+    index: int
+
+    @property
+    def id(self) -> str:  # type: ignore[override]
+        """The block's id and the tuple's place in it."""
+        return f"{self.run.block.wire.id}:{self.index}"
+
+    @property
+    def component(self) -> str:  # type: ignore[override]
+        """The component that emitted it."""
+        return self.run.block.wire.component
+
+    @property
+    def task(self) -> int:  # type: ignore[override]
+        """The task that emitted it."""
+        return self.run.block.wire.task
+
+    @property
+    def schema(self) -> Schema:  # type: ignore[override]
+        """The positions of the fields, by component and stream."""
+        return self.run.schema
+
+    def __getitem__(self, key: int | str) -> Any:
+        try:
+            return self.values[key if type(key) is int else self.run.positions[key]]  # type: ignore[index]
+        except (LookupError, TypeError):
+            return super().__getitem__(key)  # which takes slices, and says what is wrong
+
+
+class Inputs:
+    """A bolt's inputs: the tuples of blocks, and those that came alone.
+
+    Args:
+        inner: The wire's collector.
+        wire: The wire.
+        component: The component's id.
+        blocks: The open blocks, which are sent before anything is acked.
+        thread: The main thread.
+
+    Attributes:
+        done: The blocks on the wire all of whose tuples were acked.
+        ack: Acks an input.
+    """
+
+    def __init__(
+        self, inner: BoltCollector, wire: Wire, component: str, blocks: OpenBlocks, thread: MainThread
+    ) -> None:
+        self._inner = inner
+        self._scope = inner.scope
+        self._wire = wire
+        self._component = component
+        self._blocks = blocks
+        self._thread = thread
+        self._unfinished: dict[str, BlockTuple] = {}
+        self._acked: list[Any] = []  # single tuples that were acked, as the inner collector keeps them
+        self.done: deque[Tuple] = deque()
+        self.ack = self._fast_ack()
+
+    def receiver(
+        self, execute: Callable[[Tuple], None], between: Callable[[], None], send: Callable[[], None]
+    ) -> Callable[[Tuple], None]:
+        """Return the function that takes a tuple off the wire.
+
+        Args:
+            execute: Runs one tuple through the component.
+            between: Runs timers that are due; called between two tuples if there are timers.
+            send: Sends everything that waits.
+        """
+        new, kind, connection = BlockTuple.__new__, BlockTuple, self._wire.connection
+        unfinished, done = self._unfinished, self.done
+        timers = self._scope.timers.heap
+
+        def receive(wire: Tuple) -> None:
+            if wire.stream != STREAM:
+                execute(wire)
+                return
+            runs = read_block(wire.values)
+            wire.values = []  # the tuples have them
+            block = Received(wire, sum(len(rows) for _, rows in runs))
+            if not block.left:
+                done.append(wire)
+            sent_at = monotonic()
+            index = 0
+            for stream, rows in runs:
+                run = Run(block, stream, connection.schema)
+                for values in rows:
+                    tup = new(kind)
+                    tup.run = run
+                    tup.index = index
+                    tup.stream = stream
+                    tup.values = values
+                    tup.unfinished = True
+                    execute(tup)
+                    if tup.unfinished:
+                        unfinished[tup.id] = tup
+                    if timers:
+                        between()
+                    index += 1
+                    if not index & 7 and monotonic() - sent_at > _MOST_SECS:
+                        send()
+                        sent_at = monotonic()
+
+        return receive
+
+    def _fast_ack(self) -> Settle:
+        done, unfinished, kind, main = self.done, self._unfinished, BlockTuple, self._thread.id
+
+        def ack(tup: Tuple | str) -> None:
+            if type(tup) is kind and tup.unfinished and get_ident() == main:
+                tup.unfinished = False
+                if unfinished:
+                    unfinished.pop(tup.id, None)
+                block = tup.run.block
+                block.left -= 1
+                if not block.left and not block.failed:
+                    done.append(block.wire)
+            else:
+                self._ack(tup)
+
+        return ack
+
+    def _ack(self, given: Tuple | str) -> None:
+        tup = self._finish(given, "ack")
+        if type(tup) is BlockTuple:
+            self._thread.call(lambda: self._settle(tup, True))
+        elif tup.task < 0 and tup.is_tick and get_ident() == self._thread.id:
+            self._blocks.close_all()  # a local parent waits for what is emitted after the tick's ack, since it came of no tick
+            self._inner.ack(tup)
+        elif self._blocks.dirty or self._thread.calls or get_ident() != self._thread.id:
+            acked: list[Any] = []  # behind the block with what is anchored to it
+            self._inner.deferred_ack(acked)(tup)
+            self._thread.call(lambda: self._acked.extend(acked))
+        else:
+            self._inner.ack(tup)
+
+    def fail(self, given: Tuple | str) -> None:
+        """Fail an input."""
+        tup = self._finish(given, "fail")
+        if type(tup) is BlockTuple:
+            self._thread.call(lambda: self._settle(tup, False))
+            return
+        failed: list[Any] = []
+        self._inner.deferred_ack(failed)(tup)
+        self._thread.call(lambda: self.finish(failed, False))
+
+    def _finish(self, given: Tuple | str, what: str) -> Tuple:
+        """Return the unfinished input; one of a block is finished now, as far as the component sees."""
+        tup = self.find(given, what)
+        if type(tup) is BlockTuple:
+            tup.unfinished = False
+            self._unfinished.pop(tup.id, None)
+        return tup
+
+    def _settle(self, tup: BlockTuple, ok: bool) -> None:
+        """Ack or fail a tuple of a block, in the main thread."""
+        block = tup.run.block
+        block.left -= 1
+        if block.failed:
+            return
+        if not ok:
+            self._blocks.close_all()  # nothing may be anchored to it later
+            block.failed = True
+            self._inner.fail(block.wire)
+        elif not block.left:
+            self.done.append(block.wire)
+
+    def deferred_ack(self, kept: list[Any]) -> Settle:
+        """Return an ``ack`` that keeps the tuples of blocks, and the others as the inner collector does."""
+        inner, append, kind = self._inner.deferred_ack(kept), kept.append, BlockTuple
+
+        def ack(given: Tuple | str) -> None:
+            if type(given) is kind and given.unfinished:
+                given.unfinished = False
+                if self._unfinished:
+                    self._unfinished.pop(given.id, None)
+                append(given)
+                return
+            tup = self._finish(given, "ack")
+            if type(tup) is kind:
+                append(tup)
+            else:
+                inner(tup)
+
+        return ack
+
+    def finish(self, kept: list[Any], ok: bool) -> None:
+        """See BoltCollector."""
+        others = []
+        for each in kept:
+            if type(each) is BlockTuple:
+                self._settle(each, ok)
+            else:
+                others.append(each)
+        kept.clear()
+        if others:
+            if ok and self._blocks.dirty:
+                self._acked.extend(others)
+            else:
+                self._blocks.close_all()
+                self._inner.finish(others, ok)
+
+    def find(self, tup: Tuple | str, what: str) -> Tuple:
+        """Return the unfinished input that ``tup`` (or a copy, or its id) stands for, to "ack", "fail" or "anchor" it.
+
+        Raises:
+            LocalProtocolError: It was acked or failed before, or was never received.
+        """
+        if type(tup) is BlockTuple and tup.unfinished:
+            return tup
+        if isinstance(tup, str | Tuple):
+            id = tup if isinstance(tup, str) else tup.id
+            current = self._scope.current
+            found = self._unfinished.get(id)
+            if found is None and type(current) is BlockTuple and current.id == id and current.unfinished:
+                found = current
+            if found is not None:
+                return found
+            if type(tup) is BlockTuple:
+                past = {"ack": "acked", "fail": "failed", "anchor": "used as an anchor"}[what]
+                raise LocalProtocolError(
+                    f"component {self._component!r}: tuple {id!r} can't be {past}: it was acked or failed before. "
+                    "Each tuple is acked or failed once, after all that is anchored to it was emitted"
+                    + ("; a later emit says anchors=[]" if what == "anchor" else "")
+                )
+        return self._inner.received(tup)
+
+    def send_acks(self) -> None:
+        """Ack what waited for the open blocks, which have been sent."""
+        done = self.done
+        while done:
+            self._inner.ack(done.popleft())
+        if self._acked:
+            acked = self._acked[:]
+            self._acked.clear()
+            self._inner.finish(acked, True)

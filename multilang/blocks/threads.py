@@ -1,0 +1,64 @@
+"""The main thread of a component, which alone works on blocks, and the calls that other threads leave to it."""
+
+from __future__ import annotations
+
+from _thread import allocate_lock, get_ident
+from collections import deque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class MainThread:
+    """The thread that this is made in.
+
+    A call of another thread is made by the main thread before it next sends anything, or by that thread itself while the
+    main thread waits for input.
+
+    Args:
+        send: Sends everything that waits, with the calls that were left (``make_calls``).
+
+    Attributes:
+        id: Its number.
+        calls: The calls of other threads that were not made yet.
+    """
+
+    def __init__(self, send: Callable[[], None]) -> None:
+        self.id = get_ident()
+        self.calls: deque[Callable[[], object]] = deque()
+        self._send = send
+        self._working = allocate_lock()  # held by the main thread but while it waits for input
+        self._working.acquire()
+
+    def call(self, call: Callable[[], object]) -> None:
+        """Make a call, or leave it to the main thread."""
+        if get_ident() == self.id:
+            call()
+            return
+        self.calls.append(call)
+        self._send_meanwhile()
+
+    def make_calls(self) -> None:
+        """Make the calls that other threads left."""
+        calls = self.calls
+        while calls:
+            calls.popleft()()
+
+    def park(self) -> None:
+        """Let other threads make their own calls while the main thread waits for input."""
+        self._working.release()
+        self._send_meanwhile()
+
+    def unpark(self) -> None:
+        """Keep other threads from making their calls."""
+        # With a limit: a signal may have ended the wait before the lock was free.
+        self._working.acquire(timeout=1)
+
+    def _send_meanwhile(self) -> None:
+        # Looked at again after the lock is free: what came meanwhile is nobody else's.
+        while self.calls and self._working.acquire(False):
+            try:
+                self._send()
+            finally:
+                self._working.release()
