@@ -37,6 +37,7 @@ class Topology:
         self.module = module
         self._origin: str | None = None
         self._made_from: Topology | None = None
+        self._declared: Topology | None = None
         for spec in self.components.values():
             spec.settle(self.conf)
 
@@ -49,6 +50,19 @@ class Topology:
     def bolts(self) -> dict[str, ComponentSpec]:
         """The bolts by id."""
         return {id: spec for id, spec in self.components.items() if spec.kind == "bolt"}
+
+    @property
+    def declared(self) -> Topology:
+        """The topology as its author declared it, without what state and transactions add to it for Storm.
+
+        Storm and the embedded cluster run ``components``. An engine that keeps states and batches in its own way, such as
+        Spark, runs the declared topology. It is the topology itself if nothing was added.
+        """
+        return self if self._declared is None else self._declared
+
+    @declared.setter
+    def declared(self, declared: Topology) -> None:
+        self._declared = None if declared is self else declared
 
     @property
     def origin(self) -> str | None:
@@ -97,6 +111,8 @@ class Topology:
         copies = {id: spec.copy() for id, spec in self.components.items()}
         twin = Topology(self.name if name is None else name, {**self.conf, **conf}, copies, module=self.module)
         twin._made_from = self
+        if self._declared is not None:
+            twin._declared = self._declared.with_conf(conf, name)
         return twin
 
     def __getitem__(self, component: str) -> ComponentSpec:

@@ -16,19 +16,27 @@ from multilang.topology.model import Topology
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from typing import TypeAlias
 
     Transformation: TypeAlias = Callable[[Topology], Topology]
 
 
-def transformed(topology: Topology) -> Topology:
+def transformed(topology: Topology, leaving: Collection[str] = ()) -> Topology:
     """Return ``topology``, which was checked before, with all transformations applied that its components ask for.
 
-    They are applied in the order in which the components were declared; those that an added component asks for come
-    last.
+    The result keeps ``topology`` as its ``declared``. The transformations are applied in the order in which the
+    components were declared; those that an added component asks for come last.
+
+    Args:
+        topology: The topology as it was declared.
+        leaving: Transformations that are not applied, because the engine does by itself what they are for.
+
+    Raises:
+        TopologyError: A transformation can't be found, or can't be applied.
     """
-    applied: set[str] = set()
+    declared = topology
+    applied = set(leaving)
     while (name := _next(topology, applied)) is not None:
         applied.add(name)
         try:
@@ -38,6 +46,7 @@ def transformed(topology: Topology) -> Topology:
         except ConfigError as problem:
             raise TopologyError(str(problem)) from problem
         check(topology)
+    topology.declared = declared
     return topology
 
 

@@ -10,6 +10,7 @@ from multilang.coordination.delegate import delegate_of
 from multilang.coordination.expiry import TICK_SECS, TICKS
 from multilang.topology import TopologyBuilder, TopologyError
 from multilang.topology.builder import BoltDeclarer
+from multilang.topology.model import Topology
 from multilang.transactional.api import AnySpout
 from multilang.transactional.bolts import EmitterBolt, TransactionalBolt, TransactionalSpoutBatchExecutor
 from multilang.transactional.executors import is_committer
@@ -21,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
-    from multilang.topology.model import ComponentSpec, Topology
+    from multilang.topology.model import ComponentSpec
 
     UserBolt: TypeAlias = type[BasicBolt | BatchBolt] | BasicBolt | BatchBolt
 
@@ -62,7 +63,8 @@ class TransactionalTopologyBuilder:
             )
         self.id = id
         self.spout_id = spout_id
-        made = _made(spout_id, spout)
+        self._spout = made = _made(spout_id, spout)
+        self._bolts: dict[str, tuple[Any, Any]] = {}  # what is inside of the coordination, and its class
         self._builder = TopologyBuilder()
         own = {**made.component_conf, **(conf or {}), ID: id}
         self._builder.set_spout(coordinator(spout_id), TransactionalSpoutCoordinator(made), tasks=1, conf=own)
@@ -153,12 +155,33 @@ class TransactionalTopologyBuilder:
                 spec.conf.setdefault(TICKS, TICK_SECS)
         topology = whole.build(self.id if name is None else name, conf)
         topology.module = sys._getframe(1).f_globals.get("__name__")
+        topology.declared = self._declared(topology)
         return topology
+
+    def _declared(self, topology: Topology) -> Topology:
+        """Return the topology without coordination, for an engine that knows by itself when a batch is complete.
+
+        Its spout is the transactional spout. Its bolts are those inside the coordination: a BasicBolt, or a
+        BatchBoltExecutor whose ``finished_id`` is to be called when all of a batch has come. The first value of every
+        tuple is the attempt.
+        """
+        specs = {}
+        for id, spec in self._builder.specs.items():
+            if id == coordinator(self.spout_id):
+                continue
+            twin = topology.components[id].copy()
+            twin.inputs = list(spec.inputs)
+            twin.component, twin.factory = self._bolts.get(id, (self._spout, None))
+            if id == self.spout_id:
+                twin.kind, twin.inputs = "spout", []
+            twin.streams = twin.component.declared_streams()
+            specs[id] = twin
+        return Topology(topology.name, topology.conf, specs, module=topology.module)
 
     def _add(
         self, id: str, bolt: Any, commits: bool, parallelism: int, tasks: int | None, conf: dict[str, Any] | None
     ) -> BoltDeclarer:
-        delegate, factory = delegate_of(bolt, f"bolt {id!r}")
+        delegate, factory = self._bolts[id] = delegate_of(bolt, f"bolt {id!r}")
         id_stream = (coordinator(self.spout_id), COMMIT_STREAM) if commits else None
         made = TransactionalBolt(delegate, {}, id_stream, factory, ticks=False)
         return self._builder.set_bolt(id, made, parallelism, tasks, conf)

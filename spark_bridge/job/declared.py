@@ -1,4 +1,4 @@
-"""A topology as its author declared it, without the wrappers that other engines need around components."""
+"""The declared topology, which is what runs on Spark, and the refusal of what has no form there."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from multilang.component.wrapper import innermost
 from multilang.coordination import BatchBoltExecutor, CoordinatedBolt
-from multilang.state.plain import plain as without_checkpoints
-from multilang.transactional.plain import coordinator_in
-from multilang.transactional.plain import plain as without_coordination
+from multilang.state.bolt import Stateful
+from multilang.topology.transform import transformed
+from multilang.transactional.parts import coordinator_in
 from multilang.windowing.bolt import WindowedBolt
 from spark_bridge.job.errors import NotOnSparkError
 
@@ -21,10 +21,16 @@ def is_transactional(topology: Topology) -> bool:
     return coordinator_in(topology) is not None
 
 
-def as_declared(topology: Topology) -> Topology:
-    """Return the topology with stateful bolts without checkpoints, and transactional bolts without coordination.
+def without_checkpoints(topology: Topology) -> Topology:
+    """Return the topology with all that its components ask for but checkpoints: Spark saves states in its own way."""
+    return transformed(topology.declared, leaving=Stateful.transformations)
 
-    Raises NotOnSparkError, with the component's name, for a wrapper that has no form on Spark, and for windows.
+
+def as_declared(topology: Topology) -> Topology:
+    """Return the topology as its author declared it, without checkpoints and coordination.
+
+    Raises:
+        NotOnSparkError: A component runs in a wrapper that has no form on Spark, or works on windows; the message names the component.
     """
     for spec in topology.components.values():
         bolt = innermost(spec.component)
@@ -33,8 +39,8 @@ def as_declared(topology: Topology) -> Topology:
                 f"bolt {spec.id!r} ({type(bolt).__name__}) works on windows, and the last ones would still be open when a job's or a "
                 "batch's input ends: run the topology on the embedded cluster or on Storm"
             )
-    plain = without_coordination(without_checkpoints(topology))
-    for spec in plain.components.values():
+    declared = without_checkpoints(topology)
+    for spec in declared.components.values():
         wrapper = spec.component
         if getattr(wrapper, "wrapped", None) is None or is_transactional(topology):
             continue
@@ -48,4 +54,4 @@ def as_declared(topology: Topology) -> Topology:
             f"{spec.kind} {spec.id!r} runs inside a {type(wrapper).__name__}, which has no form on Spark: run the topology on the "
             "embedded cluster or on Storm"
         )
-    return plain
+    return declared

@@ -15,7 +15,7 @@ from multilang.runtime.status import RunStatus
 from multilang.state import settings as state_settings
 from multilang.state.bolt import Stateful
 from multilang.state.names import namespace
-from multilang.transactional.plain import late
+from multilang.transactional.parts import late
 from spark_bridge.job.by_value import by_value
 from spark_bridge.job.checks import check_spouts, check_state, outputs_of
 from spark_bridge.job.conclusion import conclude, counters_of

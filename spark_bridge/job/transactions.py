@@ -14,7 +14,7 @@ from multilang.runtime.plan import storm_id
 from multilang.state.errors import StateError
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.names import CURRENT, METADATA, RUNS
-from multilang.transactional.plain import coordinator_in
+from multilang.transactional.parts import coordinator_in
 from multilang.transactional.runs import check_runs
 from multilang.transactional.stores import open_state
 from spark_bridge.job.errors import check_next

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from multilang.component.find import find_object, split_target
 from multilang.component.wrapper import innermost
 from multilang.protocol.codec import loads
-from multilang.state.plain import plain
 from multilang.topology import ShellSpout, TopologyBuilder, load_topology
 from multilang.topology.errors import did_you_mean
 from multilang.topology.shell import ShellComponent
+from spark_bridge.job.declared import is_transactional, without_checkpoints
 from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def _topology(given: Mapping[str, str]) -> Topology:
             f"storm_spout: what {option} is the {'topology' if whole else 'spout'} says itself; leave out {option}"
         )
     if whole is not None:
-        return plain(load_topology(whole))
+        loaded = load_topology(whole)
+        return loaded if is_transactional(loaded) else without_checkpoints(loaded)
     component: Any
     if command is not None:
         fields = [field.strip() for field in given.get("fields", "").split(",")]
