@@ -80,7 +80,7 @@ def _pairs(what: str) -> Any:
 @click.option(
     "--state",
     metavar="PLACE",
-    help="With --stream: where states are stored, an SQLite file or redis://HOST:PORT/DATABASE.",
+    help="The place that stateful bolts begin with and save to: an SQLite file or redis://HOST:PORT/DATABASE.",
 )
 @click.option("--once", is_flag=True, help="With --stream: read what is there, and end.")
 @click.option("-c", "--conf", multiple=True, metavar="KEY=VALUE", callback=conf_entries, help="A conf entry.")
@@ -135,8 +135,8 @@ def _run(
         )
     if stream and limits:
         raise SparkFault("--limit: a streaming query has no end, and needs no bound")
-    if not stream and (checkpoint or state or once):
-        raise SparkFault("--checkpoint, --state and --once are for --stream")
+    if not stream and (checkpoint or once):
+        raise SparkFault("--checkpoint and --once are for --stream")
     bounds = {name: _number(name, text) for name, text in limits.items()}
     for name, file in sources.items():
         if not (stream and "*" in file):
@@ -195,6 +195,7 @@ def _run(
                 limits=bounds,
                 seed=seed,
                 progress=shown.update,
+                state=state,
             ) as result,
         ):
             if output is not None:

@@ -51,7 +51,7 @@ class Cut:
         self._positions: dict[str, Sequence[Any]] = dict(positions)
         self._ends: dict[str, _Ends] = {}
         if positions and after is None:
-            raise NotOnSparkError("positions are saved with the states: name their place, save_state")
+            raise NotOnSparkError("positions are saved with the states: name their place, state or save_state")
         for spout, each in positions.items():
             self._check(spout, each)
         self.sources = dict(sources)

@@ -67,6 +67,7 @@ def run_topology(
     batch_size: int = 100_000,
     seed: int = 0,
     progress: Callable[[JobProgress], None] | None = None,
+    state: Where | None = None,
     initial_state: Where | None = None,
     save_state: Where | None = None,
     positions: Mapping[str, Sequence[Any]] | None = None,
@@ -90,10 +91,12 @@ def run_topology(
         batch_size: How many tuples each task of a spout without a source emits for one round.
         seed: The seed of all random choices: the same seed groups the same tuples in the same way.
         progress: Called several times a second with the progress, in the caller's thread.
-        initial_state: The state with which stateful bolts begin: the path of an SQLite file,
-            ``"redis://HOST:PORT/DATABASE"``, or the conf entries of a provider. None: they begin without state.
-        save_state: The place to save the state to, in the same forms. It must be empty, unless it is the initial
-            state's. None: the state is not saved.
+        state: The place for the states of stateful bolts: the path of an SQLite file, ``"redis://HOST:PORT/DATABASE"``,
+            or the conf entries of a provider. They begin with what is there, which may be nothing, and are saved there.
+            It stands for ``initial_state`` and ``save_state`` of the same place. None: they begin without state, which
+            is not saved.
+        initial_state: The place that is only read, if it is another one than ``save_state``.
+        save_state: The place to save the state to, which must be empty.
         positions: Spout id -> the position of each of its tasks, as its ``position()`` returns it. With exact alignment
             the spouts go on there after this job. The positions are saved with the state; those of PartitionSources are
             found by the job.
@@ -107,6 +110,13 @@ def run_topology(
         SparkJobError: The job broke off.
     """
     declared = topology.with_conf(conf or {})
+    if state is not None:
+        if initial_state is not None or save_state is not None:
+            raise NotOnSparkError(
+                "state is the place that is read and written, so that initial_state and save_state have no meaning beside it: give "
+                "state alone, or, for two places, initial_state and save_state"
+            )
+        initial_state = save_state = state
     before, after = initial_and_saved(declared, initial_state, save_state)
     transactions = None
     try:

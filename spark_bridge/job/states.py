@@ -329,7 +329,7 @@ def initial_and_saved(
         if initial is None and save is None:
             return None, None
         raise NotOnSparkError(
-            f"topology {topology.name!r} has no stateful bolt, whose state could be read or saved: leave out initial_state and save_state"
+            f"topology {topology.name!r} has no stateful bolt, whose state could be read or saved: leave out state, initial_state and save_state"
         )
     same = initial is not None and save is not None and conf_of(initial) == conf_of(save)
     before = None if initial is None else States(topology, initial)
@@ -352,13 +352,11 @@ def initial_and_saved(
 def _why_not_filled(place: States) -> str | None:
     """Return the reason why a job's states can't be put there all at once, or None."""
     if not place.is_empty:
-        return (
-            f"{place.describe()} holds state already; name an empty place, or, to go on from it, give initial_state too"
-        )
+        return f"{place.describe()} holds state already; name an empty place or, to go on from what is there, give the place as state"
     kind = type(place.provider)
     if kind.replace is StateProvider.replace:
         return (
             f"{place.describe()} can't take the whole state at once: {kind.__module__}.{kind.__qualname__} has no replace(states); "
-            "define it, or begin with the place, which may be empty: initial_state and save_state, both of them"
+            "define it, or give the place as state, instead of save_state: the job then begins with what is there, which may be nothing"
         )
     return None

@@ -91,7 +91,7 @@ def test_the_embedded_cluster_goes_on_from_what_spark_saved_and_back(spark: Spar
         cluster.submit(topology).wait(timeout=120)
     once = words_of(50)
     assert state_of(durable) == once + once
-    with run_topology(topology, sentences(spark, 0, 50), spark, initial_state=durable, save_state=durable):
+    with run_topology(topology, sentences(spark, 0, 50), spark, state=durable):
         pass
     assert state_of(durable) == once + once + once
     assert state_of(durable, "lengths", 1) == lengths_of(once + once + once)
@@ -240,6 +240,9 @@ def test_what_can_not_be_is_refused_by_name(spark: SparkSession, tmp_path: Path)
         pass
     with pytest.raises(StateError, match=r"holds state already; name an empty place, or"):
         run_topology(topology, rows, spark, save_state=tmp_path / "s")
+    for other in ("initial_state", "save_state"):
+        with pytest.raises(NotOnSparkError, match=r"give state alone"):
+            run_topology(topology, rows, spark, state=tmp_path / "s", **{other: tmp_path / "t"})
     with pytest.raises(NotOnSparkError, match=r"the state of 'count' is that of 2 tasks, and it has 3 now.*reshard"):
         run_topology(wider(), rows, spark, initial_state=tmp_path / "s")
     with pytest.raises(NotOnSparkError, match=r"'sentences' has no source, and with exact alignment"):
