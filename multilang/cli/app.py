@@ -92,7 +92,7 @@ def app() -> None:
     "--top",
     metavar="COMPONENT:FIELD[:FIELD]",
     callback=top_spec,
-    help="At the end, show the values of a field that come with the greatest values of another, or most often.",
+    help="At the end, show the values of the first field that came most often or, with a second field, those with its greatest values.",
 )
 @click.option(
     "--rows", type=click.IntRange(min=1), default=10, show_default=True, help="The number of values that --top shows."

@@ -53,15 +53,24 @@ def packing(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="FILE",
             help="A file of packages to add, in the format of pip's requirements.txt.",
         ),
-        click.option("--python", metavar="3.N", help="The workers' Python version; this one's unless given."),
+        click.option(
+            "--python",
+            metavar="3.N",
+            help="The workers' Python version; by default that of the Python that runs this command.",
+        ),
         click.option(
             "--platform",
             metavar="NAME",
-            help="The workers' platform, as manylinux2014_x86_64; this machine's unless given.",
+            help="The workers' platform, such as manylinux2014_x86_64; by default this machine's.",
         ),
-        click.option("--include", multiple=True, type=_PATH, metavar="PATH", help="One more file or folder, as it is."),
         click.option(
-            "--leave-out", multiple=True, metavar="MODULE", help="A module that the workers have, or never import."
+            "--include", multiple=True, type=_PATH, metavar="PATH", help="A further file or folder to add as it is."
+        ),
+        click.option(
+            "--leave-out",
+            multiple=True,
+            metavar="MODULE",
+            help="A module to leave out, because the workers have it or never import it.",
         ),
         _EXCLUDE,
         _FORCE,

@@ -41,7 +41,7 @@ def _pairs(what: str) -> Any:
     multiple=True,
     metavar="SPOUT=FILE",
     callback=_pairs("SPOUT=FILE"),
-    help="A file that replaces a spout; a spout without one runs as it is, until it is exhausted.",
+    help="A file whose rows take the place of a spout. A spout without a file runs as it is, until it is exhausted.",
 )
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master URL.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Write the output streams there.")
@@ -58,7 +58,7 @@ def _pairs(what: str) -> Any:
     "--keep",
     multiple=True,
     metavar="COMPONENT[/STREAM]",
-    help="A stream to keep; those that nobody subscribes to if none is given.",
+    help="A stream whose tuples are part of the result. Without this option: each stream that nobody subscribes to.",
 )
 @click.option(
     "--limit",
@@ -66,7 +66,7 @@ def _pairs(what: str) -> Any:
     multiple=True,
     metavar="SPOUT=N",
     callback=_pairs("SPOUT=N"),
-    help="The most tuples of a spout without an end.",
+    help="The number of tuples after which a spout that has no end is stopped.",
 )
 @click.option(
     "--max-replays",
@@ -80,7 +80,7 @@ def _pairs(what: str) -> Any:
 @click.option(
     "--state",
     metavar="PLACE",
-    help="The place that stateful bolts begin with and save to: an SQLite file or redis://HOST:PORT/DATABASE.",
+    help="The place from which stateful bolts load their states, and where they save them: an SQLite file or redis://HOST:PORT/DATABASE.",
 )
 @click.option("--once", is_flag=True, help="With --stream: read what is there, and end.")
 @click.option("-c", "--conf", multiple=True, metavar="KEY=VALUE", callback=conf_entries, help="A conf entry.")

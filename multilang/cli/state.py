@@ -37,7 +37,7 @@ CONF = click.option(
 def state() -> None:
     """Show and move the stored states of stateful bolts.
 
-    The conf of the topology says where they are. All commands but ls and get are for a topology that does not run.
+    The conf of the topology says where they are. While the topology runs, only ls and get can be used.
     """
 
 

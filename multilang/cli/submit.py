@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("topology")
 @NIMBUS
-@click.option("--name", help="Its name on the cluster; the topology's own name unless given.")
+@click.option("--name", help="The name on the cluster; by default the topology's own.")
 @click.option(
     "-c",
     "--conf",
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     default=120.0,
     show_default=True,
     metavar="SECS",
-    help="The longest wait until it runs, in seconds; 0: don't wait.",
+    help="The number of seconds to wait until it runs; 0: don't wait.",
 )
 @click.option("--dry-run", is_flag=True, help="Contact no cluster; show the files, the commands and the conf.")
 @packing
