@@ -352,7 +352,7 @@ def initial_and_saved(
 def _why_not_filled(place: States) -> str | None:
     """Return the reason why a job's states can't be put there all at once, or None."""
     if not place.is_empty:
-        return f"{place.describe()} holds state already; name an empty place or, to go on from what is there, give the place as state"
+        return f"{place.describe()} holds state already; name an empty place, or give this one as state to go on from what is there"
     kind = type(place.provider)
     if kind.replace is StateProvider.replace:
         return (
