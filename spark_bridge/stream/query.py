@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from threading import Lock
 from time import monotonic, sleep
@@ -40,6 +41,12 @@ if TYPE_CHECKING:
 _QUERY = "sql.streaming.queryId"  # Spark's local property in the thread that runs a batch
 _TOLD_SECS = 10.0
 _MAX_FAILED = 1000  # number of the latest lost rows that are kept
+_SLOW_START = (
+    "Python worker failed to connect back"  # Spark gives a source's process ten seconds, which no setting changes
+)
+_MAX_SLOW_STARTS = 5
+
+_log = logging.getLogger(__name__)
 
 
 def stream_topology(
@@ -255,12 +262,28 @@ class TopologyQuery:
         writer = writer.foreachBatch(batches)
         if trigger:
             writer = writer.trigger(**trigger)
+        self._writer, self._checkpoint, self._slow_starts = writer, checkpoint, 0
         try:
-            with written_directly(self._spark, checkpoint):
-                self.query: StreamingQuery = writer.start()
+            self.query: StreamingQuery = self._start()
         except BaseException:
             self._forget()
             raise
+
+    def _start(self) -> StreamingQuery:
+        with written_directly(self._spark, self._checkpoint):
+            return self._writer.start()
+
+    def _starts_again(self, error: StreamingQueryException) -> bool:
+        """Start the query again if the machine was too busy to start its source in Spark's time; return whether it was."""
+        if self._batches.error is not None or _SLOW_START not in str(error) or self._slow_starts == _MAX_SLOW_STARTS:
+            return False
+        self._slow_starts += 1
+        _log.warning(
+            "the query %r is started again from its checkpoint: its source's Python process did not start within Spark's ten seconds",
+            self.query.name,
+        )
+        self.query = self._start()
+        return True
 
     @property
     def failed(self) -> list[FailedTuple]:
@@ -284,23 +307,34 @@ class TopologyQuery:
         Raises:
             TimeoutError: The time is over; the query goes on.
         """
-        try:
-            if timeout is None:
+        deadline = None if timeout is None else monotonic() + timeout
+
+        def ended() -> None:
+            if deadline is None or timeout is None:
                 self.query.awaitTermination()
-            elif not self.query.awaitTermination(timeout):  # type: ignore[arg-type]  # Spark takes fractions, too
+            elif not self.query.awaitTermination(max(deadline - monotonic(), 0.001)):  # type: ignore[arg-type]  # fractions, too
                 raise TimeoutError(f"the query {self.query.name!r} has not ended after {timeout:g} s; it goes on")
-        except StreamingQueryException as error:
-            self._end()
-            raise self._cause(error) from error
+
+        self._ask(ended)
         self._end()
 
     def process_available(self) -> None:
         """Wait until all present rows are processed and committed. If an error ends the query, that error is raised."""
-        try:
+
+        def processed() -> None:
             self.query.processAllAvailable()
-        except StreamingQueryException as error:
-            self._end()
-            raise self._cause(error) from error
+
+        self._ask(processed)
+
+    def _ask(self, question: Callable[[], None]) -> None:
+        """Ask the query, and again after each new start. If an error ends the query, that error is raised."""
+        while True:
+            try:
+                return question()
+            except StreamingQueryException as error:
+                if not self._starts_again(error):
+                    self._end()
+                    raise self._cause(error) from error
 
     def stop(self) -> None:
         """Stop the query. The batch under way is given up, and repeated when the query is started again."""

@@ -123,6 +123,34 @@ def test_a_spouts_log_is_in_its_checkpoint_however_that_is_written(spark: SparkS
         assert {each.name for each in folder.iterdir()} >= {"commits", "offsets", "spouts"}
 
 
+def test_a_source_that_starts_too_slowly_for_spark_is_started_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = tmp_path / "first"
+    python = tmp_path / "python"
+    python.write_text(
+        f"""#!/bin/sh
+case "$*" in *streaming_source*) mkdir {first} 2>/dev/null && sleep 15;; esac  # Spark waits for ten seconds
+exec {sys.executable} "$@"
+"""
+    )
+    python.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
+    place = str(tmp_path / "state")
+    with stream_topology(
+        exact,
+        {},
+        checkpoint=str(tmp_path / "c"),
+        state=place,
+        conf={"test.sentences": 20},
+        trigger={"availableNow": True},
+    ) as query:
+        query.wait(timeout=300)
+    assert state_of(place) == words_of(20)
+    assert first.is_dir()
+    assert [each.message for each in caplog.records if "is started again from its checkpoint" in each.message]
+
+
 def test_bolts_get_the_values_that_a_spout_without_a_source_emitted(spark: SparkSession, tmp_path: Path) -> None:
     found: list[Any] = []
     topology = load_topology(str(ROOT / "tests" / "spark" / "stream" / "spouts.py") + ":echo")
