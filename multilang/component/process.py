@@ -125,6 +125,7 @@ class Task:
         self._end(status)
 
     def _start(self, find: Callable[[Context], Component]) -> None:
+        from multilang.component.garbage import collect_rarely
         from multilang.component.logwatch import watch_logging
         from multilang.component.repeats import Repeats
         from multilang.component.runner import start_bolt, start_spout
@@ -136,6 +137,7 @@ class Task:
 
         watchdog = self._watchdog
         watchdog.busy = "the start of the component"
+        collect_rarely()
         check(self._conf)
         watchdog.deadline = deadline(self._conf)
         local = self._conf.get("multilang.parent") == "local"

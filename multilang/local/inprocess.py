@@ -7,10 +7,12 @@ one call of each component on the way emitted. Tuples from one task to another k
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from multilang.component.garbage import collect_rarely
 from multilang.local.acker import Acker
 from multilang.local.actor_topology import ActorTopology
 from multilang.local.actors import BoltActor, is_idle, make_idle
@@ -143,6 +145,13 @@ class InProcessTopology(ActorTopology):
     # ---- the loop ----
 
     def _loop(self, stop: Callable[[], object] | None, drained: bool, timeout: float | None) -> bool:
+        usual = collect_rarely()
+        try:
+            return self._loop_until(stop, drained, timeout)
+        finally:
+            gc.set_threshold(*usual)
+
+    def _loop_until(self, stop: Callable[[], object] | None, drained: bool, timeout: float | None) -> bool:
         self._check_running()
         now = self.clock.now
         end = float("inf") if timeout is None else now() + timeout

@@ -50,14 +50,13 @@ class SavedTask(WindowTask):
         self._keeps_tuples = settings.aggregate is None
         self._tuples = _SavedTuples(context)
         self.windows.follow_counts(self._counted)
-        self._process = self.process
         self.process = self._first
 
     def _first(self, tup: Tuple) -> None:
         """Process a tuple after a rollback, or the first one."""
         self._refresh()
-        self.process = self._process
-        self._process(tup)
+        self.process = self.process_function()
+        self.process(tup)
 
     def _refresh(self) -> None:
         if self._state is None:
@@ -203,6 +202,7 @@ class SavedTask(WindowTask):
         """Begin with what the state has."""
         self._state = state
         self._is_stale = False
+        self.process = self._first  # which asks for the function anew, since the windows are others
         self.start_anew()
         self._dirty.clear()
         self._counted.clear()

@@ -11,7 +11,7 @@ from multilang.windowing.sessions import SessionWindows
 from multilang.windowing.settings import NO_DATA
 from multilang.windowing.specs import Session
 from multilang.windowing.timed import TimeWindows
-from multilang.windowing.watermarks import BEFORE_ALL, Watermarks
+from multilang.windowing.watermarks import BEFORE_ALL, Source, Watermarks
 from multilang.windowing.window import Window
 
 TYPE_CHECKING = False
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from multilang.windowing.declared import DeclaredWindows
     from multilang.windowing.panes import Key, Waiting, Windows
     from multilang.windowing.settings import Settings
-    from multilang.windowing.watermarks import Source
 
 _ROUNDING = 1e-4  # milliseconds: a timer comes at its instant, which is a sum of fractions
 _FIRST = 1 + _ROUNDING  # the millisecond in which the task begins
@@ -74,16 +73,10 @@ class WindowTask:
         self._began = self._monotonic()
         self._origin = round(bolt.clock.time() * 1000)  # the time of day then; windows by processing time begin there
         self._has_warned = False
-        self.start_anew()
-        self.put = self._put_function()
         self._has_ids = settings.id_field is not None
-        self.process: Callable[[Tuple], None] = (
-            self._by_event_time
-            if settings.has_event_time
-            else self._by_count
-            if isinstance(self.windows, CountWindows)
-            else self._by_arrival
-        )
+        self.put = self._put_function()
+        self.start_anew()
+        self.process = self.process_function()
         if settings.has_event_time:
             bolt.set_timer(settings.interval_ms / 1000, self.tick, every=settings.interval_ms / 1000)
         if settings.early_ms:
@@ -99,37 +92,50 @@ class WindowTask:
         self._early: list[tuple[Key, int, Pane]] = []  # due at once
         self._touched.clear()
         self._armed = None
-        self._sources: dict[tuple[str, str, int], Source] = {}
         self.watermarks = Watermarks(_senders(self._context), settings.lag_ms, settings.idle_ms, self.now())
         self._accept_from = BEFORE_ALL
 
     # ---- tuples ----
 
-    def _by_event_time(self, tup: Tuple) -> None:
-        ts = self.bolt.timestamp(tup)
-        if type(ts) is not int:
-            raise ReportedFailedException(
-                f"{self.settings.who}: the timestamp is {ts!r} ({type(ts).__name__}); it is a whole number of milliseconds since "
-                "the epoch. Convert it in a method timestamp(self, tup), or leave such tuples out before"
-            )
-        key = self._key(tup)
-        where = (tup.component, tup.stream, tup.task)
-        source = self._sources.get(where)
-        if source is None:
-            source = self._sources[where] = self.watermarks.source(*where, self.now())
-        source.heard = True
-        if source.greatest is None or ts > source.greatest:
-            source.greatest = ts
-        if self._has_ids and self._is_known(tup):
-            return
-        if ts < self._accept_from:
-            self._refuse(tup, ts)
-            return
-        self.windows.add(key, ts, tup)
-        if self._acks_at_once:
-            self.taken(tup)
-        if self._early:
-            self._fire_early_counts()
+    def process_function(self) -> Callable[[Tuple], None]:
+        """Return the function that takes a tuple into the windows that there are now."""
+        if not self.settings.has_event_time:
+            return self._by_count if isinstance(self.windows, CountWindows) else self._by_arrival
+        bolt, key_of, add, is_known = self.bolt, self._key, self.windows.add, self._is_known if self._has_ids else None
+        taken = self.taken if self._acks_at_once else None
+        field = None if bolt.has_own_timestamp() else bolt.timestamp_field
+        task, stream, source = -1, "", Source(0.0)  # those of the last tuple
+
+        def by_event_time(tup: Tuple) -> None:
+            nonlocal task, stream, source
+            ts = bolt.timestamp(tup) if field is None else tup[field]
+            if type(ts) is not int:
+                raise self._not_a_time(ts)
+            key = key_of(tup)
+            if tup.task != task or tup.stream != stream:
+                task, stream = tup.task, tup.stream
+                source = self.watermarks.source(tup.component, stream, task, self.now())
+            source.heard = True
+            if source.greatest is None or ts > source.greatest:
+                source.greatest = ts
+            if is_known is not None and is_known(tup):
+                return
+            if ts < self._accept_from:
+                self._refuse(tup, ts)
+                return
+            add(key, ts, tup)
+            if taken is not None:
+                taken(tup)
+            if self._early:
+                self._fire_early_counts()
+
+        return by_event_time
+
+    def _not_a_time(self, ts: object) -> ReportedFailedException:
+        return ReportedFailedException(
+            f"{self.settings.who}: the timestamp is {ts!r} ({type(ts).__name__}); it is a whole number of milliseconds since "
+            "the epoch. Convert it in a method timestamp(self, tup), or leave such tuples out before"
+        )
 
     def _by_count(self, tup: Tuple) -> None:
         """Process a tuple by its arrival, where nothing depends on the time."""
@@ -207,7 +213,7 @@ class WindowTask:
         watermark = self.watermarks.advance(now)
         if watermark > before:
             self._advance(watermark)
-        elif watermark == BEFORE_ALL and now >= _WAITS_LONG_MS and self._sources and not self._has_warned:
+        elif watermark == BEFORE_ALL and now >= _WAITS_LONG_MS and self.watermarks.has_heard and not self._has_warned:
             self._has_warned = True
             silent = ", ".join(f"stream {stream!r} of {component!r}" for component, stream in self.watermarks.silent())
             self.bolt.log(

@@ -29,6 +29,7 @@ class TimeWindows(Windows):
 
     def __init__(self, keeper: Keeper, length: int, slide: int, lateness: int = 0) -> None:
         super().__init__(keeper, lateness)
+        self._put = keeper.put
         self._length = length
         self._slide = slide
         self._step = gcd(length, slide)
@@ -47,7 +48,7 @@ class TimeWindows(Windows):
             if pane is None:
                 self.keeper.unassigned(tup)
                 return
-        self.keeper.put(key, slot, pane, tup)
+        self._put(key, slot, pane, tup)
         if ts < self.watermark:
             self._fire_late(key, slot, pane)
 

@@ -100,6 +100,11 @@ class Watermarks:
             self.current = max(self.current, self._all_idle_from + int(now - self._all_idle_since))
         return self.current
 
+    @property
+    def has_heard(self) -> bool:
+        """Whether any source has sent something."""
+        return bool(self._sources)
+
     def silent(self) -> list[tuple[str, str]]:
         """Return the streams, as (component, stream), of which a task has sent nothing yet."""
         return [stream for stream, missing in self._expected.items() if missing > 0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
+from multilang.component.garbage import collect_rarely
 from spark_bridge.job.worker import StageWorker
 
 if TYPE_CHECKING:
@@ -13,10 +14,6 @@ if TYPE_CHECKING:
 
     from spark_bridge.job.blocks import Record
     from spark_bridge.job.job import Job
-
-# All rows of a block are alive at once. With Python's default of 700 the garbage collector would look through
-# everything that a worker has imported for each block, which takes longer than the rows do.
-_COLLECT_AT = 20_000
 
 
 class Stage:
@@ -31,8 +28,7 @@ class Stage:
     def __call__(self, index: int, records: Iterable[Any]) -> Iterator[tuple[int, Record]]:
         """Return the records that the worker of this index sends."""
         worker = StageWorker(self.job, self.level, index, self.known)
-        usual = gc.get_threshold()
-        gc.set_threshold(_COLLECT_AT, *usual[1:])
+        usual = collect_rarely()  # all rows of a block are alive at once
         try:
             yield from worker.receive(records) if self.level else worker.read(records)
         finally:
