@@ -104,17 +104,17 @@ class WindowTask:
         bolt, key_of, add, is_known = self.bolt, self._key, self.windows.add, self._is_known if self._has_ids else None
         taken = self.taken if self._acks_at_once else None
         field = None if bolt.has_own_timestamp() else bolt.timestamp_field
-        task, stream, source = -1, "", Source(0.0)  # those of the last tuple
+        component, stream, task, source = "", "", -1, Source(0.0)  # those of the last tuple
 
         def by_event_time(tup: Tuple) -> None:
-            nonlocal task, stream, source
+            nonlocal component, stream, task, source
             ts = bolt.timestamp(tup) if field is None else tup[field]
             if type(ts) is not int:
                 raise self._not_a_time(ts)
             key = key_of(tup)
-            if tup.task != task or tup.stream != stream:
-                task, stream = tup.task, tup.stream
-                source = self.watermarks.source(tup.component, stream, task, self.now())
+            if tup.task != task or tup.stream != stream or tup.component != component:
+                component, stream, task = tup.component, tup.stream, tup.task
+                source = self.watermarks.source(component, stream, task, self.now())
             source.heard = True
             if source.greatest is None or ts > source.greatest:
                 source.greatest = ts
