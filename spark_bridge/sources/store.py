@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from multilang.state.sqlite_file import SqliteConnection, SqliteFile
 
-_FORGOTTEN_SECS = 90 * 24 * 3600.0  # the progress of a submission is deleted after so long without a write
 _BUSY_SECS = 60.0  # longest wait for other tasks' writes
 _APPLICATION = 0x4D4C574D  # "MLWM"
 _LAYOUT = 2
@@ -124,7 +123,10 @@ class SQLiteStore(WatermarkStore):
     Processes on several machines need a store of another kind.
 
     Args:
-        path: The file; None: one for all topologies of this user on this machine, in the folder for temporary files.
+        path: The file; None: one for all topologies of this user on this machine, in ``$MULTILANG_STATE_HOME`` or,
+            without that, in the user's folder for state.
+
+    Nothing is ever deleted from it: its rows are small, and no clock can tell that a submission has ended.
     """
 
     def __init__(self, path: str | None = None) -> None:
@@ -141,6 +143,8 @@ class SQLiteStore(WatermarkStore):
         warn: Callable[[str], None] = lambda _: None,
     ) -> int:
         ownership = None
+        if reader.lasting and self.path is None:
+            _refuse_left(group, self._open())
         if reader.lasting:  # otherwise the group has the name of a single submission, which nobody else can claim
             place = _Group(self.path, group)
             try:
@@ -296,12 +300,6 @@ def _connected(path: str | None) -> SqliteConnection:
         with connection:
             connection.execute("BEGIN IMMEDIATE")
             _lay_out(connection, path)
-            connection.execute(
-                "DELETE FROM marks WHERE grouped IN (SELECT grouped FROM readers WHERE NOT lasting) AND grouped NOT IN "
-                "(SELECT grouped FROM marks WHERE saved >= ?)",  # whole groups: a partition would be read again
-                (time() - _FORGOTTEN_SECS,),
-            )
-            connection.execute("DELETE FROM readers WHERE NOT lasting AND grouped NOT IN (SELECT grouped FROM marks)")
     except sqlite3.Error as error:
         raise SourceError(
             f"{path} can't keep how far the spout is: {error}; name another file with SQLiteStore(path)"
@@ -336,17 +334,45 @@ def _lay_out(connection: SqliteConnection, path: str) -> None:
 
 
 def _usual_path() -> str:
-    """Return the usual file, in a folder for this user alone, because everybody can write to the one for temporary
-    files.
-    """
-    from tempfile import gettempdir
+    """Return the usual file, beside the files of state, in a folder for this user alone."""
+    from multilang import private
+    from multilang.state.settings import state_file, state_home
 
-    folder = os.path.join(gettempdir(), f"storm-multilang-{os.getuid()}")
+    path = state_file("watermarks", "sources")
+    folder = os.path.dirname(path)
+    fix = "name a file for the progress with multilang.source.store in the conf, or a folder with MULTILANG_STATE_HOME"
     try:
-        os.mkdir(folder, 0o700)
-    except FileExistsError:
-        pass
+        private.make_folder(state_home())
+        private.make_folder(folder)
+    except OSError as error:
+        raise SourceError(f"{folder} can't be made: {error}; {fix}") from None
     status = os.lstat(folder)
     if status.st_uid != os.getuid() or status.st_mode & 0o077 or os.path.islink(folder):
-        raise SourceError(f"{folder} is not this user's alone; name a file for the progress with SQLiteStore(path)")
-    return os.path.join(folder, "watermarks.sqlite")
+        raise SourceError(f"{folder} is not this user's alone; {fix}")
+    return path
+
+
+def _refuse_left(group: str, connection: SqliteConnection) -> None:
+    """Refuse a group whose marks are in the former usual file alone, which was in the folder for temporary files.
+
+    Otherwise all of its rows would be read again.
+    """
+    import sqlite3
+    from tempfile import gettempdir
+
+    former = os.path.join(gettempdir(), f"storm-multilang-{os.getuid()}", "watermarks.sqlite")
+    if connection.row("SELECT 1 FROM marks WHERE grouped = ?", group) or not os.path.isfile(former):
+        return
+    try:
+        before = _file().connected(former, _BUSY_SECS)
+        try:
+            found = before.row("SELECT 1 FROM watermarks WHERE grouped = ?", group)  # a table of layout 1, now a view
+        finally:
+            before.close()
+    except sqlite3.Error:
+        return
+    if found:
+        raise SourceError(
+            f"the progress of the group {group!r} is in {former}, which is no longer the usual file because the system deletes "
+            "such files: move it to a durable place, and name that with multilang.source.store in the conf"
+        )

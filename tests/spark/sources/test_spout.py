@@ -364,15 +364,50 @@ def test_a_store_keeps_marks_and_is_made_anew_where_it_is_needed(tmp_path: Path)
 
 
 def test_the_usual_file_is_in_a_folder_of_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path / "home"))
     store = SQLiteStore()
     store.load("g")
     store.close()
-    [folder] = tmp_path.iterdir()
+    folder = tmp_path / "home" / "sources"
+    assert (folder / "watermarks.sqlite").is_file()
     assert folder.stat().st_mode & 0o777 == 0o700
     folder.chmod(0o755)
     with pytest.raises(SourceError, match="not this user's alone"):
         SQLiteStore().load("g")
+
+
+def test_a_clock_that_is_far_ahead_removes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "marks.sqlite")
+    running = SQLiteStore(path)
+    reader = GroupReader("run-1", "t", lasting=False)
+    epoch = running.claim("run-1/rows", [0, 1], reader)
+    running.save("run-1/rows", {0: Mark(5, 1)}, epoch)
+    now = time.time()
+    monkeypatch.setattr("spark_bridge.sources.store.time", lambda: now + 10 * 365 * 24 * 3600.0)
+    ahead = SQLiteStore(path)
+    ahead.save("run-2/rows", {0: Mark(1, 1)}, ahead.claim("run-2/rows", [0], GroupReader("run-2", "t", lasting=False)))
+    ahead.close()
+    assert running.load("run-1/rows")[0] == Mark(5, 1)
+    running.save("run-1/rows", {1: Mark(9, 1)}, epoch)
+    running.close()
+
+
+def test_a_group_whose_progress_is_in_the_former_usual_file_is_not_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path / "home"))
+    reader = GroupReader("run-1", "t", lasting=True)
+    former = tmp_path / f"storm-multilang-{os.getuid()}" / "watermarks.sqlite"
+    former.parent.mkdir(mode=0o700)
+    old = SQLiteStore(str(former))
+    old.save("nightly/rows", {0: Mark(5, 1)}, old.claim("nightly/rows", [0], reader))
+    old.close()
+    store = SQLiteStore()
+    with pytest.raises(SourceError, match=f"'nightly/rows' is in {former}, .* name that with multilang.source.store"):
+        store.claim("nightly/rows", [0], reader)
+    store.claim("another/rows", [0], reader)
+    store.close()
 
 
 def test_a_spouts_process_loads_neither_spark_nor_what_files_need() -> None:
