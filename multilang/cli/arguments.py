@@ -10,6 +10,7 @@ import click
 
 from multilang.topology import TopologyError
 from multilang.topology.conf_keys import check_keys
+from multilang.topology.conf_values import check_values
 
 
 def conf_entries(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
@@ -21,13 +22,14 @@ def conf_entries(_context: click.Context, _parameter: click.Parameter, texts: tu
         if not equals or not key:
             raise click.BadParameter(f"{text!r} is not KEY=VALUE; write for example topology.max.spout.pending=100")
         try:
-            check_keys([key], text)
-        except TopologyError as error:
-            raise click.BadParameter(str(error)) from error
-        try:
             conf[key] = json.loads(value)
         except ValueError:
             conf[key] = value
+        try:
+            check_keys([key], text)
+            check_values({key: conf[key]}, text)
+        except TopologyError as error:
+            raise click.BadParameter(str(error)) from error
     return conf
 
 

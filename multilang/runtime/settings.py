@@ -69,7 +69,7 @@ class Settings:
         workers = _count(conf, "topology.workers", 1)
         ackers = conf.get("topology.acker.executors")
         self.ackers = max(workers, 1) if ackers is None else _count(conf, "topology.acker.executors", 0)
-        self.message_timeouts = bool(conf.get("topology.enable.message.timeouts", True))
+        self.message_timeouts = conf.get("topology.enable.message.timeouts") is not False
         self.message_timeout_secs = _seconds(conf, "topology.message.timeout.secs", 30)
         pending = conf.get("topology.max.spout.pending")
         # In Storm, null and 0 mean "unlimited".

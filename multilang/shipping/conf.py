@@ -8,6 +8,7 @@ from multilang.protocol.codec import dumps
 from multilang.shipping.errors import ShippingError
 from multilang.state.settings import CONFIG
 from multilang.topology.commands import BLOB_MAP, blob_map
+from multilang.topology.conf_values import check_whole
 
 if TYPE_CHECKING:
     from typing import Any
@@ -59,7 +60,9 @@ def storm_conf(topology: Topology) -> dict[str, Any]:
 
     Raises:
         ShippingError: The topology's own registrations for Kryo have a wrong form.
+        TopologyError: A value is a fraction where Storm takes whole numbers.
     """
+    check_whole(topology.conf, f"topology {topology.name!r}")
     defaults = default_conf(topology)
     conf = {**defaults, **topology.conf, KRYO: defaults[KRYO]}
     mapped = blob_map(topology)

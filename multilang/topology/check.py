@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from multilang.protocol.codec import reason_against
 from multilang.topology.conf_keys import check_keys
+from multilang.topology.conf_values import check_values
 from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.shell import ShellComponent
 
@@ -66,6 +67,7 @@ def check_conf(conf: object, what: str) -> None:
     if not isinstance(conf, dict):
         raise TopologyError(f"{what} is a dict of settings, not {conf!r}")
     check_keys((key for key in conf if isinstance(key, str)), what)
+    check_values(conf, what)
     for key, value in conf.items():
         if not isinstance(key, str):
             raise TopologyError(f"{what}: the key {key!r} is no string; conf is sent as JSON, so write {str(key)!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multilang.topology.conf_keys import check_keys, renamed
+from multilang.topology.conf_values import check_values
 from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.spec import MAX_PARALLELISM, TASKS, ComponentSpec, Input, describe, is_count
 
@@ -103,10 +104,11 @@ class Topology:
             name: Another name for the topology.
 
         Raises:
-            TopologyError: A key is misspelt.
+            TopologyError: A key is misspelt, or its value is of a wrong type or range.
         """
         if conf:
             check_keys(conf, "conf")
+            check_values(conf, "conf")
             conf = renamed(conf)
         copies = {id: spec.copy() for id, spec in self.components.items()}
         twin = Topology(self.name if name is None else name, {**self.conf, **conf}, copies, module=self.module)

@@ -454,9 +454,17 @@ PORTS = ("--port", 0, "--invocations-port", 0, "--no-http")
 
 
 def test_serving_a_topology_that_cannot_start_ends_with_its_error():
-    shown = multilang("drpc", "serve", "examples/exclamation.py", *PORTS, "-c", "drpc.invocations.port=abc")
+    wrong = "drpc.invocations.thrift.transport=org.example.Own"
+    shown = multilang("drpc", "serve", "examples/exclamation.py", *PORTS, "-c", wrong)
     assert shown.returncode == 3
-    assert "drpc.invocations.port is 'abc'; use the number of the DRPC server's port" in shown.stderr
+    assert "drpc.invocations.thrift.transport is 'org.example.Own', which is not known here" in shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
+def test_a_wrong_setting_is_refused_before_the_server_starts():
+    shown = multilang("drpc", "serve", "examples/exclamation.py", *PORTS, "-c", "drpc.invocations.port=abc")
+    assert shown.returncode == 2
+    assert "drpc.invocations.port is 'abc'; use a port number from 1 to 65535" in shown.stderr
     assert "Traceback" not in shown.stderr
 
 

@@ -82,7 +82,7 @@ def test_other_languages_and_spouts_that_ask_stay() -> None:
 
 @pytest.mark.parametrize(("key", "value"), [("multilang.exchange", "on"), ("multilang.exchange.tuples", 0)])
 def test_a_wrong_setting_is_named(key: str, value: Any) -> None:
-    with pytest.raises(TopologyError, match=f"conf '{key}' is {value!r}; write"):
+    with pytest.raises(TopologyError, match=f"conf: {key} is {value!r}; use"):
         by_blocks(build({**BLOCK, key: value}))
 
 

@@ -24,7 +24,7 @@ from multilang.shipping.conf import KRYO, KRYO_CLASSES
 from multilang.shipping.contents import Contents, Item
 from multilang.shipping.flux import check_flux
 from multilang.shipping.places import ShippedBlobs
-from multilang.topology import load_topology
+from multilang.topology import TopologyError, load_topology
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -142,7 +142,7 @@ def test_kryo_knows_what_storms_parser_makes_and_what_the_topology_registers() -
 
 
 def test_kryo_registrations_of_another_type_are_refused() -> None:
-    with pytest.raises(ShippingError, match="write a list of class names"):
+    with pytest.raises(TopologyError, match="use a list of class names"):
         default_conf(sums().build("a", conf={KRYO: "com.example.A"}))
 
 

@@ -138,18 +138,18 @@ topology = builder.build(conf={conf!r})
         ({"multilang.transactional.store": 42}, "multilang.transactional.store is 42; use a dotted name"),
         ({"topology.ackers": "x"}, "is 'x'; use a whole number from 0"),
         ({"topology.acker.executors": -1}, "is -1; use a whole number from 0"),
-        ({"topology.message.timeout.secs": "30"}, "is '30'; use a number from 0"),
+        ({"topology.message.timeout.secs": "30"}, "is '30'; use seconds above 0"),
     ],
 )
 def test_a_setting_that_every_worker_would_refuse_is_refused(
     project: Project, conf: dict[str, Any], reason: str
 ) -> None:
-    if "multilang.positions" in conf:
-        topology = project.topology(text=POSITIONED.format(conf=conf))
-    else:
-        topology = stateful(project, {}).with_conf(conf)
     with pytest.raises((ShippingError, ConfigError), match=re.escape(reason)):
-        pack(topology)
+        pack(positioned(project, conf) if "multilang.positions" in conf else stateful(project, {}).with_conf(conf))
+
+
+def positioned(project: Project, conf: dict[str, Any]) -> Topology:
+    return project.topology(text=POSITIONED.format(conf=conf))
 
 
 @pytest.mark.parametrize("setting", ["multilang.state.trace", "multilang.transactional.trace"])
@@ -194,13 +194,12 @@ def test_a_source_brings_what_its_url_needs(project: Project, url: str, needed: 
     [
         ("served://x", "the source of spout 'rows' can't be used: 'served://x' is not a served source"),
         ("", "spout 'rows': multilang.source is ''; use the URL of a source"),
-        (7, "spout 'rows': multilang.source is 7; use the URL of a source"),
+        (7, "the topology's conf: multilang.source is 7; use the URL of a source"),
     ],
 )
 def test_a_source_that_is_none_is_refused(project: Project, source: object, reason: str) -> None:
-    topology = project.topology(text=SOURCED.format(url=None, conf={"multilang.source": source}))
-    with pytest.raises(ShippingError, match=re.escape(reason)):
-        pack(topology)
+    with pytest.raises((ShippingError, ConfigError), match=re.escape(reason)):
+        pack(project.topology(text=SOURCED.format(url=None, conf={"multilang.source": source})))
 
 
 @pytest.mark.parametrize(

@@ -319,7 +319,9 @@ def test_a_position_file_that_is_deleted_is_told(tmp_path):
     "wrong", [7, "", "http://127.0.0.1/0", "redis://:secret@127.0.0.1/0", "redis://127.0.0.1/x", "redis:///1"]
 )
 def test_a_wrong_place_is_refused_before_anything_starts(wrong, tmp_path):
-    refused = pytest.raises(TaskStartError, match=r"multilang\.positions is .*redis://HOST:PORT/DATABASE")
+    refused = pytest.raises(
+        (TaskStartError, ConfigError), match=r"multilang\.positions is .*redis://HOST:PORT/DATABASE"
+    )
     with LocalCluster(mode="inprocess", conf={"multilang.positions": wrong}) as cluster, refused:
         cluster.submit(numbers(Numbers(20), str(tmp_path / "out")))
 
