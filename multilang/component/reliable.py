@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
     from multilang.protocol.messages import Values
+    from multilang.protocol.outputs import Outputs
 
 
 MAX_SPOUT_PENDING = "topology.max.spout.pending"
@@ -39,9 +40,10 @@ class ReliableSpout(Spout):
     ``max_replay_delay_secs``, at most ``max_replays`` times (None: without limit). After that ``gave_up`` is called,
     which reports it.
 
-    While a task has ``topology.max.spout.pending`` tuples in flight, including those that wait for their replay,
-    ``next_tuple`` is not called. This bounds the memory, together with the number of tuples that one call of
-    ``next_tuple`` emits. (In a Spark job the rounds are the bound instead.)
+    A task never has more than ``topology.max.spout.pending`` tuples under way, including those that wait for their
+    replay. Further tuples of the same ``next_tuple`` are held back and sent, in their order, when others are acked;
+    ``next_tuple`` is not called before. Only an emit with ``need_task_ids`` is sent beyond the limit, because its
+    caller waits for the answer. (In a Spark job the rounds are the bound instead.)
 
     All of this is in the process's memory. When the process dies, the source must deliver again what was in flight. A
     queue does so by itself. A source that is read by position is read again from where everything before was acked
@@ -60,8 +62,10 @@ class ReliableSpout(Spout):
 
     _sent: dict[Any, _Sent]
     _due: dict[Any, float]  # message id -> when to emit it again (monotonic seconds), in the order of the failures
+    _held: dict[Any, Callable[[list[int]], None] | None]  # those of _sent that wait for room, with their on_task_ids
+    _outputs: Outputs | None  # checks what is held back
     _serial: int
-    _most: float  # the number of tuples in flight from which next_tuple is not called
+    _most: float  # the most tuples under way
 
     def acked(self, tup_id: Any) -> None:
         """Note that the tuple of ``tup_id`` was fully processed, at its first attempt or a later one."""
@@ -112,18 +116,21 @@ class ReliableSpout(Spout):
         if tup_id is None:
             self._serial = tup_id = self._serial + 1
         key = key_of(tup_id)
-        if key in self._sent:
+        sent = self._sent
+        if key in sent:
             raise LocalProtocolError(
                 f"component {self.context.component!r}: the message id {tup_id!r} is under way already; "
                 "use another id, or wait until it is acked"
             )
+        if len(sent) >= self._most and (direct_task is not None or not need_task_ids):
+            return self._hold(values, key, stream, direct_task, need_task_ids, on_task_ids)
         # It is kept before it is sent: without ackers Storm acks it at once, before emit returns.
         kept = list(values) if isinstance(values, list | tuple) else values  # type: ignore[redundant-expr]  # refused below
-        self._sent[key] = _Sent(kept, stream, direct_task)
+        sent[key] = _Sent(kept, stream, direct_task)
         try:
             return self._collector.emit(values, tup_id, stream, direct_task, need_task_ids, on_task_ids)
         except Exception:
-            self._sent.pop(key, None)
+            sent.pop(key, None)
             raise
 
     def emit_many(
@@ -139,6 +146,8 @@ class ReliableSpout(Spout):
 
     def ack(self, tup_id: Any) -> None:
         key = key_of(tup_id)
+        if self._held and key in self._held:
+            return  # it was not sent yet: this is the ack of an earlier process
         if self._sent.pop(key, None) is not None:
             self._due.pop(key, None)
             self.acked(tup_id)
@@ -146,7 +155,7 @@ class ReliableSpout(Spout):
     def fail(self, tup_id: Any) -> None:
         key = key_of(tup_id)
         sent = self._sent.get(key)
-        if sent is None:
+        if sent is None or key in self._held:
             return  # acked before, for example after a timeout that came before a late ack
         sent.failures += 1
         if self.max_replays is not None and sent.failures > self.max_replays:
@@ -157,6 +166,9 @@ class ReliableSpout(Spout):
         self._due[key] = self.clock() + delay
 
     def replay(self) -> bool:
+        if self._held and self.under_way < self._most:
+            self._release()
+            return True
         due = self._due
         if not due:
             return len(self._sent) >= self._most
@@ -173,8 +185,13 @@ class ReliableSpout(Spout):
 
     @property
     def under_way(self) -> int:
-        """The number of tuples that are neither acked nor given up, including those that wait for a replay."""
-        return len(self._sent)
+        """The number of tuples that were sent and are neither acked nor given up, including those to be replayed."""
+        return len(self._sent) - len(self._held)
+
+    @property
+    def held_back(self) -> int:
+        """The number of tuples that were emitted and wait until fewer are under way."""
+        return len(self._held)
 
     @property
     def waiting_for_replay(self) -> int:
@@ -185,11 +202,48 @@ class ReliableSpout(Spout):
         super()._attach(collector, conf, context)
         self._sent = {}
         self._due = {}
+        self._held = {}
+        self._outputs = None
         self._serial = 0
         self._most = float("inf") if collector.settles_in_rounds else conf.get(MAX_SPOUT_PENDING) or float("inf")
         for name in ("replay_delay_secs", "max_replay_delay_secs"):
             if not getattr(self, name) >= 0:
                 raise ConfigError(f"{type(self).__name__}.{name} is {getattr(self, name)!r}; use seconds from 0")
+
+    def _hold(
+        self,
+        values: Values,
+        key: Any,
+        stream: str | None,
+        task: int | None,
+        need_task_ids: bool,
+        on_task_ids: Callable[[list[int]], None] | None,
+    ) -> list[int] | None:
+        """Keep a tuple as it is now until there is room; what is wrong with it is raised at once."""
+        from multilang.protocol.codec import normalize
+        from multilang.protocol.messages import DEFAULT_STREAM
+
+        if self._outputs is None:
+            from multilang.protocol.outputs import Outputs
+
+            self._outputs = Outputs()
+            self._outputs.learn(self.context.component, self.context.task_component, self.context)
+        row = normalize(values)
+        self._outputs.check(DEFAULT_STREAM if stream is None else stream, row, task)
+        self._sent[key] = _Sent(row, stream, task)
+        self._held[key] = on_task_ids
+        return [task] if need_task_ids and task is not None else None
+
+    def _release(self) -> None:
+        """Send tuples that were held back while there is room."""
+        held = self._held
+        room = self._most - self.under_way
+        while held and room > 0:
+            key = next(iter(held))
+            on_task_ids = held.pop(key)
+            sent = self._sent[key]
+            self._collector.emit(sent.values, key, sent.stream, sent.task, False, on_task_ids)
+            room -= 1
 
 
 def key_of(tup_id: Any) -> Any:

@@ -153,7 +153,7 @@ class SpoutRunner:
 
     def exhausted(self) -> bool | None:
         """Return True when no more tuples will come, not even replays; None when the spout can't tell."""
-        if getattr(self._spout, "waiting_for_replay", 0):
+        if getattr(self._spout, "waiting_for_replay", 0) or getattr(self._spout, "held_back", 0):
             return False
         return self._spout.exhausted()
 

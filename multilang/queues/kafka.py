@@ -379,7 +379,7 @@ class KafkaSpout(ReliableSpout):
             partition = self._partitions.pop(number, None)
             for offset in partition.under_way if partition is not None else ():
                 tup_id = f"{number}/{offset}/{partition.serial}"  # type: ignore[union-attr]
-                for known in (self._given, self._sent, self._due):
+                for known in (self._given, self._sent, self._due, self._held):
                     known.pop(tup_id, None)
         self._ahead = deque(each for each in self._ahead if each.partition() not in numbers)
 
