@@ -292,7 +292,7 @@ def _add_ourselves(contents: Contents, asked: set[str]) -> None:
             waiting |= ({_part(name) for name in _imported(path)} & others) - wanted
     for path in sorted(home.rglob("*.py")):
         name = path.relative_to(home)
-        if name.parts[0] not in others - wanted:
+        if name.parts[0] not in {*(others - wanted), "__main__.py"}:  # the command is not for tasks
             contents.add_file(f"multilang/{name.as_posix()}", path, _OURS, "runs the components")
     for path in bridge:
         name = path.relative_to(home.parent)
