@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.base import Component, overload
-from multilang.component.errors import FailedException, ReportedFailedException
+from multilang.component.errors import FailedException, MissingMethodError, ReportedFailedException
 from multilang.component.report import report_exception
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ class Bolt(Component):
 
     def process(self, tup: Tuple) -> None:
         """Work on one tuple, which must be acked or failed in the end, now or later."""
-        raise TypeError(f"{type(self).__name__} has no process method: define process(self, tup)")
+        raise MissingMethodError(f"{type(self).__name__} has no process method: define process(self, tup)")
 
     def process_tick(self, tup: Tuple) -> None:
         """Work at a tick, every ``topology.tick.tuple.freq.secs`` seconds; the tick is acked automatically."""

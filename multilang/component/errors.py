@@ -21,3 +21,7 @@ class NotSetError(ConfigError):
 
 class UnrecoverableError(Exception):
     """A task can't go on, and starting it again would not help, so that the topology ends."""
+
+
+class MissingMethodError(UnrecoverableError, TypeError):
+    """A component's class lacks the method that its engine calls."""

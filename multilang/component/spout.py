@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.base import Component, overload
+from multilang.component.errors import MissingMethodError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Spout(Component):
 
     def next_tuple(self) -> None:
         """Emit the next tuple or tuples, or return without an emit when there is none now; never block for long."""
-        raise TypeError(f"{type(self).__name__} has no next_tuple method: define next_tuple(self)")
+        raise MissingMethodError(f"{type(self).__name__} has no next_tuple method: define next_tuple(self)")
 
     def ack(self, tup_id: Any) -> None:
         """Note that the tuple emitted with ``tup_id`` was fully processed."""

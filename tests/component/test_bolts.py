@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from multilang.component.process import UNRECOVERABLE
 from multilang.protocol.messages import Ack, Emit, Fail, Pid
 from tests.component.harness import context
 
@@ -278,7 +279,7 @@ def test_a_user_stream_called_tick_is_no_tick(start: Starter) -> None:
 def test_a_bolt_without_process_is_told_what_to_define(start: Starter) -> None:
     child = start("class Part(Bolt): pass")
     child.give("x")
-    child.ended(1)
+    child.ended(UNRECOVERABLE)
     assert "define process(self, tup)" in child.errors[0]
 
 

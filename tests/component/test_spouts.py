@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang.component.process import UNUSABLE
+from multilang.component.process import UNRECOVERABLE, UNUSABLE
 from multilang.protocol.messages import Emit, Error, Log, Sync
 from tests.component.harness import context
 
@@ -125,7 +125,7 @@ def test_an_exception_of_a_spout_is_reported_and_ends_the_process(start: Starter
 def test_a_spout_without_next_tuple_is_told_what_to_define(start: Starter) -> None:
     child = start("class Part(Spout): pass", spout=True).started()
     child.say(lambda parent: parent.next())
-    child.ended(1)
+    child.ended(UNRECOVERABLE)
     assert "define next_tuple(self)" in child.errors[0]
 
 
