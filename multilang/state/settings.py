@@ -91,6 +91,15 @@ def may_return(conf: Mapping[str, Any]) -> bool:
     return conf.get("multilang.parent") != "local"
 
 
+def divided_otherwise(component: str, before: int, now: int, where: str) -> str:
+    """Return the text of an error: a component's state is that of another number of tasks, and how to divide it anew."""
+    return (
+        f"the state of {component!r} is that of {before} tasks, and it has {now} now, so that keys would be looked for in the "
+        f"wrong tasks: multilang state reshard TOPOLOGY {component} {now} moves those of a bolt; a spout's positions only you can "
+        f"divide, in the file of multilang state export, for state import --replace ({where})"
+    )
+
+
 def state_home() -> str:
     """Return the folder of the embedded cluster's state files."""
     own = os.environ.get("MULTILANG_STATE_HOME")

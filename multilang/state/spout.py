@@ -239,11 +239,7 @@ class CheckpointSpout(Spout):
         for component, tasks in now.items():
             before = stored.get(component, tasks)
             if before != tasks:
-                raise ConfigError(
-                    f"the state of {component!r} is that of {before} tasks, and it has {tasks} now, so that keys would be "
-                    f"looked for in the wrong tasks: multilang state reshard TOPOLOGY {component} {tasks} moves them "
-                    f"({self._provider.describe()})"
-                )
+                raise ConfigError(settings.divided_otherwise(component, before, tasks, self._provider.describe()))
         return {**stored, **now}
 
 

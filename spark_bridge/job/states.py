@@ -28,7 +28,7 @@ from multilang.state.names import (
 )
 from multilang.state.provider import StateProvider
 from multilang.state.providers import MEMORY, SQLITE, provider_of
-from multilang.state.settings import CONFIG, PROVIDER
+from multilang.state.settings import CONFIG, PROVIDER, divided_otherwise
 from multilang.state.source import POSITION
 from multilang.state.steps import Steps
 from spark_bridge.job.errors import NotOnSparkError, check_next
@@ -313,11 +313,7 @@ class States(_Begun):
         for component, tasks in self._tasks().items():
             before = stored.get(component, tasks)
             if before != tasks:
-                raise NotOnSparkError(
-                    f"the state of {component!r} is that of {before} tasks, and it has {tasks} now, so that keys would be "
-                    f"looked for in the wrong tasks: multilang state reshard TOPOLOGY {component} {tasks} moves them "
-                    f"({self.describe()})"
-                )
+                raise NotOnSparkError(divided_otherwise(component, before, tasks, self.describe()))
         self._coordinator.put(TASKS_KEY, {**stored, **self._tasks()})
 
 
