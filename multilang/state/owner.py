@@ -21,10 +21,11 @@ import os
 import socket
 import threading
 from abc import ABC, abstractmethod
+from functools import cache
 from time import monotonic, sleep, strftime
 
 from multilang.protocol.codec import dumps, loads
-from multilang.state.errors import FencedError, InUseError, WrongProviderError
+from multilang.state.errors import FencedError, InUseError, StoreGoneError, WrongProviderError
 from multilang.state.settings import may_return, owner_of
 
 TYPE_CHECKING = False
@@ -38,6 +39,7 @@ CLAIM_SECS = 5.0  # how long a claim waits for an owner that beats, since it may
 _POLL_SECS = 0.05
 _REFUSALS = 20  # tries to claim a place that refuses although nobody else claims it
 _EARLIER = 50  # runs that are remembered
+_MACHINE_FILES = ("/proc/sys/kernel/random/boot_id", "/etc/machine-id")
 _SLOW_SECS = 1.0  # a look that takes longer says nothing about the time before it
 
 log = logging.getLogger(__name__)
@@ -51,7 +53,7 @@ class Owner:
         run: The run that claimed: the topology's ``storm.id``.
         topology: The topology's name, for messages.
         host: The host of the owner's process.
-        process: The process number and, where the system has such, the namespace of process numbers.
+        process: The process number, and what tells its number from the same one elsewhere: see ``_number_space``.
         since: The local time of the claim, for messages.
         earlier: The last runs that claimed before. A run that was taken over from does not come back.
         ended: Whether the owner has released the place.
@@ -169,6 +171,13 @@ class OwnedPlace(ABC):
             False if the place has another owner by now.
         """
 
+    def written_epoch(self) -> int:
+        """Return the highest epoch that what is stored there tells of, beside the owner's record; 0 if it tells of none.
+
+        A claim raises the epoch above it, so that it never falls, even if the record is lost.
+        """
+        return 0
+
     @abstractmethod
     def describe(self) -> str:
         """Return the place in the words of a message: "the state file /var/lib/shop/state.sqlite"."""
@@ -187,6 +196,20 @@ class Ownership:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, name=f"owner of {place.describe()}", daemon=True)
         self._thread.start()
+
+    def check_record(self) -> None:
+        """Raise StoreGoneError if the owner's record is not there any more, or is older than this claim.
+
+        The claims of what is written protect it, not the record. But who comes next would not hear of this owner.
+        """
+        found = _owner(self._place)
+        if _epoch(found) < self.epoch:
+            what = "is gone" if found is None else f"is one of epoch {found.epoch}, although this one has {self.epoch}"
+            raise StoreGoneError(
+                f"{self._place.describe()} was changed while it was in use: the record of its owner {what}, and what is stored there may "
+                "be gone or older, too. Nothing more is written here. Put it back, or start the topology again, which then goes on "
+                "from what is there"
+            )
 
     def release(self) -> None:
         """Release the place, so that the next owner need not wait. Nothing happens if it has another owner by now."""
@@ -238,13 +261,20 @@ def claim(
             )
         before = wait_until_free(place, run, warn)
         me = Owner.after(before, run, topology)
-        if _whether(place, "replace", place.replace(me.epoch - 1, me)):
+        known = place.written_epoch()
+        me.epoch = max(me.epoch, known + 1)
+        if _whether(place, "replace", place.replace(_epoch(before), me)):
+            if known > _epoch(before):
+                warn(
+                    f"{place.describe()}: the record of its owner told of epoch {_epoch(before)}, and what is stored there tells of {known}: "
+                    f"the record was lost or put back. The epoch goes on with {me.epoch}"
+                )
             break
         now = _owner(place)
         refusals = refusals + 1 if _epoch(now) == _epoch(before) else 0
         if refusals >= _REFUSALS:
             raise WrongProviderError(
-                f"{_called(place, 'replace')}({me.epoch - 1}, owner) returned False {refusals} times, while owner() gave "
+                f"{_called(place, 'replace')}({_epoch(before)}, owner) returned False {refusals} times, while owner() gave "
                 f"{'None' if now is None else f'one of epoch {now.epoch}'}: write the owner down if the one there has that epoch "
                 "(0: there is none), and return whether it had"
             )
@@ -253,7 +283,7 @@ def claim(
     now = _owner(place)
     if _epoch(now) < me.epoch:
         raise WrongProviderError(
-            f"{_called(place, 'replace')}({me.epoch - 1}, owner) returned True, and owner() gives "
+            f"{_called(place, 'replace')}({_epoch(before)}, owner) returned True, and owner() gives "
             f"{'None' if now is None else f'one of epoch {now.epoch}'} behind it: return the owner that was written down last"
         )
     if not _whether(place, "beat", place.beat(me.epoch)) and _epoch(_owner(place)) == me.epoch:
@@ -336,9 +366,30 @@ def check_free_for(conf: Mapping[str, Any], place: OwnedPlace) -> None:
         place.close()
 
 
+@cache
+def _machine() -> tuple[str, ...]:
+    """Return what differs between two machines, although they may have the same host name.
+
+    The boot's id is drawn at random at each start of the system. Where there is none, it is the address of a network card;
+    Python draws one at random if it finds none, and then no owner is known to be dead before its lease is over.
+    """
+    found = []
+    for path in _MACHINE_FILES:
+        try:
+            with open(path) as file:
+                found.append(file.read().strip())
+        except OSError:
+            continue
+    if not found:
+        import uuid  # costs a process's start more than all of this module
+
+        found.append(f"{uuid.getnode():x}")
+    return tuple(found)
+
+
 def _number_space() -> list[str]:
-    """Return the namespace of process numbers, which differs between containers that share a host name."""
+    """Return what process numbers are counted in: the namespace, which differs between containers, and the machine."""
     try:
-        return [os.readlink("/proc/self/ns/pid")]
+        return [os.readlink("/proc/self/ns/pid"), *_machine()]
     except OSError:
-        return []
+        return [*_machine()]

@@ -155,6 +155,15 @@ class StateProvider(ABC):
             self._owned = claim_for(self.conf, place)
         return self._owned.epoch
 
+    def check_owner(self) -> None:
+        """Check that the record of this provider's claim is there, if it has claimed ``place``. Called before each checkpoint.
+
+        Raises:
+            StoreGoneError: It was deleted, or put back to an older copy.
+        """
+        if self._owned is not None:
+            self._owned.check_record()
+
     def check_free(self) -> None:
         """Check that no other run owns the states. Called once before a topology starts; it claims nothing.
 

@@ -151,7 +151,8 @@ class RedisStateProvider(StateProvider):
     def place(self) -> RedisPlace:
         what = f"the state of topology {self.conf.get('topology.name')!r}"
         keys = self.key("", "$owner"), self.key("", "$beats")
-        return RedisPlace(keys, self.connect, what, self.describe(), f"{CONFIG}, or another topology.name")
+        told = self.key(_COORDINATOR, "$txid"), "epoch"  # the first that is claimed in each epoch
+        return RedisPlace(keys, self.connect, what, self.describe(), f"{CONFIG}, or another topology.name", told)
 
     def claim(self) -> int:
         if self._owned is None:

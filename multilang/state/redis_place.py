@@ -35,15 +35,23 @@ class RedisPlace(OwnedPlace):
         what: The thing that is owned, for messages.
         where: The server, for messages.
         setting: The setting that names the server, for messages.
+        told: A key and its field with the highest epoch of what is stored.
     """
 
     def __init__(
-        self, keys: tuple[str, str], connect: Callable[[float | None], Any], what: str, where: str, setting: str
+        self,
+        keys: tuple[str, str],
+        connect: Callable[[float | None], Any],
+        what: str,
+        where: str,
+        setting: str,
+        told: tuple[str, str],
     ) -> None:
         self.elsewhere = f"{self.elsewhere} in {setting}"
         self._keys = keys
         self._what = what
         self._where = where
+        self._told = told
         self._patient = connect(None)
         self._hasty = connect(HASTE_SECS)  # for beats and for the release
 
@@ -55,6 +63,10 @@ class RedisPlace(OwnedPlace):
     def beats(self) -> Any:
         with translated_errors(self._where):
             return self._patient.get(self._keys[1])
+
+    def written_epoch(self) -> int:
+        with translated_errors(self._where):
+            return int(self._patient.hget(*self._told) or 0)
 
     def replace(self, epoch: int, owner: Owner) -> bool:
         client = self._hasty if owner.ended else self._patient

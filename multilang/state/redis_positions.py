@@ -1,7 +1,7 @@
 """Positions of spouts in Redis.
 
 A position is a hash, ``$position:TOPOLOGY:COMPONENT/TASK``, with ``position``, ``epoch``, ``owner``, and ``step``, the number
-of the last save. A client that got no answer sends its save again, so a copy may come late: behind a later save it does
+of the last save, and ``saved``, its epoch. A client that got no answer sends its save again, so a copy may come late: behind a later save it does
 nothing.
 """
 
@@ -29,7 +29,7 @@ local epoch, owner, step = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'owner',
 if not epoch then return {'gone'} end
 if epoch ~= ARGV[1] then return {'fenced', owner} end
 if tonumber(step or 0) >= tonumber(ARGV[3]) then return {'done'} end
-redis.call('HSET', KEYS[1], 'position', ARGV[2], 'step', ARGV[3])
+redis.call('HSET', KEYS[1], 'position', ARGV[2], 'step', ARGV[3], 'saved', epoch)
 return {'done'}
 """
 
@@ -68,7 +68,8 @@ class RedisPositions(PositionStore):
 
     def _place(self) -> OwnedPlace:
         keys = self._key, f"{self._key}$beats"
-        return RedisPlace(keys, self._connect, f"the position of {self.name!r}", self._where, POSITIONS)
+        told = self._key, "saved"
+        return RedisPlace(keys, self._connect, f"the position of {self.name!r}", self._where, POSITIONS, told)
 
     def _load(self) -> str | None:
         self._client = self._connect(SAVE_SECS)

@@ -224,6 +224,7 @@ class CheckpointSpout(Spout):
 
     def _save(self, txid: int, state: str) -> None:
         self._steps.at(state, txid)
+        self._provider.check_owner()
         self._state.put(STATE_KEY, [txid, state])
         self._state.commit()
         self.txid, self.state = txid, state

@@ -108,7 +108,7 @@ class SqliteStateProvider(StateProvider):
             FILE.open(self.path).close()
 
     def place(self) -> SqlitePlace:
-        return FILE.place(self.path, check=self._check_topology)
+        return FILE.place(self.path, check=self._check_topology, written=_written_epoch)
 
     def check_free(self) -> None:
         if not os.path.exists(self.path):
@@ -156,6 +156,10 @@ class SqliteStateProvider(StateProvider):
 
     def describe(self) -> str:
         return f"SQLite file {self.path}"
+
+
+def _written_epoch(connection: SqliteConnection) -> int:
+    return connection.row("SELECT max(epoch) FROM txids")[0] or 0
 
 
 class SqliteStore(Store):

@@ -124,7 +124,13 @@ class SqliteFile:
             )
         return StateError(f"the {self.what} {path} can't be used: {text}{fix}")
 
-    def place(self, path: str, name: str = "", check: Callable[[Owner], None] = lambda _: None) -> SqlitePlace:
+    def place(
+        self,
+        path: str,
+        name: str = "",
+        check: Callable[[Owner], None] = lambda _: None,
+        written: Callable[[SqliteConnection], int] = lambda _: 0,
+    ) -> SqlitePlace:
         """Return the place that a topology owns: the file, or the entry ``name`` in it.
 
         Args:
@@ -132,8 +138,9 @@ class SqliteFile:
             name: The entry in the file; empty: the file itself.
             check: Called with the former owner inside the step that replaces it. It raises if the former owner must not
                 be replaced.
+            written: Returns the highest epoch that what is stored in the file tells of.
         """
-        return SqlitePlace(self, path, name, check)
+        return SqlitePlace(self, path, name, check, written)
 
     def claim(
         self,
@@ -235,12 +242,20 @@ class SqliteFile:
 class SqlitePlace(OwnedPlace):
     """A place whose owner is in the file's table ``owners``. Its heartbeat is a file beside it, without locks."""
 
-    def __init__(self, file: SqliteFile, path: str, name: str, check: Callable[[Owner], None]) -> None:
+    def __init__(
+        self,
+        file: SqliteFile,
+        path: str,
+        name: str,
+        check: Callable[[Owner], None],
+        written: Callable[[SqliteConnection], int],
+    ) -> None:
         self.elsewhere = f"{self.elsewhere} in {file.setting}"
         self._file = file
         self._path = path
         self._name = name
         self._check = check
+        self._written = written
         real = os.path.realpath(path)  # the same for every symbolic link to the file
         self._beats_path = f"{real}.{quote(name, safe='')}.owner" if name else f"{real}.owner"
         self._connection: SqliteConnection | None = None
@@ -255,6 +270,10 @@ class SqlitePlace(OwnedPlace):
                 return file.read()
         except FileNotFoundError:
             return None
+
+    def written_epoch(self) -> int:
+        beaten, _, _ = (self.beats() or b"").partition(b" ")
+        return max(int(beaten or 0), self._written(self._open()))
 
     def replace(self, epoch: int, owner: Owner) -> bool:
         connection = self._open()

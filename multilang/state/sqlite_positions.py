@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from multilang.state.owner import OwnedPlace
     from multilang.state.sqlite_file import SqliteConnection
 
-_SCHEMA = "CREATE TABLE positions (name TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID;\n"
-FILE = SqliteFile("position file", 0x4D4C504F, 1, _SCHEMA, POSITIONS)  # "MLPO"
+_SCHEMA = "CREATE TABLE positions (name TEXT PRIMARY KEY, position TEXT NOT NULL, epoch INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;\n"
+_UPGRADES = {1: "ALTER TABLE positions ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;\n"}
+FILE = SqliteFile("position file", 0x4D4C504F, 2, _SCHEMA, POSITIONS, _UPGRADES)  # "MLPO"
 
 
 class SqlitePositions(PositionStore):
@@ -36,7 +37,7 @@ class SqlitePositions(PositionStore):
             self._connection = None
 
     def _place(self) -> OwnedPlace:
-        return FILE.place(self._path, self.name)
+        return FILE.place(self._path, self.name, written=self._written_epoch)
 
     def _load(self) -> str | None:
         self._connection = FILE.open(self._path)
@@ -46,4 +47,8 @@ class SqlitePositions(PositionStore):
     def _save(self, text: str, epoch: int) -> None:
         assert self._connection is not None  # opened with the claim
         with self._connection.writing(epoch, self.name):
-            self._connection.execute("INSERT OR REPLACE INTO positions VALUES (?, ?)", (self.name, text))
+            self._connection.execute("INSERT OR REPLACE INTO positions VALUES (?, ?, ?)", (self.name, text, epoch))
+
+    def _written_epoch(self, connection: SqliteConnection) -> int:
+        row = connection.row("SELECT epoch FROM positions WHERE name = ?", self.name)
+        return 0 if row is None else int(row[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
@@ -231,3 +232,31 @@ def test_on_storm_a_checkpoint_spout_that_is_refused_says_so_once_and_goes_on_wh
     run.next(2)
     assert [values[1] for values in run.values][:1] == [{"exact": "ROLLBACK", "at-least-once": "INITSTATE"}[alignment]]
     run.close()
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_live_owner_with_the_same_host_name_on_another_machine_is_not_taken_for_dead(durable, monkeypatch, place):
+    """Its process number is none here. Another boot, another machine's id, or another namespace tells that it is elsewhere."""
+    here = owner._number_space()
+    if place >= len(here):
+        pytest.skip("this system has fewer ways to tell machines apart")
+    there = [*here[:place], "elsewhere", *here[place + 1 :]]
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(owner, "_number_space", lambda: there)
+        elsewhere.setattr(owner.os, "getpid", lambda: int(ended.stdout))
+        first = provider(durable, "first")
+        first.claim()
+    with pytest.raises(InUseError, match="is in use by topology 'stateful'"):
+        provider(durable, "second").claim()
+    first.close()
+
+
+def test_where_no_file_tells_the_machine_its_network_card_does(monkeypatch):
+    owner._machine.cache_clear()
+    monkeypatch.setattr(owner, "_MACHINE_FILES", ("/nowhere",))
+    monkeypatch.setattr(uuid, "getnode", lambda: 0xC0FFEE)
+    try:
+        assert owner._number_space()[-1] == "c0ffee"
+    finally:
+        owner._machine.cache_clear()
