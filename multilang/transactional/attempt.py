@@ -17,17 +17,21 @@ class TransactionAttempt(str):
     Attributes:
         txid: The transaction, from 1 on.
         attempt: The number of the attempt, which grows with each replay.
+        owner: The owner of the transaction, ``ID/INCARNATION`` (``TransactionalState.owner_name``): a map belongs to one. It
+            is not on the wire. A committer knows it when the commit's tuple has come; before, the incarnation is empty.
     """
 
-    __slots__ = ("attempt", "txid")
+    __slots__ = ("attempt", "owner", "txid")
 
     txid: int
     attempt: int
+    owner: str
 
-    def __new__(cls, txid: int, attempt: int) -> TransactionAttempt:  # noqa: PYI034 - typing has Self from 3.11 on
+    def __new__(cls, txid: int, attempt: int, owner: str = "") -> TransactionAttempt:  # noqa: PYI034 - typing has Self from 3.11 on
         self = super().__new__(cls, f"{txid}:{attempt}")
         self.txid = txid
         self.attempt = attempt
+        self.owner = owner
         return self
 
     @property
@@ -53,8 +57,8 @@ class TransactionAttempt(str):
         txid, _, attempt = text.partition(":")
         return cls(int(txid), int(attempt))
 
-    def __getnewargs__(self) -> tuple[int, int]:  # type: ignore[override]
-        return self.txid, self.attempt
+    def __getnewargs__(self) -> tuple[int, int, str]:  # type: ignore[override]
+        return self.txid, self.attempt, self.owner
 
     def __repr__(self) -> str:
         return f"TransactionAttempt({self.txid}, {self.attempt})"

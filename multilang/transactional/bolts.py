@@ -11,7 +11,7 @@ from multilang.coordination import BatchCollector, CoordinatedBolt
 from multilang.protocol.codec import loads
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import emitter_of
-from multilang.transactional.names import COMMIT_STREAM, TRACE
+from multilang.transactional.names import COMMIT_STREAM, ID, TRACE
 from multilang.transactional.state import OutdatedError
 from multilang.transactional.steps import steps_of
 from multilang.transactional.stores import open_state
@@ -60,12 +60,14 @@ class _Attempts(CoordinatedBolt):
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         self._newest: dict[int, TransactionAttempt] = {}  # by txid
+        self._owner = f"{conf[ID]}/" if ID in conf else ""
         return super().start(collector, conf, context)
 
     def _new(self, id: Any) -> Tracking:
         with self._lock:
             info = super()._new(id)
             attempt: Any = info.id
+            attempt.owner = attempt.owner or self._owner
             newest = self._newest.setdefault(attempt.txid, attempt)
             if attempt.attempt > newest.attempt:
                 self._newest[attempt.txid] = attempt
@@ -95,6 +97,7 @@ class TransactionalBolt(_Attempts):
         bolt.check_start(conf)
         for found in maps_of(bolt):
             found.backing.check()
+            found.check_owner(conf.get(ID))
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         execute = super().start(collector, conf, context)
@@ -131,6 +134,8 @@ class TransactionalBolt(_Attempts):
                 info is None or info.reports < self._due_reports or info.received < info.expected
             ):
                 self._give_up(self._new(tup.values[0]), "this task lost it when it was started again")
+            if len(tup.values) > 1:  # in run_bolt there is no coordinator, which names the owner
+                self._new(tup.values[0]).id.owner = tup.values[1]  # type: ignore[attr-defined]  # the id is an attempt
         super()._identified(tup)
 
 

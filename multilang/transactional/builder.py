@@ -153,6 +153,7 @@ class TransactionalTopologyBuilder:
         for spec in whole.specs.values():
             if spec.kind == "bolt" and TICKS not in (conf or {}):
                 spec.conf.setdefault(TICKS, TICK_SECS)
+            spec.conf[ID] = self.id
         topology = whole.build(self.id if name is None else name, conf)
         topology.module = sys._getframe(1).f_globals.get("__name__")
         topology.declared = self._declared(topology)

@@ -6,7 +6,7 @@ from multilang.component.streams import Stream
 
 BATCH_STREAM = "org.apache.storm.transactional.TransactionalSpoutCoordinator/batch"
 COMMIT_STREAM = "org.apache.storm.transactional.TransactionalSpoutCoordinator/commit"
-STREAMS = {BATCH_STREAM: Stream(["tx", "tx-meta", "committed-txid"]), COMMIT_STREAM: Stream(["tx"])}
+STREAMS = {BATCH_STREAM: Stream(["tx", "tx-meta", "committed-txid"]), COMMIT_STREAM: Stream(["tx", "owner"])}
 
 ID = "topology.transactional.id"
 """Conf: the name under which the topology's transactions are stored. The builder sets it."""
@@ -29,6 +29,9 @@ CURRENT = "coordinator/currtx"
 METADATA = "coordinator/meta"
 EPOCH = "coordinator/starts"
 """The epoch, raised by each claim; attempts are counted from it. Storm has no such node."""
+INCARNATION = "coordinator/incarnation"
+"""A name drawn at random when the transactions began, and the last epoch. Transactions that were removed and begin anew
+under the same id have another one."""
 USER = "user"
 WRITERS = "writers"
 """Below it, by the index of a spout's task: the epoch, and the number of the instance that may write for the task."""

@@ -100,6 +100,7 @@ class TransactionalSpoutCoordinator(Spout):
                 raise
             self._wait(str(problem), _TELL_SECS)
             return
+        self._owner = self._state.owner_name()
         self._start(epoch, self.conf, self.context)
         self._is_owner = True
         self._tell_at = None
@@ -166,7 +167,7 @@ class TransactionalSpoutCoordinator(Spout):
             first.status = COMMITTING
             self._steps.at("COMMIT", self._current)
             self._steps("emit")
-            self.emit([first.attempt], first.attempt, COMMIT_STREAM)
+            self.emit([first.attempt, self._owner], first.attempt, COMMIT_STREAM)
             self._steps("emitted")
         for txid in begins:
             self._begin(txid)

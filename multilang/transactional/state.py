@@ -13,11 +13,12 @@ one refuses it in the same atomic step.**
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 
 from multilang.state.api import unheard
 from multilang.state.errors import FencedError, StateError, StoreGoneError
-from multilang.transactional.names import EPOCH, WRITERS
+from multilang.transactional.names import EPOCH, INCARNATION, WRITERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,10 +91,11 @@ class TransactionalState(ABC):
         while True:
             self.trace("look")
             last = self.get_data(EPOCH)
+            epoch = self.highest_epoch() + 1
             self.trace("claim")
-            if self.compare_and_write({EPOCH: last}, {EPOCH: (last or 0) + 1}):
+            if self.compare_and_write({EPOCH: last}, {EPOCH: epoch}):
                 self.trace("claimed")
-                return self._write_as((last or 0) + 1)
+                return self._write_as(epoch)
 
     def enter(self, epoch: int, writer: str) -> None:
         """Become the only writer for a task of the spout. An older instance of the task can't write from here on.
@@ -117,6 +119,32 @@ class TransactionalState(ABC):
                 return
             if self.get_data(EPOCH) != epoch:
                 raise self._outdated(epoch)
+
+    def owner_name(self) -> str:
+        """Return the name of the owner of these transactions for what is updated by them: ``ID/INCARNATION``.
+
+        The id alone would not do: transactions that were removed begin anew, with the same numbers for other batches.
+
+        Raises:
+            FencedError: Somebody else has claimed the transactions.
+        """
+        if self._fence is None:
+            raise self._unclaimed()
+        found = self.get_data(INCARNATION)
+        name = found[0] if found else os.urandom(8).hex()
+        mine = [name, self.epoch]
+        if not self.compare_and_write(self._fence, {INCARNATION: mine}):
+            raise self._fenced(self._fence)
+        # An epoch's node that was deleted and made again may have the version that an earlier owner knows; this has not.
+        self._fence = {**self._fence, INCARNATION: mine}
+        return f"{self.id}/{name}"
+
+    def highest_epoch(self) -> int:
+        """Return the highest epoch that anything stored tells of, so that epochs go on when the owner's record is lost."""
+        _, begun = self.get_data(INCARNATION) or ("", 0)
+        entered = [self.get_data(f"{WRITERS}/{writer}") or [0] for writer in self.list(WRITERS)]
+        highest: int = max(self.get_data(EPOCH) or 0, begun, *(epoch for epoch, *_ in entered))
+        return highest
 
     @property
     def epoch(self) -> int | None:
@@ -202,9 +230,7 @@ class TransactionalState(ABC):
             StoreGoneError: The stored state is gone.
         """
         if self._fence is None:
-            raise StateError(
-                f"{self.describe()} was not claimed, so that nothing may be written there: call claim() or enter() first"
-            )
+            raise self._unclaimed()
         self.trace("write")
         if not self.compare_and_write(self._fence, values, deleted):
             raise self._fenced(self._fence)
@@ -239,6 +265,11 @@ class TransactionalState(ABC):
             last_txid: Later transactions are ignored.
         """
         return {name: value for name, (_, value) in self.newest_of_each(path, last_txid).items()}
+
+    def _unclaimed(self) -> StateError:
+        return StateError(
+            f"{self.describe()} was not claimed, so that nothing may be written there: call claim() or enter() first"
+        )
 
     def _write_as(self, epoch: int) -> int:
         self._fence = {EPOCH: epoch}

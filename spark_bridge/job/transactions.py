@@ -40,6 +40,7 @@ class Transactions:
         self._state = open_state({**topology.conf, **spec.conf, **own})
         try:
             self._last_attempt = TransactionAttempt.first_of(self._state.claim())
+            self._owner = self._state.owner_name()
         except BaseException:
             self._state.close()
             raise
@@ -79,7 +80,7 @@ class Transactions:
     def attempt(self) -> TransactionAttempt:
         """Return one more attempt at the transaction that was begun, with a number that no earlier attempt had."""
         self._last_attempt += 1
-        return TransactionAttempt(self.current, self._last_attempt)
+        return TransactionAttempt(self.current, self._last_attempt, self._owner)
 
     def commit(self) -> None:
         """Store that the transaction is committed."""

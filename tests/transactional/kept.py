@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from multilang.transactional import TransactionalState
-from multilang.transactional.names import EPOCH, WRITERS
+from multilang.transactional.names import EPOCH, INCARNATION, WRITERS
 
 
 class Kept(TransactionalState):
@@ -20,7 +20,7 @@ class Kept(TransactionalState):
     @property
     def stored(self):
         """All that transactions left, without who may write it."""
-        return {path: value for path, value in self.tree.items() if not path.startswith((EPOCH, WRITERS))}
+        return {path: value for path, value in self.tree.items() if not path.startswith((EPOCH, INCARNATION, WRITERS))}
 
     def get_data(self, path):
         return self.tree.get(path)

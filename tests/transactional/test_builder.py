@@ -70,7 +70,7 @@ def test_a_spout_becomes_a_coordinator_and_emitters_and_bolts_are_coordinated():
             (source, COORD_STREAM): "direct",
             (COORDINATOR, COMMIT_STREAM): "all",
         }
-    assert topology["b"].conf == {"own": 1, TICKS: 15}
+    assert topology["b"].conf == {"own": 1, TICKS: 15, ID: "words"}
     assert builder.build("again")["d"].inputs == topology["d"].inputs
 
 

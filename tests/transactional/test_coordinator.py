@@ -142,8 +142,7 @@ def test_one_that_is_started_again_goes_on_with_what_is_stored(conf):
         run.next()
         run.ack(txid)
         run.next()
-    assert Kept.trees[conf["test.database"]] == {
-        "coordinator/starts": 1,
+    assert Kept(conf, "kept").stored == {
         "coordinator/currtx": 3,
         **{f"coordinator/meta/{txid}": {"from": 10 * txid - 10} for txid in (2, 3, 4, 5)},  # 2 is that before the first
     }

@@ -144,7 +144,7 @@ class Emitters:
 
     def commit(self, attempt):
         failed = len(self.task.failed)
-        self.task.give("source", COMMIT_STREAM, [attempt], fields=("tx",))
+        self.task.give("source", COMMIT_STREAM, [attempt, "words/1"], fields=("tx", "owner"))
         return len(self.task.failed) == failed
 
 

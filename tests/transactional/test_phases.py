@@ -184,9 +184,9 @@ def test_a_commit_of_what_this_emitter_did_not_emit_fails():
     assert [values[1] for stream, values, *_ in task.emitted if stream == "default"] == [0, 1, 2, 3]
     reports = task.reports
     for attempt in (f"1:{first + 6}", f"1:{first + 5}", f"1:{first + 5}"):
-        task.give("source", COMMIT_STREAM, [attempt], fields=("tx",))
-    assert task.failed == [(COMMIT_STREAM, f"1:{first + 6}"), (COMMIT_STREAM, f"1:{first + 5}")]
-    assert task.acked == [(BATCH_STREAM, f"1:{first + 5}", "null", None), (COMMIT_STREAM, f"1:{first + 5}")]
+        task.give("source", COMMIT_STREAM, [attempt, "words/1"], fields=("tx", "owner"))
+    assert task.failed == [(COMMIT_STREAM, f"1:{first + 6}", "words/1"), (COMMIT_STREAM, f"1:{first + 5}", "words/1")]
+    assert task.acked == [(BATCH_STREAM, f"1:{first + 5}", "null", None), (COMMIT_STREAM, f"1:{first + 5}", "words/1")]
     assert task.reports == reports
 
 

@@ -1,4 +1,11 @@
-"""The common part of both maps: read a batch's keys, change them by the map's rule, put them if nobody changed them."""
+"""The common part of both maps: read a batch's keys, change them by the map's rule, put them if nobody changed them.
+
+The rules of ``multilang.state.owner`` hold. A map belongs to the owner of transactions (``TransactionAttempt.owner``) and
+keeps its name and epoch in a row of its own, ``$owner``. The first update claims it, and the first one of a higher epoch
+raises it. Each put compares that row, too, so that the backing itself refuses who is not the newest owner. The row is where
+the values are: who removes the map removes it, too. A map that an earlier version wrote has no such row, and belongs to
+who updates it first.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +15,7 @@ from functools import partial
 from multilang.component.errors import UnrecoverableError
 from multilang.protocol.codec import dumps, loads, reason_against
 from multilang.state.api import unheard
-from multilang.state.errors import StateError
+from multilang.state.errors import StateError, StoreGoneError
 from multilang.state.serializers import JsonKeySerializer
 from multilang.transactional.maps.backing import Backing
 
@@ -23,9 +30,14 @@ if TYPE_CHECKING:
     Change: TypeAlias = int | float | Callable[[Any], Any]
     Stored: TypeAlias = dict[str, Any]  # {"value": 3, "txid": 7, "attempt": 123}
 
+_OWNER = "$owner"  # no key's name: a text's is quoted
 TRIES = 50  # of a batch whose keys others change between its read and its write
 
 _encode_key = JsonKeySerializer().encode
+
+
+class NotOwnerError(StateError, UnrecoverableError):
+    """A map belongs to other transactions, whose numbers mean other batches."""
 
 
 class OrderError(StateError, UnrecoverableError):
@@ -50,6 +62,9 @@ class UpdateMap(ABC):
     _record: str | None = None
     """The name under which the map stores data about itself. It is no key's name."""
 
+    _seen: tuple[str, int] | None = None
+    """The owner and epoch of the map's row when this process updated it last."""
+
     def __init__(self, backing: Backing) -> None:
         given: object = backing
         if not isinstance(given, Backing):
@@ -73,7 +88,7 @@ class UpdateMap(ABC):
         Args:
             keys: Strings, integers, or tuples of these.
         """
-        record, texts = self._read(_names(keys))
+        _, record, texts = self._read(_names(keys))
         found = {
             key: self._current(self._decoded(key, text), record) for key, text in texts.items() if text is not None
         }
@@ -94,8 +109,10 @@ class UpdateMap(ABC):
             The new values by key.
 
         Raises:
+            NotOwnerError: The map belongs to another transactional id.
             OrderError: A later transaction has updated a key already.
-            StateError: A key was updated twice in the batch.
+            StateError: A key was updated twice in the batch, or the transactions were claimed again since.
+            StoreGoneError: The map's own rows were deleted while it was in use.
             TypeError: A change is neither a number nor a function.
             ValueError: JSON can't express a new value.
         """
@@ -105,7 +122,8 @@ class UpdateMap(ABC):
         tried: dict[Any, str] = {}  # texts that may be stored although the answer was lost
         for _ in range(TRIES):
             self.trace("read")
-            record, texts = self._read(names)
+            owner, record, texts = self._read(names)
+            mine = self._owner_row(owner, attempt)
             rows = self._next_record(record, txid, number)
             results: dict[Any, Any] = {}
             for key, text in texts.items():
@@ -121,8 +139,11 @@ class UpdateMap(ABC):
                 results[key] = functions[key](before)
                 tried[key] = _encoded(key, self._new(results[key], txid, number, before))
                 rows.append((names[key], text, tried[key]))
+            if mine is not None and (rows or mine[1] != mine[2]):
+                rows.append(mine)
             self.trace("put")
             if not rows or self.backing.multi_put(rows):
+                self._seen = attempt.owner, attempt.epoch
                 self.trace("done")
                 return results
         raise StateError(
@@ -138,6 +159,19 @@ class UpdateMap(ABC):
             values: The new values by key.
         """
         self.update(attempt, {key: partial(_replaced, value) for key, value in values.items()})
+
+    def check_owner(self, id: str | None) -> None:
+        """Check that the map may be updated by these transactions. Called before the embedded cluster starts a topology.
+
+        Args:
+            id: The transactional id; None: it is not known.
+
+        Raises:
+            NotOwnerError: The map belongs to another transactional id.
+            StateError: The map can't be read.
+        """
+        if id is not None:
+            self._check_owner(_MapOwner.of(self.backing.multi_get([_OWNER])[0]), f"{id}/")
 
     def close(self) -> None:
         """Close the backing's connection."""
@@ -171,12 +205,52 @@ class UpdateMap(ABC):
         """Return the rows that the map must remember about this attempt."""
         return []
 
-    def _read(self, names: Mapping[Any, str]) -> tuple[Any, dict[Any, str | None]]:
-        """Return the map's record, and the texts of the keys."""
+    def _read(self, names: Mapping[Any, str]) -> tuple[str | None, Any, dict[Any, str | None]]:
+        """Return the text of the map's owner, its record, and the texts of the keys."""
         if self._record is None:
-            return None, dict(zip(names, self.backing.multi_get(list(names.values())), strict=True))
-        record, *texts = self.backing.multi_get([self._record, *names.values()])
-        return record, dict(zip(names, texts, strict=True))
+            owner, *texts = self.backing.multi_get([_OWNER, *names.values()])
+            return owner, None, dict(zip(names, texts, strict=True))
+        owner, record, *texts = self.backing.multi_get([_OWNER, self._record, *names.values()])
+        return owner, record, dict(zip(names, texts, strict=True))
+
+    def _owner_row(self, text: str | None, attempt: TransactionAttempt) -> Row | None:
+        """Return the row that claims the map for an attempt's owner, or compares the claim; None: nobody is known.
+
+        Args:
+            text: The row's text as it was read.
+            attempt: The attempt that updates the map.
+        """
+        if not attempt.owner:  # made by hand
+            return None if text is None else (_OWNER, text, text)
+        found = _MapOwner.of(text)
+        if text is None and self._seen == (attempt.owner, attempt.epoch):
+            raise StoreGoneError(
+                f"{self.backing.describe()} lost its own rows ({_OWNER}) while it was in use, and perhaps values, too: put it back, "
+                "or start the topology again, which then goes on from what is there"
+            )
+        self._check_owner(found, attempt.owner)
+        if found.epoch > attempt.epoch:
+            raise StateError(
+                f"{self.backing.describe()}: the transactions of {found.id!r} were claimed again (epoch {found.epoch}), and this "
+                f"attempt is an earlier one (epoch {attempt.epoch}), which changes nothing any more. If they were put back to an older "
+                "copy, put the map back to a copy of the same moment"
+            )
+        return _OWNER, text, found.followed_by(attempt)
+
+    def _check_owner(self, found: _MapOwner, owner: str) -> None:
+        id, _, incarnation = owner.partition("/")
+        if found.id not in (None, id):
+            raise NotOwnerError(
+                f"{self.backing.describe()} belongs to the transactional id {found.id!r}, and this topology's is {id!r}: each counts "
+                "its transactions from 1 on, so that updates would be taken for others and be lost. Two topologies need two maps: "
+                "give this one a map with another name"
+            )
+        if found.incarnation and incarnation and found.incarnation != incarnation:
+            raise NotOwnerError(
+                f"{self.backing.describe()} belongs to earlier transactions of {id!r}, which were removed or are kept elsewhere, and "
+                "these began anew, from 1 on, so that updates would be taken for others and be lost: put the earlier transactions back, "
+                "or give this topology a map with another name"
+            )
 
     def _decoded(self, key: Any, text: str) -> Stored:
         try:
@@ -206,6 +280,28 @@ class UpdateMap(ABC):
             "updates are made in the order of transactions. Make the bolt a committer. If the topology began anew (its "
             "transactions were removed, or have another id), or another one writes here, give this map a name of its own"
         )
+
+
+class _MapOwner:
+    """The owner of a map, as its row has it."""
+
+    __slots__ = ("epoch", "id", "incarnation")
+
+    def __init__(self, id: str | None, incarnation: str, epoch: int) -> None:
+        self.id = id
+        self.incarnation = incarnation
+        self.epoch = epoch
+
+    @classmethod
+    def of(cls, text: str | None) -> _MapOwner:
+        if text is None:
+            return cls(None, "", 0)
+        found = loads(text)
+        return cls(found["id"], found["incarnation"], found["epoch"])
+
+    def followed_by(self, attempt: TransactionAttempt) -> str:
+        id, _, incarnation = attempt.owner.partition("/")
+        return dumps({"id": id, "incarnation": incarnation or self.incarnation, "epoch": attempt.epoch})
 
 
 def _names(keys: Iterable[Any]) -> dict[Any, str]:

@@ -46,9 +46,9 @@ class OpaqueMap(UpdateMap):
     def _is_own(self, stored: Stored) -> bool:
         return "previous" in stored
 
-    def _read(self, names: Mapping[Any, str]) -> tuple[_Record, dict[Any, str | None]]:
-        text, texts = super()._read(names)
-        return _Record(text), texts
+    def _read(self, names: Mapping[Any, str]) -> tuple[str | None, _Record, dict[Any, str | None]]:
+        owner, text, texts = super()._read(names)
+        return owner, _Record(text), texts
 
     def _next_record(self, record: _Record, txid: int, attempt: int) -> list[Row]:
         last = record.txid

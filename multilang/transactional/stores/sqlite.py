@@ -12,7 +12,7 @@ from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps, loads
 from multilang.state.errors import StoreGoneError
-from multilang.state.owner import Owner
+from multilang.state.owner import Owner, claim
 from multilang.state.settings import owner_of, state_file
 from multilang.state.sqlite_file import SqliteFile
 from multilang.transactional.names import EPOCH
@@ -71,7 +71,8 @@ class SqliteTransactionalState(TransactionalState):
         if again:
             FILE.check_free(self.path, "", self.id)
         self.trace("claim")
-        self._owned = FILE.claim(self.path, run, topology, self.id, log.warning, may_return=not waits)
+        place = FILE.place(self.path, self.id, written=lambda _: self.highest_epoch())
+        self._owned = claim(place, run, topology, log.warning, may_return=not waits)
         self.trace("claimed")
         return self._write_as(self._owned.epoch)
 

@@ -103,7 +103,7 @@ class ZooKeeperTransactionalState(TransactionalState):
                     "is written by it"
                 )
             last, before = self._wait_until_free(waits, again)
-            epoch: int = (last or 0) + 1
+            epoch = max(last or 0, 0 if former is None else former.epoch, self.highest_epoch()) + 1
             me = Owner.after(former, run, topology)
             me.epoch = epoch
             mark = me.text().encode()
