@@ -11,7 +11,16 @@ from multilang.cli import exits
 from multilang.cli.arguments import conf_entries
 from multilang.cli.loading import load
 from multilang.cli.spark_fault import SparkFault
-from multilang.cli.spark_files import FORMATS, check_output, check_source, source_of, streaming, write, writer
+from multilang.cli.spark_files import (
+    FORMATS,
+    broken_source,
+    check_output,
+    check_source,
+    source_of,
+    streaming,
+    write,
+    writer,
+)
 from multilang.cli.spark_view import SparkLine, show_result
 from multilang.component.errors import ConfigError
 from multilang.state.errors import StateError
@@ -210,7 +219,7 @@ def _run(
     except SparkJobError as error:
         raise SparkFault(str(error), exits.BROKE_OFF) from error
     except SPARK_ERRORS as error:  # such as a file that Spark can't read
-        raise SparkFault(str(readable(error)), exits.BROKE_OFF) from error
+        raise SparkFault(broken_source(sources) or str(readable(error)), exits.BROKE_OFF) from error
 
 
 def _number(name: str, text: str) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multilang.cli.spark_fault import SparkFault
-from multilang.protocol.codec import dumps
+from multilang.protocol.codec import dumps, loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,6 +21,8 @@ FORMATS = ("json", "parquet", "csv")
 READERS = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
 _COMPRESSED = (".gz", ".bz2", ".deflate", ".lz4", ".snappy", ".zst")  # Spark unpacks such files
 _MAGIC = {b"PAR1": ".parquet", b"ORC": ".orc", b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
+_CSV: dict[str, Any] = {"header": True, "inferSchema": True}
+_JSON: dict[str, Any] = {"mode": "FAILFAST"}  # otherwise Spark makes a row of nulls of a line that it can't read
 _SNIFF = 8192  # bytes of a file that are checked
 
 
@@ -99,8 +101,45 @@ def source_of(spark: SparkSession, file: str) -> Any:
     reader = reader_of(file)
     if reader is None:
         return spark.sparkContext.textFile(place, spark.sparkContext.defaultParallelism)
-    options = {"header": True, "inferSchema": True} if reader == "csv" else {}
+    options = _CSV if reader == "csv" else _JSON if reader == "json" else {}
     return spark.read.format(reader).options(**options).load(place)
+
+
+def broken_source(sources: dict[str, str]) -> str | None:
+    """Return the sentence about the first line of a JSON source that is no object; None if there is none, or none here.
+
+    It is asked for after Spark has refused a source, because Spark does not say which line it was.
+    """
+    for name, file in sources.items():
+        broken = _broken_line(file)
+        if broken is not None:
+            return f"--source {name}={file}: {broken}"
+    return None
+
+
+def _broken_line(file: str) -> str | None:
+    if reader_of(file) != "json" or "://" in file:
+        return None
+    path = Path(file)
+    for each in sorted(path.iterdir()) if path.is_dir() else [path]:
+        if not _is_data(each) or each.suffix not in READERS:
+            continue
+        with each.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                reason = _why_no_object(line)
+                if reason:
+                    return f"line {number} of {each} is no JSON object: {reason}; mend the line, or take it out"
+    return None
+
+
+def _why_no_object(line: bytes) -> str:
+    if not line.strip():
+        return ""
+    try:
+        found = loads(line)
+    except ValueError as error:
+        return str(error)
+    return "" if isinstance(found, dict | list) else f"it is {dumps(found)[:80]}"
 
 
 def _pattern(path: Path) -> str:
@@ -173,5 +212,7 @@ def streaming(spark: SparkSession, topology: Topology, name: str, place: str) ->
         return spark.readStream.text(place).withColumnRenamed("value", field)
     header = {"header": "true"} if reader == "csv" else {}
     inferred = {**header, "inferSchema": "true"} if reader == "csv" else {}
+    if reader == "json":
+        inferred = header = _JSON
     schema = spark.read.format(reader).options(**inferred).load(place).schema
     return spark.readStream.format(reader).options(**header).schema(schema).load(place)
