@@ -31,6 +31,7 @@ _SHORTENED = 4
 _AGAIN = 3
 HANDSHAKE = "common/handshake/1"
 FLUSHED = "common/io/9"
+ACKS = "bolt/ordinary/2"  # the case that waits as long as an answer may take for a bolt to ack or fail its tuples
 _ANSWERS = (HANDSHAKE, "bolt/heartbeat/1", "spout/commands/1")
 # What must work, or nothing can be tested: the handshake, an answer, and for a spout that it lives on with task ids. A
 # program that keeps the contract is tested by tuples that it acks, most of them behind an emit.
@@ -50,6 +51,9 @@ _FORMED = (
 _FEW = 2  # sections of them; a fault that shows in more is one of all conversations
 # Kinds of messages that a program may never send. Their requirements can't be judged then.
 _SEEN_OR_NOT = {"ack", "anchors", "direct", "emit", "error", "fail", "log", "metrics"}
+_FINISHES = {"ack", "fail"}
+# Findings that explain why a case failed in whose conversation they are: it is blocked by the case that watches for them.
+_EXPLAINS = ("sync.twice", "framing.utf8")
 
 
 class Run:
@@ -254,6 +258,7 @@ class Run:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
         self._play_again(programs, played, results)
+        self._wait_for_acks(programs, watched, results)
         self._settle_forms(results)
         self._settle_broken(results)
         for case in watched:
@@ -363,10 +368,10 @@ class Run:
             _look_again(talk)
             if isinstance(failed, SlowStart) and case.path != HANDSHAKE:
                 return self._result(case, BLOCKED, f"blocked by {HANDSHAKE}: {failed.why}", failed.expected, "nothing")
-            second = next((each for each in talk.findings if each.code == "sync.twice"), None)
-            watch = self._watch_of(second) if second else None
-            if second is not None and watch is not None and "sync.twice" not in case.watch:
-                return self._result(case, BLOCKED, f"blocked by {watch.path}: {second.detail}", failed.expected)
+            for cause in (each for code in _EXPLAINS for each in talk.findings if each.code == code):
+                watch = self._watch_of(cause)
+                if watch is not None and cause.code not in case.watch:
+                    return self._result(case, BLOCKED, f"blocked by {watch.path}: {cause.detail}", failed.expected)
             return self._result(case, FAILED, failed.why, failed.expected, failed.received)
         broken = next((finding for finding in talk.findings if finding.code in case.watch), None)
         if broken is not None:
@@ -408,6 +413,14 @@ class Run:
                 self.notes.append(
                     "the bolt failed every tuple that it was given: --tuple says what it takes, --output what it emits"
                 )
+
+    def _wait_for_acks(self, programs: Programs, watched: Sequence[Case], results: Mapping[str, CaseResult]) -> None:
+        """Give an ordinary bolt the whole limit for an ack or fail, if none has come yet and they are to be judged."""
+        if self.target.kind == "spout" or self.target.contract or ACKS in results:
+            return
+        judged = {code.partition(".")[0] for case in watched for code in case.watch}
+        if judged & _FINISHES and not self._kinds & _FINISHES:
+            self._play(programs, next(case for case in all_cases("bolt") if case.path == ACKS))
 
     def _note(self, talk: Talk, where: str, case: Case | None = None) -> None:
         """Store what the watched requirements are judged by."""
@@ -454,15 +467,16 @@ class Run:
     def _counts(self, finding: Finding, case: Case) -> bool:
         """Return whether a finding in this case's conversation breaks a watched requirement.
 
-        It does not if the case provokes it, nor if it would turn a SHOULD into a MUST. Such a case may send what Storm
-        never sends, and a program that mistakes it, for instance for a tuple, fails only this case.
+        It does not if the case provokes it, nor if it would turn a SHOULD into a MUST. Such a case, but for the one
+        that waits for acks, may send what Storm never sends, and a program that mistakes it, for instance for a tuple,
+        fails only this case.
         """
         if finding.code in case.watch:
             return False
         watch = self._watch_of(finding)
         if finding.code in case.provokes:
             return False
-        return case.level == "MUST" or watch is None or watch.level == "SHOULD"
+        return case.level == "MUST" or case.path == ACKS or watch is None or watch.level == "SHOULD"
 
     def _watch_of(self, finding: Finding) -> Case | None:
         return next((each for each in all_cases(self.target.kind) if finding.code in each.watch), None)

@@ -27,6 +27,7 @@ _PLACE = "@here@"
 _KEPT = 200  # messages of the transcript of a conversation that is too long to be kept whole
 _MOST = 20_000  # messages at most that may come before the expected one
 _MOMENT = 0.02  # seconds in which a message that nobody asked for may come; no verdict depends on it, only its name
+_OFTEN = 0.01  # seconds between two looks at what is no message
 _DRIPS = 6  # times the limit that one message may take, if it comes in pieces
 
 
@@ -303,8 +304,11 @@ class Talk:
 
     # ---- waiting ----
 
-    def wait(self, look: Callable[[], Found | None], what: str) -> Found:
-        """Wait until ``look`` returns something other than None, and return it."""
+    def wait(self, look: Callable[[], Found | None], what: str, often: bool = False) -> Found:
+        """Wait until ``look`` returns something other than None, and return it.
+
+        ``often``: it may do so without a message of the program, and is asked again and again.
+        """
         until = monotonic() + self.timeout
         last = until + (_DRIPS - 1) * self.timeout
         most = len(self.received) + _MOST
@@ -320,7 +324,7 @@ class Talk:
                 raise CaseFailed(
                     f"{_MOST:,} messages came, and none of them is {what}", what, _listed(self.received[-3:])
                 )
-            moved = self.child.pump(until)
+            moved = self.child.pump(min(until, monotonic() + _OFTEN) if often else until)
             if self.child.unsent < unsent:  # it reads on, piece by piece
                 unsent, until = self.child.unsent, monotonic() + self.timeout
             if len(self.child.unread) > unread:  # it writes on, a message in small pieces perhaps
@@ -370,13 +374,16 @@ class Talk:
 
     def look_at_pid_file(self) -> None:
         """Find out whether the PID file vanished while the program lives."""
-        if self._had_pid_file and not self.monitor.leaving and not self.child.output_ended:
-            files = self.pid_files()
-            if str(self.monitor.pid) not in files and self.child.status() is None:
-                vanished = (
-                    f"the PID file {self.monitor.pid} was there with the pid, and is gone while the program lives"
-                )
-                self.findings.append(Finding("pid.vanished", vanished, halts=False))
+        if not self._had_pid_file or self.monitor.leaving or self.child.output_ended:
+            return
+        if str(self.monitor.pid) in self.pid_files():
+            return
+        try:
+            self.settle()
+        except (CaseFailed, Halted):
+            return  # no answer shows that it lived on: a program that ends may remove its file
+        vanished = f"the PID file {self.monitor.pid} was there with the pid, and is gone while the program lives"
+        self.findings.append(Finding("pid.vanished", vanished, halts=False))
 
     def leave(self, limit: float | None = None) -> None:
         """Close the input and read the output to its end. If the program does not end then, the runner ends it."""

@@ -178,5 +178,35 @@ class ThreadsThatAckTwiceBolt(ThreadsBolt):
     times = 2
 
 
+class ItsFileComesLaterBolt(plain.Bolt):
+    """Says its pid, and makes the file a moment later, which is no MUST."""
+
+    def shake_hands(self):
+        setup = self.read_message()
+        self.conf, self.context = setup["conf"], setup["context"]
+        self.send({"pid": os.getpid()})
+        path = Path(setup["pidDir"], str(os.getpid()))
+        threading.Timer(SLOW / 3, path.touch).start()
+
+
+class RemovesItsFileBolt(plain.Bolt):
+    """Removes its pid file, and lives on, or ends, which takes it until its input is closed."""
+
+    def do_forgets(self):
+        os.unlink(os.path.join(self.folder, str(os.getpid())))
+
+    def do_ends(self):
+        self.do_forgets()
+        while os.read(0, 65536):
+            pass
+        os._exit(0)
+
+    def read_message(self):
+        message = super().read_message()
+        if "pidDir" in message:
+            self.folder = message["pidDir"]
+        return message
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]().run()

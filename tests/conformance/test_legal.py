@@ -17,6 +17,7 @@ from multilang.conformance.world import World
 
 LEGAL = Path(__file__).parent / "legal.py"
 MUTANT = Path(__file__).parent / "mutant.py"
+ORDINARY = Path(__file__).parent / "ordinary" / "correct.py"
 LIMIT = 60.0
 linux = pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are found in /proc")
 
@@ -32,6 +33,7 @@ def command(name: str) -> list[str]:
         ("NullsSpout", "spout", ("spout/emit",)),
         ("KnowsWhatItEmittedSpout", "spout", ("spout", "common/json", "common/error")),
         ("SignsOfLifeBolt", "bolt", ("bolt/tick/2", "bolt/heartbeat/11")),
+        ("ItsFileComesLaterBolt", "bolt", ("common/pid/1", "common/pid/4", "common/pid/6", "common/handshake/8")),
         pytest.param("InASessionOfItsOwnBolt", "bolt", ("common/pid",), marks=linux),
     ],
 )
@@ -59,10 +61,26 @@ def test_what_only_a_should_brings_about_breaks_no_must(program: list[object], s
 @pytest.mark.parametrize(("name", "status"), [("ThreadsBolt", "passed"), ("ThreadsThatAckTwiceBolt", "failed")])
 def test_what_a_bolt_does_later_is_seen(name: str, status: str) -> None:
     target = Target(command(name), "bolt", timeout=LIMIT, contract=False)
-    # The second case waits for the acks of its tuples.
-    cases = Run(target).run(selected(all_cases("bolt"), ("bolt/ack/6", "bolt/ordinary/2"))).cases
-    [case] = [each for each in cases if each.path == "bolt/ack/6"]
+    [case] = Run(target).run(selected(all_cases("bolt"), ("bolt/ack/6",))).cases
     assert (case.status, case.why.partition(" ")[0]) in ((status, "watched"), (status, "ack"))
+
+
+def test_a_bolt_that_acks_with_its_tick_alone_is_judged_by_its_acks() -> None:
+    target = Target([sys.executable, str(ORDINARY), "TickBatchBolt"], "bolt", timeout=LIMIT, contract=False)
+    [case] = Run(target).run(selected(all_cases("bolt"), ("bolt/ack/6",))).cases
+    assert (case.status, case.why.partition(" ")[0]) == ("passed", "watched")
+
+
+@pytest.mark.parametrize(("step", "found"), [("forgets", ["pid.vanished"]), ("ends", [])])
+def test_the_file_of_a_program_that_ends_may_go(step: str, found: list[str]) -> None:
+    target = Target(command("RemovesItsFileBolt"), "bolt", contract=True, knows=("conf",))
+    with Programs(target) as programs, programs.talk(LIMIT) as talk:
+        talk.handshake()
+        talk.steps([step])
+        talk.wait(lambda: not talk.pid_files() or None, "the end of the file", often=True)
+        talk.timeout = LIMIT if found else 1.0  # it does not answer, in any time
+        talk.look_at_pid_file()
+    assert [finding.code for finding in talk.findings] == found
 
 
 def test_a_slow_program_that_answers_a_heartbeat_first_still_keeps_the_contract() -> None:

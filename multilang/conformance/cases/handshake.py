@@ -107,7 +107,7 @@ def _(t: Talk) -> None:
     t.pid_dir = os.path.join(t.pid_dir, "pids é ✓ 'q'")
     os.mkdir(t.pid_dir)
     t.handshake()
-    t.wait(lambda: t.pid_files() or None, f"a file in pidDir {t.pid_dir!r}")
+    t.wait(lambda: t.pid_files() or None, f"a file in pidDir {t.pid_dir!r}", often=True)
     t.settle()
 
 

@@ -22,7 +22,7 @@ def _(t: Talk) -> None:
     t.handshake()
     name = str(t.monitor.pid)
     try:
-        t.wait(lambda: name in t.pid_files() or None, f"a file {name!r} in pidDir")
+        t.wait(lambda: name in t.pid_files() or None, f"a file {name!r} in pidDir", often=True)
     except CaseFailed as failure:
         raise CaseFailed(failure.why, f"the file {name}", f"the files {t.pid_files()}", failure.timed_out) from None
 
@@ -58,7 +58,7 @@ def _(t: Talk) -> None:
     t.handshake()
     path = os.path.join(t.pid_dir, str(t.monitor.pid))
     t.settle()
-    t.wait(lambda: os.path.exists(path) or None, "the PID file")
+    t.wait(lambda: os.path.exists(path) or None, "the PID file", often=True)
     t.check(os.path.getsize(path) == 0, "the PID file is not empty", "0 bytes", f"{os.path.getsize(path)} bytes")
 
 
@@ -66,7 +66,7 @@ def _(t: Talk) -> None:
 def _(t: Talk) -> None:
     t.handshake()
     t.settle()
-    t.wait(lambda: t.pid_files() or None, "the PID file")
+    t.wait(lambda: t.pid_files() or None, "the PID file", often=True)
     t.same(t.pid_files(), [str(t.monitor.pid)], "pidDir holds something else")
 
 
@@ -79,7 +79,7 @@ def _(t: Talk) -> None:
 def _(t: Talk) -> None:
     t.handshake()
     name = str(t.monitor.pid)
-    t.wait(lambda: name in t.pid_files() or None, f"a file {name!r} in pidDir")
+    t.wait(lambda: name in t.pid_files() or None, f"a file {name!r} in pidDir", often=True)
     for _ in range(3):
         t.settle()
     t.check(name in t.pid_files(), "the PID file vanished", f"the file {name}", f"the files {t.pid_files()}")
