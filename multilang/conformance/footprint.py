@@ -11,6 +11,7 @@ from statistics import median
 _RESIDENT = re.compile(rb"VmRSS:\s+(\d+) kB")
 _LEAST = 8  # samples, without which nothing is said
 _MORE_DESCRIPTORS = 8
+_NOTICEABLE = 2 << 20  # bytes
 _MORE_MEMORY = 32 << 20  # bytes; runtimes with a garbage collector let their memory grow and shrink by as much
 
 
@@ -52,6 +53,12 @@ class Footprint:
         if grown is None or grown[1] - grown[0] < _MORE_DESCRIPTORS:
             return None
         return f"its open file descriptors grow: {grown[0]:.0f}, later {grown[1]:.0f}"
+
+    @property
+    def may_grow_on(self) -> bool:
+        """True if the memory grows from quarter to quarter by enough that a leak may be behind it."""
+        grown = _growth(self.memory)
+        return grown is not None and grown[1] - grown[0] > max(_NOTICEABLE, grown[0] / 8)
 
     @property
     def leaked_memory(self) -> str | None:
