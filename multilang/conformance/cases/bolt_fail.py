@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.conformance.case import MEASURED, PAGE, Section
+from multilang.conformance.errors import CaseFailed
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
@@ -72,3 +73,22 @@ section.watch(
     "The number is another id than the string.",
     f"{MEASURED} (ack_int)",
 )
+
+
+@section.must(
+    "an exception is no success",
+    "A tuple whose work ended in an exception is not acked: Storm would forget it, and nothing would replay it.",
+    steps="throw",
+    source="Guaranteeing Message Processing: an ack says that a tuple is processed",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    id = t.steps(["throw", "the exception"])
+    behind = t.steps()
+    try:
+        t.finished(behind)
+    except CaseFailed:
+        if not t.child.output_ended:
+            raise
+        t.monitor.leaving = True
+    t.check(t.monitor.finished.get(id) != "ack", "the tuple was acked", "a fail, or the end of the process", "an ack")

@@ -162,3 +162,13 @@ def _(t: Talk) -> None:
 def _(t: Talk) -> None:
     text = "[" * 300 + "]" * 300
     t.same(len(json.dumps(t.echo(text))), len(text), "the value came out changed")
+
+
+@section.must(
+    "keys of a map",
+    "Each key of a map is kept as it is: in capitals or not, with blanks and dots, and with null as its value.",
+    steps="emit",
+)
+def _(t: Talk) -> None:
+    value = {"key": 1, "Key": 2, "KEY": {"a.b": None, "a b": None}, " ": [{"x": None}], "1": 3, "null": None}
+    t.same(t.echo(storm_text(value)), value, "the map came out changed")

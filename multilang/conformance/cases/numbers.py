@@ -110,3 +110,17 @@ section.watch(
     "They are not JSON; Storm makes a string of an infinity.",
     f"{MEASURED} (nan, infinity)",
 )
+
+
+@section.must(
+    "an integer stays an integer",
+    "Storm reads 1700000000000 as a Long and 1.7e12 as a Double: a Java bolt's getLong throws, and their hashes differ.",
+    steps="emit",
+    source=f"{MEASURED}; {PAGE}, Bolts",
+    after=("common/numbers/2",),
+)
+def _(t: Talk) -> None:
+    numbers = [7, 100, 123456789, 1700000000000, -9007199254740991]
+    value = t.echo(str(numbers))
+    t.same(value, numbers, CHANGED)
+    t.check(all(type(each) is int for each in value), "integers came out as doubles", str(numbers), str(value))

@@ -11,6 +11,17 @@ const KNOWS = ['emit', 'ids', 'direct', 'log', 'error', 'metric', 'conf', 'conte
 
 const has = (...names) => names.includes(FAULT);
 
+// What a careless copy makes of a value.
+function altered(value) {
+  if (has("texts_are_normalised") && typeof value === 'string') return value.normalize('NFC');
+  if (Array.isArray(value)) return value.map(altered);
+  if (value === null || typeof value !== 'object') return value;
+  let pairs = Object.entries(value);
+  if (has("nulls_are_left_out")) pairs = pairs.filter(([, each]) => each !== null);
+  if (has("keys_in_small_letters")) pairs = pairs.map(([key, each]) => [key.toLowerCase(), each]);
+  return Object.fromEntries(pairs.map(([key, each]) => [key, altered(each)]));
+}
+
 class Component {
   constructor() {
     this.due = [];
@@ -57,7 +68,7 @@ class Component {
     if (has("crlf")) text = text.replaceAll('\n', '\r\n');
     if (has("no_line_feed_behind_end")) text = text.replaceAll('\nend\n', '\nend');
     if (has("byte_order_mark")) text = '\ufeff' + text;
-    process.stdout.write(text, has("writes_latin1") ? 'latin1' : 'utf8');
+    process.stdout.write(text, has("writes_latin1") && !/[^\x00-\xff]/.test(text) ? 'latin1' : 'utf8');
   }
 
   send(message) {
@@ -130,7 +141,7 @@ class Component {
     if (has("tuple_is_text")) values = String(values);
     if (has("tuple_is_null")) values = null;
     if (has("cuts_texts")) values = values.map((value) => (typeof value === 'string' ? value.slice(0, 70000) : value));
-    message = {command: 'emit', tuple: values, ...message};
+    message = {command: 'emit', tuple: altered(values), ...message};
     if (has("emit_without_values")) delete message.tuple;
     const ids = options.ids && new Promise((resolve) => this.due.push(resolve));
     this.send(message);
@@ -202,6 +213,7 @@ class Bolt extends Component {
       } catch (error) {
         if (has("swallows_exceptions")) return;
         this.send({command: 'error', msg: String(error.stack)});
+        if (has("acks_what_threw")) this.finish('ack', 'this');
         if (this.isOpen || has("fails_what_it_acked")) this.finish('fail', 'this');
       }
     }

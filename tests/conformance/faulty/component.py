@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import unicodedata
 
 PROGRAM, FAULT = sys.argv[1:3]
 STYLE, KIND = PROGRAM.split("-")
@@ -21,6 +22,23 @@ QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": su
 
 def has(*names):
     return FAULT in names
+
+
+def altered(value):
+    """What a careless copy makes of a value."""
+    if has("texts_are_normalised") and isinstance(value, str):
+        return unicodedata.normalize("NFC", value)
+    if has("long_integers_are_doubles") and type(value) is int and abs(value) > 10**11:
+        return float(value)
+    if isinstance(value, list):
+        return [altered(each) for each in value]
+    if isinstance(value, dict):
+        if has("nulls_are_left_out"):
+            value = {key: each for key, each in value.items() if each is not None}
+        if has("keys_in_small_letters"):
+            value = {key.lower(): each for key, each in value.items()}
+        return {key: altered(each) for key, each in value.items()}
+    return value
 
 
 class Input:
@@ -138,7 +156,8 @@ class Component:
         if has("python_literals") and self.inputs:
             data = repr(message).encode()
         elif has("writes_latin1"):
-            data = json.dumps(message, ensure_ascii=False).encode("latin-1", "replace")
+            text = json.dumps(message, ensure_ascii=False)
+            data = text.encode("latin-1" if max(text) <= "\xff" else "utf-8", "replace")
         elif has("writes_ascii"):
             data = json.dumps(message, ensure_ascii=False).encode("ascii", "replace")
         elif has("refused_emit_shifts"):
@@ -270,6 +289,8 @@ class Component:
                 pass
         if has("leaks_memory"):
             self.kept_memory.append(b"x" * 60_000)
+        if has("leaks_slowly"):
+            self.kept_memory.append(b"x" * 20_000)
         if has("silent_after_3000") and self.inputs > 3000:
             time.sleep(3600)
         if has("dies_after_2000") and self.inputs > 2000:
@@ -356,6 +377,7 @@ class Component:
             values = [value[:70_000] if isinstance(value, str) else value for value in values]
         if has("booleans_are_numbers"):
             values = [[int(x) if isinstance(x, bool) else x for x in v] if isinstance(v, list) else v for v in values]
+        values = altered(values)
         message = {"command": "emit", "tuple": values, **message}
         if has("emit_without_values"):
             del message["tuple"]
@@ -525,6 +547,8 @@ class Bolt(Component):
                 self.open = False
                 return
             self.send(command="error", msg=repr(error))
+            if has("acks_what_threw"):
+                return
             if self.open or has("fails_what_it_acked"):
                 self.open = True
                 self.finish("fail", "this")

@@ -31,12 +31,16 @@ common/json        {ALL}  one_line_a_message wants_no_blanks
 common/json        {ALL}  wants_the_usual_order
 common/json        cb cs  dies_of_escapes ends_at_end_anywhere booleans_are_numbers
 common/json        cb     nulls_are_empty
+common/json        cb cs  nulls_are_left_out keys_in_small_letters
+common/unicode     cb cs  texts_are_normalised
+common/numbers     cb cs  long_integers_are_doubles
 common/unicode     cb     reads_latin1 drops_letters no_other_letters writes_ascii
 common/unicode     cb cs  splits_lines_anywhere
 bolt/ordinary      ob     reads_latin1 drops_letters no_other_letters writes_ascii
 common/sizes       cb cs  cuts_texts
 common/sizes       cb     small_buffer
 common/sizes       cb cs ob  leaks_memory
+common/sizes       ob os  leaks_slowly
 common/sizes       {ALL}  leaks_descriptors silent_after_3000 dies_after_2000
 bolt/ordinary      ob     small_buffer
 common/numbers     cb     numbers_are_texts
@@ -82,7 +86,7 @@ bolt/anchors?      cb ob  anchor_without_a_list anchor_twice
 bolt/ack           cb ob  acks_twice acks_numbers acks_the_unknown acks_a_tick_twice acks_without_id
 bolt/ack           cb     never_acks acks_are_fails acks_what_is_kept
 bolt/fail          cb ob  acks_and_fails
-bolt/fail          cb     fails_are_acks
+bolt/fail          cb     fails_are_acks acks_what_threw
 bolt/ack           cb     fails_what_it_acked
 bolt/direct        cb     waits_for_ids_of_direct_emits another_task task_as_text no_task
 bolt/direct?       cb     small_task
