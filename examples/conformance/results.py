@@ -196,7 +196,8 @@ This page is made by `scripts/conformance-matrix` from what its run shows, here 
 {platform.system()}. [What the cases mean](conformance.md).
 
 Not here: pyleus (PyPI), which needs Python 2; gostorm (Go), which the module proxy does not have; and libraries that are
-on none of PyPI, npm, crates.io, the Go module proxy, Maven Central and Debian, such as those for Perl, PHP and .NET."""
+on none of PyPI, npm, the Go module proxy, Maven Central and Debian, such as those for Perl, PHP, .NET and F#. None is known
+on crates.io."""
     yield ""
     yield "| library | version | kind | MUST kept | SHOULD kept | not judged | not asked |"
     yield "| --- | --- | --- | ---: | ---: | ---: | ---: |"

@@ -10,12 +10,28 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.soak import SOAK, sampled
+
 ROOT = Path(__file__).parents[2]
 PLAIN = ROOT / "examples" / "conformance" / "plain.py"
 MUTANT = Path(__file__).parent / "mutant.py"
 COMMAND = Path(sys.executable).parent / "multilang"
 MUTE = ("sh", "-c", "echo '{\"pid\": 1}'; echo end; cat >/dev/null")  # says its pid, and nothing else
 LIMIT = 240  # seconds: for a machine that is busy with other tests
+PROGRAMS = Path(__file__).parent / "ordinary" / "programs.py"
+COMPONENT = Path(__file__).parent / "faulty" / "component.py"
+# Ordinary programs that a worker would die of: what is wrong, and the case that says so.
+DEADLY = {
+    "dies on its first tuple": ([PROGRAMS, "DiesOnItsTuple"], "bolt/ordinary/1"),
+    "dies of task ids": ([PROGRAMS, "TakesTaskIdsForATuple"], "bolt/ordinary/3"),
+    "dies of a tick": ([PROGRAMS, "SplitsATick"], "bolt/ordinary/4"),
+    "dies of 300 KB": ([PROGRAMS, "ReadsPartOfALongLine"], "bolt/ordinary/6"),
+    "dies of letters": ([PROGRAMS, "KnowsAsciiAlone"], "bolt/ordinary/7"),
+    "dies on an ack": ([PROGRAMS, "DiesOnAnAck"], "spout/ordinary/2"),
+    "dies on a fail": ([PROGRAMS, "DiesOnAFail"], "spout/ordinary/3"),
+    "never syncs, a bolt": ([COMPONENT, "ordinary-bolt", "no_sync"], "bolt/heartbeat/1"),
+    "never syncs, a spout": ([COMPONENT, "ordinary-spout", "silent_on_next"], "spout/commands/1"),
+}
 
 
 def conformance(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -36,6 +52,16 @@ def test_without_a_kind_it_finds_out_and_a_correct_program_passes() -> None:
     ran = conformance("--case", "spout/sync", "--timeout", 60, "--", sys.executable, PLAIN, "spout")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "a spout, which keeps" in ran.stdout
+
+
+@pytest.mark.parametrize("what", sampled(DEADLY, 3))
+def test_an_ordinary_program_that_a_worker_would_die_of_ends_with_status_1(what: str) -> None:
+    program, case = DEADLY[what]
+    kind = case.partition("/")[0]
+    cases = () if SOAK else ("--case", f"{kind}/ordinary", "--case", case)
+    ran = conformance(kind, *cases, "--timeout", 20, "--", sys.executable, *program)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert f"failed {case} MUST" in " ".join(ran.stdout.split())
 
 
 def test_a_fault_is_shown_with_what_was_sent_and_both_sides_and_in_every_report(tmp_path: Path) -> None:
