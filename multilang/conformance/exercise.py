@@ -16,6 +16,7 @@ _LATER = 2.0
 _TIMES = 3
 _EMITS: list[list[Any]] = [
     ["emit", ["plain"]],
+    ["emit", ["naïve"]],
     ["emit", ['naïve 漢字 🐍 "q" \\ / \n end'], {"stream": "other"}],
     ["emit", [1, [2.5, None, {"a": True}]], {"stream": "pair"}],
 ]

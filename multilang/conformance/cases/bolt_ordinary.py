@@ -62,7 +62,10 @@ def turn(t: Talk, *tuples: Sequence[Any], **how: Any) -> bool:
     def there() -> bool | None:
         return t.syncs > before or None
 
-    t.wait(lambda: there() or t.owed or None, "the answer to a heartbeat behind it")
+    try:
+        t.wait(lambda: there() or t.owed or None, "the answer to a heartbeat behind it")
+    except CaseFailed as failure:
+        raise silent(t, failure, asked=False) from None
     patient(t, lambda: (there() and not t.monitor.pending) or None)
     asked = bool(t.owed)
     t.holds_ids = False
@@ -213,7 +216,7 @@ def _(t: Talk) -> None:
 @section.must(
     "a text beyond ASCII",
     "Texts are UTF-8, as raw letters, and stay what they are. It is a text of its tuples with other letters behind it.",
-    after=(LIVES, TOGETHER),
+    after=(LIVES, TOGETHER, "common/unicode/1", "common/unicode/2"),
 )
 def _(t: Talk) -> None:
     values = sentence(t, lambda text: text + _OTHER)

@@ -137,7 +137,10 @@ class Component {
       if (has("task_as_text")) message.task = String(options.task);
       if (has("small_task")) message.task = options.task;
       if (has("no_task")) delete message.task;
-    } else if (!options.ids && STYLE === 'contract' && !has("asks_and_forgets")) message.need_task_ids = false;
+    } else if (!options.ids && STYLE === 'contract') {
+      if (has("asks_and_forgets", "last_ids_first")) this.due.push(() => {});
+      else message.need_task_ids = false;
+    }
     if (has("tuple_is_text")) values = String(values);
     if (has("tuple_is_null")) values = null;
     if (has("cuts_texts")) values = values.map((value) => (typeof value === 'string' ? value.slice(0, 70000) : value));

@@ -359,8 +359,8 @@ class Component:
             self.due.append(slot)
         if not ids and "task" not in options and (STYLE == "contract" or has("waits_for_ids_it_declined")):
             message["need_task_ids"] = False
-        if has("asks_and_forgets"):
-            message.pop("need_task_ids", None)
+        if has("asks_and_forgets", "last_ids_first") and message.pop("need_task_ids", None) is False:
+            self.due.append([])
         if has("need_is_text") and "need_task_ids" in message:
             message["need_task_ids"] = "false"
         if has("tuple_is_text"):
