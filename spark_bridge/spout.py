@@ -368,7 +368,24 @@ class PartitionSpout(OverSource, Spout):
         reader = GroupReader(run, topology, bool(group), may_return(conf))
         self._key = f"{group or run}/{context.component}"
         self._source.follow(self._key)
-        return Resume(self._source, self._store, self._key, mine, reader, lambda text: self.log(text, "warn"))
+        found = Resume(self._source, self._store, self._key, mine, reader, lambda text: self.log(text, "warn"))
+        if group:
+            self._check_renamed(str(group), topology, context)
+        return found
+
+    def _check_renamed(self, group: str, topology: str, context: Context) -> None:
+        """Refuse to begin at the beginning beside the progress of a component that the topology does not have any more."""
+        here = set(context.task_component.values())
+        gone = [each for each in self._store.components(group, topology) if each not in here]  # type: ignore[union-attr]
+        if gone:
+            from spark_bridge.sources.errors import ChangedRowsError
+
+            raise ChangedRowsError(
+                f"group {group!r} has the progress of {gone[0]!r}, which topology {topology!r} does not have: under another name "
+                f"the component would begin at the beginning. If it was renamed: SQLiteStore(PATH).rename({group!r}, {gone[0]!r}, "
+                f"NEW); if it was removed: SQLiteStore(PATH).forget({group!r}, {gone[0]!r}); or else give it its name back, or name "
+                "another group"
+            )
 
     def _begin(self, wait_secs: float = 0.0) -> bool:
         """Return whether it is known by now where to begin."""

@@ -164,6 +164,48 @@ def adopt(topology: str, conf: dict[str, Any]) -> int:
     return exits.OK
 
 
+@state.command()
+@click.argument("topology")
+@click.argument("old")
+@click.argument("new")
+@CONF
+def rename(topology: str, old: str, new: str, conf: dict[str, Any]) -> int:
+    """Give what is stored of the component OLD to the component NEW, which OLD is called now."""
+    with _opened(topology, conf) as stored:
+        count = stored.rename(old, new)
+    click.echo(f"what {count} tasks of {old!r} had stored is that of {new!r} now")
+    return exits.OK
+
+
+@state.command("rm")
+@click.argument("topology")
+@click.argument("component")
+@CONF
+def remove(topology: str, component: str, conf: dict[str, Any]) -> int:
+    """Remove what is stored of a component: its state or, if it is a source, its position."""
+    with _opened(topology, conf) as stored:
+        count = stored.remove(component)
+    click.echo(f"what {count} tasks of {component!r} had stored is removed")
+    return exits.OK
+
+
+@state.command()
+@click.argument("topology")
+@CONF
+def accept(topology: str, conf: dict[str, Any]) -> int:
+    """Say that a topology of another alignment or other groupings is meant, so that it continues with what is stored.
+
+    If the alignment is another one, the positions of its sources are removed: they begin at the beginning.
+    """
+    with _opened(topology, conf) as stored:
+        accepted = stored.accept()
+    for text in accepted:
+        click.echo(f"accepted: {text}")
+    if not accepted:
+        click.echo("what is stored was written by a topology of this shape")
+    return exits.OK
+
+
 @contextmanager
 def _opened(topology: str, conf: dict[str, Any]) -> Iterator[StoredStates]:
     loaded = load(topology)

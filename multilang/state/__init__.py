@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from multilang.state.errors import (
         FencedError,
         InUseError,
+        ReshapedError,
         StateError,
         StoreGoneError,
         UnanchoredEmitError,
@@ -40,6 +41,7 @@ __all__ = [
     "PositionSpout",
     "RedisStateProvider",
     "ReplayableSpout",
+    "ReshapedError",
     "Serializer",
     "SqliteStateProvider",
     "State",
@@ -66,6 +68,7 @@ __getattr__, __dir__ = lazily(
         ".errors": (
             "FencedError",
             "InUseError",
+            "ReshapedError",
             "StateError",
             "StoreGoneError",
             "UnanchoredEmitError",

@@ -21,6 +21,7 @@ from multilang.state.errors import StateError
 from multilang.state.names import (
     COMMITTED,
     COMMITTING,
+    SHAPE_KEY,
     SPOUT,
     STATE_KEY,
     TASKS_KEY,
@@ -28,8 +29,10 @@ from multilang.state.names import (
     namespace,
     split_namespace,
 )
+from multilang.state.positions import kept_positions, move_positions
 from multilang.state.providers import provider_of
 from multilang.state.serializers import as_key
+from multilang.state.shape import SOURCE, Contents, Shape, differences
 from multilang.state.source import SourceExecutor
 from multilang.topology.javahash import task_index
 
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
 
     from multilang.topology.model import Topology
 
-    Contents: TypeAlias = dict[str, dict[Any, Any]]
+    Replacements: TypeAlias = dict[str, dict[Any, Any]]
 
 COORDINATOR = namespace(SPOUT, 0)
 FORMAT = 1
@@ -125,12 +128,19 @@ class StoredStates:
             return
         for name in self.namespaces():
             task = split_namespace(name)
-            if task is None or task[0] not in self.topology.components:
+            former = task is None or task[0] not in self.topology.components
+            committed, prepared = self.txids(name)
+            if former and prepared in (None, committed):
                 continue  # of a component that the topology does not have any more: its transactions ended earlier
             state = self._open(name)
             state.claim(epoch)
             try:
-                if how == COMMITTING:
+                if former:  # it was renamed or removed between two phases of a checkpoint
+                    if prepared == txid and how in (COMMITTING, COMMITTED):
+                        state.commit(txid)
+                    else:
+                        state.rollback()
+                elif how == COMMITTING:
                     state.commit(txid)
                 elif how != COMMITTED or self.txids(name)[0] != self.txids(name)[1]:
                     state.rollback()
@@ -149,6 +159,7 @@ class StoredStates:
             "topology": self.topology.name,
             "txid": self.position()[0],
             "tasks": self._tasks(),
+            "shape": self._content(COORDINATOR).get(SHAPE_KEY),
         }
         for name in names:
             for key, value in self._content(name).items():
@@ -183,7 +194,7 @@ class StoredStates:
                 f"{self.provider.describe()} holds state already ({', '.join(there[:5])}); give --replace to replace it "
                 "by the file's"
             )
-        contents: Contents = {name: {} for name in there}
+        contents: Replacements = {name: {} for name in there}
         count = 0
         for line in lines:
             try:
@@ -197,6 +208,8 @@ class StoredStates:
             contents.setdefault(name, {})[key] = value
             count += 1
         contents[COORDINATOR] = {TASKS_KEY: tasks}
+        if header.get("shape"):
+            contents[COORDINATOR][SHAPE_KEY] = header["shape"]
         if txid is not None:
             contents[COORDINATOR][STATE_KEY] = [txid, COMMITTED]
         self.provider.replace(contents)
@@ -235,7 +248,7 @@ class StoredStates:
         before = self._tasks().get(component) or len(names)
         if not before:
             raise StateError(f"nothing of {component!r} is stored in {self.provider.describe()}")
-        contents: Contents = {namespace(component, index): {} for index in range(max(tasks, before))}
+        contents: Replacements = {namespace(component, index): {} for index in range(max(tasks, before))}
         moved = 0
         for name in names:
             found = split_namespace(name)
@@ -258,10 +271,133 @@ class StoredStates:
                 contents[namespace(component, target)][key] = value
                 moved += target != index
         coordinator = self._content(COORDINATOR)
-        coordinator[TASKS_KEY] = {**coordinator.get(TASKS_KEY, {}), component: tasks}
+        shape = coordinator.get(SHAPE_KEY)
+        spout: Any = self.topology.components[SPOUT].component if SPOUT in self.topology.components else None
+        if shape and spout is not None and component in spout.parts:
+            shape["parts"][component] = spout.parts[component].to_json()  # by whose grouping they are divided now
+        self._put_whole(contents, coordinator, {**coordinator.get(TASKS_KEY, {}), component: tasks}, shape)
+        return moved
+
+    def rename(self, old: str, new: str) -> int:
+        """Give the stored state of a component that was renamed to the component of its new name.
+
+        All of it is moved or, after a crash, nothing. Positions of PositionSpouts are moved one by one; after a crash,
+        repeat it.
+
+        Args:
+            old: The component's former name, which the topology does not have any more.
+            new: Its name in the topology.
+
+        Returns:
+            The number of tasks whose state or position was moved.
+
+        Raises:
+            StateError: Nothing of ``old`` is stored, or something of ``new`` is.
+        """
+        self.topology[new]
+        if old in self.topology.components:
+            raise StateError(f"{old!r} is a component of topology {self.topology.name!r}, so that it was not renamed")
+        self._check_stored(old)
+        count = move_positions(self.conf, old, new)
+        names = self._of(old)
+        if not names:
+            return count
+        held = Contents(self.provider)
+        if held.held(new):
+            raise StateError(f"{self.provider.describe()} has state of {new!r} already: remove it first, with state rm")
+        self.settle()
+        contents: Replacements = {name: {} for name in self._of(new)}
+        for name in names:
+            contents[name] = {}
+            contents[namespace(new, (split_namespace(name) or ("", 0))[1])] = self._content(name)
+        coordinator = self._content(COORDINATOR)
+        tasks = dict(coordinator.get(TASKS_KEY) or {})
+        if old in tasks:
+            tasks[new] = tasks.pop(old)
+        shape = coordinator.get(SHAPE_KEY)
+        if shape and old in shape["parts"]:
+            shape["parts"][new] = shape["parts"].pop(old)
+        self._put_whole(contents, coordinator, tasks, shape)
+        return count + len(names)
+
+    def remove(self, component: str) -> int:
+        """Remove the stored state of a component, and its positions if it is a PositionSpout.
+
+        Args:
+            component: The component's name. The topology need not have it any more.
+
+        Returns:
+            The number of tasks whose state or position was removed.
+
+        Raises:
+            StateError: Nothing of it is stored.
+        """
+        self._check_stored(component)
+        count = move_positions(self.conf, component, None)
+        names = self._of(component)
+        if not names:
+            return count
+        self.settle()
+        coordinator = self._content(COORDINATOR)
+        tasks = {id: tasks for id, tasks in (coordinator.get(TASKS_KEY) or {}).items() if id != component}
+        shape = coordinator.get(SHAPE_KEY)
+        if shape:
+            shape["parts"].pop(component, None)
+        self._put_whole({name: {} for name in names}, coordinator, tasks, shape)
+        return count + len(names)
+
+    def accept(self) -> list[str]:
+        """Store that the topology's present shape is meant, so that it continues with the stored states.
+
+        If the alignment is another one, the positions of sources are removed.
+
+        Returns:
+            The differences that were accepted, in sentences.
+
+        Raises:
+            StateError: There is a difference that has to be mended by another command.
+        """
+        self.claim()
+        spout: Any = self.topology.components[SPOUT].component if SPOUT in self.topology.components else None
+        if spout is None:
+            raise StateError(f"topology {self.topology.name!r} has no stateful bolt, so that it stores no state")
+        now = Shape(spout.alignment, spout.parts, {id: self.topology[id].tasks for id in spout.stateful})
+        coordinator = self._coordinator()
+        try:
+            before = Shape.stored(self.provider, coordinator)
+        finally:
+            coordinator.close()
+        found = differences(self.provider, before, now, self.topology.components)
+        positions = {id for id, part in before.parts.items() if part.kind == SOURCE}
+        dropped = positions if before.alignment not in (None, now.alignment) else set()
+        left = [each for each in found if not each.acceptable and each.component not in dropped]
+        if left:
+            raise StateError(left[0].text)
+        self.settle()
+        content = self._content(COORDINATOR)
+        contents: Replacements = {name: {} for id in dropped for name in self._of(id)}
+        tasks = {id: count for id, count in before.tasks.items() if id not in dropped}
+        self._put_whole(contents, content, {**tasks, **now.tasks}, now.to_json())
+        return [each.text for each in found if each.acceptable]
+
+    def _check_stored(self, component: str) -> None:
+        positions = kept_positions(self.conf)
+        if not self._of(component) and not any(name.rpartition("/")[0] == component for name in positions):
+            there = sorted({(split_namespace(name) or ("", 0))[0] for name in self.namespaces()})
+            there += sorted({name.rpartition("/")[0] for name in positions})
+            raise StateError(
+                f"nothing of {component!r} is stored in {self.provider.describe()}; there is {', '.join(map(repr, there)) or 'nothing'}"
+            )
+
+    def _put_whole(
+        self, contents: Replacements, coordinator: dict[Any, Any], tasks: Mapping[str, int], shape: Any
+    ) -> None:
+        """Replace these contents together with what the checkpoint spout knows of them."""
+        coordinator[TASKS_KEY] = dict(tasks)
+        if shape:
+            coordinator[SHAPE_KEY] = shape
         coordinator.pop(WHOLE_KEY, None)  # the replaced contents belong to no transaction
         self.provider.replace({**contents, COORDINATOR: coordinator})
-        return moved
 
     def _tasks(self) -> dict[str, int]:
         coordinator = self._coordinator()

@@ -83,8 +83,9 @@ class KeyValueState(State, _Typed["K", "V"]):
     """A state that maps keys to values.
 
     Keys are strings, integers, or tuples of these. Values are anything that JSON can express, except None. ``get``
-    returns None for a key that is not there, so ``put`` refuses None; use ``delete`` to remove a key. If you change a
-    list or a dict in place, put it again to save it.
+    returns None for a key that is not there, so ``put`` refuses None; use ``delete`` to remove a key. ``get`` returns
+    what JSON makes of a value, from its ``put`` on: a tuple comes back as a list, an IntEnum as its number. If you change
+    a list or a dict in place, put it again to save it.
     """
 
     @overload

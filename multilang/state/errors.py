@@ -21,6 +21,10 @@ class StoreGoneError(StateError, UnrecoverableError):
     """Stored data is gone, damaged, or replaced by something else."""
 
 
+class ReshapedError(StateError, UnrecoverableError):
+    """What is stored was written by a topology of another shape. The message names the difference and the fix."""
+
+
 class WrongProviderError(StateError, UnrecoverableError):
     """A provider of states, or an object that it made, breaks the contract of StateProvider or State."""
 

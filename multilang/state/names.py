@@ -27,6 +27,7 @@ TURNS = {TURN: Stream(["turn", "most"]), MORE: Stream(["turn"])}
 STATE_KEY = "__state"  # the last transaction and its phase
 WHOLE_KEY = "__whole"  # the components of which all tasks have committed a transaction
 TASKS_KEY = "__tasks"  # the number of tasks of each stateful component when it was stored
+SHAPE_KEY = "__shape"  # what else the topology was when it was stored; see multilang.state.shape
 
 
 def namespace(component: str, task_index: int) -> str:

@@ -13,7 +13,7 @@ from multilang.component.base import overload
 from multilang.component.errors import ConfigError
 from multilang.component.reliable import key_of
 from multilang.protocol.codec import dumps, loads, reason_against
-from multilang.state.errors import FencedError, StateError, StoreGoneError
+from multilang.state.errors import FencedError, ReshapedError, StateError, StoreGoneError
 from multilang.state.replayable import ReplayableSpout
 
 TYPE_CHECKING = False
@@ -36,7 +36,8 @@ class PositionSpout(ReplayableSpout):
     last save, which is at most ``save_secs`` old.
 
     A failed tuple is replayed without limit, unless ``max_replays`` is set; a tuple that is given up counts as done.
-    Each task has its own position, so a topology that is started again must give the spout the same number of tasks.
+    Each task has its own position, so a topology that is started again must give the spout the same number of tasks and
+    the same name; otherwise it is refused.
 
     With ``multilang.state.alignment: exact`` the position is part of the checkpoints instead, as for any
     ReplayableSpout.
@@ -153,20 +154,18 @@ class PositionSpout(ReplayableSpout):
     def _runner_started(self, conf: dict[str, Any], context: Context) -> None:
         if self._collector.keeps_position:
             return
-        from multilang.state.positions import open_positions
+        from multilang.state.positions import open_positions, refused_positions
 
         positions = open_positions(conf, f"{context.component}/{context.task_index}")
         try:
             found = positions.claim(lambda text: self.log(text, "warn"))
+            # Another task may have saved something while this one's share was empty.
+            components = set(context.task_component.values())
+            refused = refused_positions(positions.all(), context.component, self._tasks, components)
+            if refused is not None:
+                raise ReshapedError(f"{refused} ({positions.describe()})")
             if found is not None:
-                kept = loads(found)
-                if kept["tasks"] != self._tasks:
-                    raise StateError(
-                        f"the position of {positions.name!r} is that of one of {kept['tasks']} tasks, and spout {context.component!r} "
-                        f"has {self._tasks} now, which would divide the source in another way: give it as many as before, or "
-                        "name another place in multilang.positions, where it begins at the beginning"
-                    )
-                self.seek(kept["position"])
+                self.seek(loads(found)["position"])
         except BaseException:
             positions.close()
             raise

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 
 from multilang.component.errors import ConfigError, NotSetError
 from multilang.dotted import by_dotted_name
+from multilang.protocol.codec import loads
 from multilang.state.databases import DATABASES
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.owner import claim
@@ -18,7 +19,7 @@ from multilang.state.settings import may_return, owner_of, state_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from typing import Any
 
     from multilang.state.owner import OwnedPlace, Ownership
@@ -44,6 +45,8 @@ class PositionStore(ABC):
     form = ""
 
     requires: Mapping[str, str] = {}
+
+    _where: str
 
     def __init__(self, conf: Mapping[str, Any], name: str, place: Any) -> None:
         self.conf = conf
@@ -75,6 +78,25 @@ class PositionStore(ABC):
             raise StateError(f"the position of {self.name!r} is saved before it was claimed: call claim() first")
         self._save(text, self._owned.epoch)
 
+    def all(self) -> dict[str, str]:
+        """Return the saved texts of all tasks of the topology, by ``COMPONENT/INDEX``. They may be another run's."""
+        start = self.name.partition(":")[0] + ":"  # a topology's name has no colon
+        return {name.removeprefix(start): text for name, text in self._all(start).items()}
+
+    def remove(self) -> None:
+        """Remove the saved text, if this task still owns the position.
+
+        Raises:
+            FencedError: Another task owns it; nothing was removed.
+        """
+        if self._owned is None:
+            raise StateError(f"the position of {self.name!r} is removed before it was claimed: call claim() first")
+        self._remove(self._owned.epoch)
+
+    def describe(self) -> str:
+        """Return the place of the positions in the words of a message."""
+        return self._where
+
     def close(self) -> None:
         """Release the position, so that another run may claim it without waiting."""
         owned, self._owned = self._owned, None
@@ -102,6 +124,12 @@ class PositionStore(ABC):
     @abstractmethod
     def _save(self, text: str, epoch: int) -> None: ...
 
+    @abstractmethod
+    def _remove(self, epoch: int) -> None: ...
+
+    @abstractmethod
+    def _all(self, start: str) -> dict[str, str]: ...
+
     def _fenced(self, by: object, where: str) -> FencedError:
         return FencedError(
             f"the position of {self.name!r} in {where} was taken over by {by} meanwhile: this task was stopped or cut off, and "
@@ -127,6 +155,84 @@ def open_positions(conf: Mapping[str, Any], name: str) -> PositionStore:
         return positions_class(conf)(conf, name, place)
     kind, place = _named(conf)
     return kind(conf, name, place)
+
+
+def refused_positions(kept: Mapping[str, str], component: str, tasks: int, components: Collection[str]) -> str | None:
+    """Return the reason why a spout must not go on from these positions, or begin beside them; None if it may.
+
+    Args:
+        kept: The saved texts of the topology, by ``COMPONENT/INDEX``.
+        component: The spout.
+        tasks: Its number of tasks.
+        components: All components of the topology.
+    """
+    for name, text in sorted(kept.items()):
+        owner = name.rpartition("/")[0]
+        if owner == component and (before := loads(text)["tasks"]) != tasks:
+            return (
+                f"the position of {name!r} is that of one of {before} tasks, and spout {component!r} has {tasks} now, which would "
+                f"divide the source in another way: give it as many as before, or, if it is to begin at the beginning: multilang "
+                f"state rm TOPOLOGY {component}"
+            )
+        if owner not in components:
+            return (
+                f"there is a position of {owner!r}, which the topology does not have: under another name it would begin at the "
+                f"beginning. If it was renamed: multilang state rename TOPOLOGY {owner} NEW; if it was removed: multilang state rm "
+                f"TOPOLOGY {owner}; or else give it its name back"
+            )
+    return None
+
+
+def kept_positions(conf: Mapping[str, Any]) -> dict[str, str]:
+    """Return the saved texts of a topology, by ``COMPONENT/INDEX``. Nothing is claimed, and nothing is made."""
+    try:
+        store = open_positions(conf, "")
+    except NotSetError:
+        return {}
+    try:
+        return store.all()
+    finally:
+        store.close()
+
+
+def move_positions(conf: Mapping[str, Any], old: str, new: str | None) -> int:
+    """Give the positions of a component to another one or, without ``new``, remove them.
+
+    After a crash it can be repeated.
+
+    Returns:
+        The number of positions.
+
+    Raises:
+        InUseError: The topology runs.
+        StateError: There is a position of ``new`` already.
+    """
+    mine = {name: text for name, text in kept_positions(conf).items() if name.rpartition("/")[0] == old}
+    for name, text in mine.items():
+        source = open_positions(conf, name)
+        try:
+            source.claim(lambda _: None)
+            if new is not None:
+                _copy(conf, f"{new}/{name.rpartition('/')[2]}", text)
+            source.remove()
+        finally:
+            source.close()
+    return len(mine)
+
+
+def _copy(conf: Mapping[str, Any], name: str, text: str) -> None:
+    target = open_positions(conf, name)
+    try:
+        there = target.claim(lambda _: None)
+        if there not in (None, text):
+            raise StateError(
+                f"{target.describe()} has a position of {name!r} already; remove it first, with multilang state rm TOPOLOGY "
+                f"{name.rpartition('/')[0]}"
+            )
+        if there is None:
+            target.save(text)
+    finally:
+        target.close()
 
 
 def check_positions(conf: Mapping[str, Any], name: str) -> None:

@@ -21,7 +21,7 @@ from multilang.component.errors import ConfigError
 from multilang.state.errors import FencedError, StateError
 from multilang.state.owner import Owner, claim_for
 from multilang.state.provider import StateProvider
-from multilang.state.redis_client import REQUIRES, connect, connect_cluster, place, translated_errors
+from multilang.state.redis_client import REQUIRES, connect, connect_cluster, literal, place, translated_errors
 from multilang.state.redis_place import HASTE_SECS, RedisPlace
 from multilang.state.redis_store import AT_ONCE, RedisStore, parts
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
@@ -237,7 +237,7 @@ class RedisStateProvider(StateProvider):
             # After a first prepare that was cut short there is only $prepare. An older version had neither key for the
             # checkpoint spout.
             for pattern in ("*$txid", "*$prepare", f"{_COORDINATOR}{end}"):
-                for key in client.scan_iter(match=_literal(start) + pattern, count=AT_ONCE):
+                for key in client.scan_iter(match=literal(start) + pattern, count=AT_ONCE):
                     data = key.decode("utf-8", "replace").removesuffix("$txid").removesuffix("$prepare")
                     if any(client.hmget(f"{data}$txid", "commit", "prepare")) or client.exists(data, f"{data}$prepare"):
                         found.add(data.removeprefix(start).removesuffix(end))
@@ -256,11 +256,6 @@ class RedisStateProvider(StateProvider):
             raise FencedError(
                 f"the state of {self._name!r} in {self.describe()} belongs to {by} by now: nothing was replaced"
             )
-
-
-def _literal(text: str) -> str:
-    """Return ``text`` escaped for a pattern of SCAN."""
-    return "".join(f"\\{letter}" if letter in "*?[]\\^" else letter for letter in text)
 
 
 def _members(config: Mapping[str, Any], name: str, known: tuple[str, ...]) -> dict[str, Any] | None:

@@ -169,3 +169,8 @@ def _node(node: Any) -> str:
     if not text.rpartition(":")[2].isdecimal():
         raise ConfigError(f"{CONFIG}: a node of jedisClusterConfig is 'host:port', not {node!r}")
     return text
+
+
+def literal(text: str) -> str:
+    """Return ``text`` escaped for a pattern of SCAN."""
+    return "".join(f"\\{letter}" if letter in "*?[]\\^" else letter for letter in text)

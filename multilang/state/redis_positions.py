@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 
 from multilang.state.owner import Owner
 from multilang.state.positions import POSITIONS, PositionStore
-from multilang.state.redis_client import REQUIRES, connect, translated_errors
+from multilang.state.redis_client import REQUIRES, connect, literal, translated_errors
 from multilang.state.redis_client import place as described
 from multilang.state.redis_place import RedisPlace
+from multilang.state.redis_store import AT_ONCE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,16 @@ if not epoch then return {'gone'} end
 if epoch ~= ARGV[1] then return {'fenced', owner} end
 if tonumber(step or 0) >= tonumber(ARGV[3]) then return {'done'} end
 redis.call('HSET', KEYS[1], 'position', ARGV[2], 'step', ARGV[3], 'saved', epoch)
+return {'done'}
+"""
+# ARGV: the epoch, the number of this step.
+_REMOVE = """\
+local epoch, owner, step = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'owner', 'step'))
+if not epoch then return {'gone'} end
+if epoch ~= ARGV[1] then return {'fenced', owner} end
+if tonumber(step or 0) >= tonumber(ARGV[2]) then return {'done'} end
+redis.call('HDEL', KEYS[1], 'position')
+redis.call('HSET', KEYS[1], 'step', ARGV[2])
 return {'done'}
 """
 
@@ -79,9 +90,28 @@ class RedisPositions(PositionStore):
         return None if found is None else str(found.decode())
 
     def _save(self, text: str, epoch: int) -> None:
+        self._do(_SAVE, epoch, text)
+
+    def _remove(self, epoch: int) -> None:
+        self._do(_REMOVE, epoch)
+
+    def _all(self, start: str) -> dict[str, str]:
+        client = self._client or self._connect(SAVE_SECS)
+        found = {}
+        try:
+            with translated_errors(self._where, POSITIONS):
+                for key in client.scan_iter(match=f"{literal(f'$position:{start}')}*", count=AT_ONCE):
+                    if client.type(key) == b"hash" and (text := client.hget(key, "position")) is not None:
+                        found[key.decode().removeprefix("$position:")] = text.decode()
+        finally:
+            if client is not self._client:
+                client.close()
+        return found
+
+    def _do(self, script: str, epoch: int, *values: str) -> None:
         self._step += 1
         with translated_errors(self._where, POSITIONS):
-            said, *owner = self._client.eval(_SAVE, 1, self._key, epoch, text, self._step)
+            said, *owner = self._client.eval(script, 1, self._key, epoch, *values, self._step)
         if said == b"gone":
             raise self._gone(self._where)
         if said == b"fenced":

@@ -19,7 +19,6 @@ from multilang.state.checked import (
     noted_whole,
     position_of,
     state_of,
-    tasks_of,
 )
 from multilang.state.errors import InUseError
 from multilang.state.names import (
@@ -38,14 +37,16 @@ from multilang.state.names import (
     namespace,
 )
 from multilang.state.providers import provider_of
+from multilang.state.shape import Shape, check_shape
 from multilang.state.steps import Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from multilang.component.context import Context
+    from multilang.state.shape import Part
 
 _IN_USE_PAUSE_SECS = 10.0
 _ACTIONS = {PREPARING: PREPARE, COMMITTING: COMMIT}
@@ -53,8 +54,9 @@ _RECOVERIES = {PREPARING: ROLLBACK, COMMITTING: COMMIT, COMMITTED: INITSTATE}
 
 
 class CheckpointSpout(Spout):
-    """The spout of the stream of checkpoints. ``stateful`` has the ids of the components with state.
+    """The spout of the stream of checkpoints.
 
+    ``stateful`` has the ids of the components with state, and ``parts`` has what is compared with the stored shape.
     Its progress (the transaction, and PREPARING, COMMITTING or COMMITTED) is stored before it takes effect.
     """
 
@@ -62,9 +64,10 @@ class CheckpointSpout(Spout):
     last_checkpoint: tuple[int, float, float] | None = None
     """The last committed transaction, when it was committed, by ``clock``, and the seconds that it took."""
 
-    def __init__(self, stateful: Sequence[str], alignment: str) -> None:
+    def __init__(self, stateful: Sequence[str], alignment: str, parts: Mapping[str, Part] | None = None) -> None:
         self.stateful = list(stateful)
         self.alignment = alignment
+        self.parts = dict(parts or {})
 
     def check_start(self, conf: dict[str, Any]) -> None:
         self._check(conf)
@@ -114,12 +117,12 @@ class CheckpointSpout(Spout):
         self._steps.at("CLAIM", self.epoch)
         self._steps("claimed")
         self._state.claim(self.epoch)
-        tasks = self._check_tasks(self.context)
-        if tasks != self._state.get(TASKS_KEY):
-            self._state.put(TASKS_KEY, tasks)
-            self._state.commit()
-        check_kept(self._provider, self._name, self._state, TASKS_KEY, tasks)
         check_whole(self._provider, self._state, self.stateful)
+        tasks = {component: len(self.context.tasks(component)) for component in self.stateful}
+        now = Shape(self.alignment, self.parts, tasks)
+        tasks = check_shape(self._provider, self._state, now, set(self.context.task_component.values()))
+        self._state.commit()
+        check_kept(self._provider, self._name, self._state, TASKS_KEY, tasks)
         self.txid, self.state = position_of(self._provider, self._state) or (-1, COMMITTED)
 
     def is_owner(self) -> bool:
@@ -232,16 +235,6 @@ class CheckpointSpout(Spout):
     def _check(self, conf: dict[str, Any]) -> None:
         settings.check(conf)
         check_alignment(self.alignment, conf)
-
-    def _check_tasks(self, context: Context) -> dict[str, int]:
-        """Refuse state that was divided among another number of tasks. Return the numbers to be stored."""
-        now = {component: len(context.tasks(component)) for component in self.stateful}
-        stored = tasks_of(self._provider, self._state)
-        for component, tasks in now.items():
-            before = stored.get(component, tasks)
-            if before != tasks:
-                raise ConfigError(settings.divided_otherwise(component, before, tasks, self._provider.describe()))
-        return {**stored, **now}
 
 
 def check_alignment(built: str, conf: dict[str, Any]) -> None:

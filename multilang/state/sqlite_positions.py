@@ -28,6 +28,7 @@ class SqlitePositions(PositionStore):
     def __init__(self, conf: Mapping[str, Any], name: str, place: str) -> None:
         super().__init__(conf, name, place)
         self._path = os.path.abspath(os.path.expanduser(place))
+        self._where = f"{FILE.what} {self._path}"
         self._connection: SqliteConnection | None = None
 
     def close(self) -> None:
@@ -52,3 +53,21 @@ class SqlitePositions(PositionStore):
     def _written_epoch(self, connection: SqliteConnection) -> int:
         row = connection.row("SELECT epoch FROM positions WHERE name = ?", self.name)
         return 0 if row is None else int(row[0])
+
+    def _remove(self, epoch: int) -> None:
+        assert self._connection is not None  # opened with the claim
+        with self._connection.writing(epoch, self.name):
+            self._connection.execute("DELETE FROM positions WHERE name = ?", (self.name,))
+
+    def _all(self, start: str) -> dict[str, str]:
+        if not os.path.exists(self._path):
+            return {}
+        connection = self._connection or FILE.open(self._path)
+        try:
+            found = connection.rows(
+                "SELECT name, position FROM positions WHERE substr(name, 1, ?) = ?", len(start), start
+            )
+            return {str(name): str(text) for name, text in found}
+        finally:
+            if connection is not self._connection:
+                connection.close()

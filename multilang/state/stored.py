@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CACHED_KEYS = 100_000  # unchanged keys in memory, unless the conf sets multilang.state.cache.keys
 _MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
+_PLAIN = frozenset({str, int, float, bool})  # JSON gives these back as they are
 
 
 class Store(ABC):
@@ -306,7 +307,9 @@ class StoredState(KeyValueState["Any", "Any"]):
                 f"None is not a value of a state: delete({key!r}) removes the key, and get(key, default) knows it is gone"
             )
         else:
-            self._changed[key] = self._encode(key, value)
+            self._changed[key] = data = self._encode(key, value)
+            if self._json and kind not in _PLAIN:
+                value = self._values.decode(data)  # as the next task will find it, a tuple as a list
         self._live[key] = value
 
     def delete(self, key: Any) -> Any:

@@ -14,6 +14,7 @@ from multilang.state.exact_spout import ExactCheckpointSpout
 from multilang.state.executor import StatefulBoltExecutor
 from multilang.state.names import MORE, SPOUT, STREAM, TURN
 from multilang.state.replayable import ReplayableSpout
+from multilang.state.shape import Part
 from multilang.state.source import SourceExecutor
 from multilang.state.spout import CheckpointSpout
 from multilang.topology.errors import TopologyError
@@ -66,6 +67,7 @@ def stateful(topology: Topology) -> Topology:
     with_state = [
         id for id, spec in specs.items() if isinstance(spec.component, Stateful) or (exact and spec.kind == "spout")
     ]
+    parts = {id: Part.of(specs[id]) for id in with_state}
     for id, spec in specs.items():
         if spec.kind == "bolt" and not isinstance(spec.component, ShellComponent):
             wrapper = kinds.executor if isinstance(spec.component, Stateful) else kinds.forwarder
@@ -76,7 +78,7 @@ def stateful(topology: Topology) -> Topology:
                 spec.kind = "bolt"
                 streams = (STREAM, TURN, MORE)
                 _wrap(spec, SourceExecutor, [Input(SPOUT, stream, Grouping("all")) for stream in streams])
-    spout = kinds.spout(with_state, settings.alignment(topology.conf))
+    spout = kinds.spout(with_state, settings.alignment(topology.conf), parts)
     own = {TASKS: 1, MAX_SPOUT_PENDING: None}  # overrides the topology's conf for spouts
     specs[SPOUT] = ComponentSpec(SPOUT, "spout", spout, streams=spout.declared_streams(), tasks=1, conf=own)
     return Topology(topology.name, topology.conf, specs, module=topology.module)

@@ -113,6 +113,15 @@ class WatermarkStore:
         """
         raise NotImplementedError
 
+    def components(self, group: str, topology: str) -> list[str]:
+        """Return the components of a topology that have read something for a group; none unless overridden.
+
+        Args:
+            group: The group as the user named it, without a component.
+            topology: The topology's name.
+        """
+        return []
+
     def close(self) -> None:
         """Free what the store holds; what was claimed may be claimed by another run."""
 
@@ -195,6 +204,84 @@ class SQLiteStore(WatermarkStore):
                         f"partition {partition} of group {group!r} is read by another task by now: this one was stopped or "
                         "cut off meanwhile, and what it has read since is not kept"
                     )
+
+    def components(self, group: str, topology: str) -> list[str]:
+        start = f"{group}/"
+        rows = self._open().rows(
+            "SELECT grouped, owner FROM readers WHERE lasting AND owner NOT NULL AND substr(grouped, 1, ?) = ? AND grouped IN "
+            "(SELECT grouped FROM marks WHERE watermark > 0) ORDER BY 1",
+            len(start),
+            start,
+        )
+        return [name[len(start) :] for name, owner in rows if Owner.from_text(owner).topology == topology]
+
+    def rename(self, group: str, old: str, new: str) -> int:
+        """Give the progress of a component that was renamed to the component of its new name.
+
+        Args:
+            group: The group.
+            old: The component's former name.
+            new: Its name now.
+
+        Returns:
+            The number of partitions.
+
+        Raises:
+            SourceError: There is no progress of ``old``, there is one of ``new``, or a topology reads it now.
+        """
+        before, after = f"{group}/{old}", f"{group}/{new}"
+        connection = self._open()
+        with connection.writing():
+            self._check_idle(connection, before)
+            self._check_idle(connection, after)
+            if self._progress(connection, after):
+                raise SourceError(
+                    f"{_path(self.path)} has progress of {after!r} already: forget({group!r}, {new!r}) first"
+                )
+            count = self._progress(connection, before)
+            if not count:
+                raise SourceError(f"{_path(self.path)} has no progress of {before!r}")
+            connection.execute("DELETE FROM marks WHERE grouped = ?", (after,))
+            connection.execute("DELETE FROM readers WHERE grouped = ?", (after,))
+            connection.execute("UPDATE readers SET grouped = ? WHERE grouped = ?", (after, before))
+            connection.execute("UPDATE marks SET grouped = ? WHERE grouped = ?", (after, before))
+        return count
+
+    def forget(self, group: str, component: str) -> int:
+        """Remove the progress of a component, which begins at the beginning then.
+
+        Args:
+            group: The group.
+            component: The component.
+
+        Returns:
+            The number of partitions.
+
+        Raises:
+            SourceError: A topology reads it now.
+        """
+        name = f"{group}/{component}"
+        connection = self._open()
+        with connection.writing():
+            self._check_idle(connection, name)
+            count = self._progress(connection, name)
+            # The row of the readers stays with its epoch, so that an earlier reader that wakes up can write nothing.
+            connection.execute(
+                "UPDATE marks SET watermark = 0, total = 0, source = '{}', epoch = -1 WHERE grouped = ?", (name,)
+            )
+        return count
+
+    def _progress(self, connection: SqliteConnection, name: str) -> int:
+        query = "SELECT count(*) FROM marks WHERE grouped = ? AND watermark > 0"
+        return int(connection.execute(query, (name,)).fetchone()[0])
+
+    def _check_idle(self, connection: SqliteConnection, name: str) -> None:
+        found = connection.execute("SELECT owner FROM readers WHERE grouped = ?", (name,)).fetchone()
+        if found is None or found[0] is None:
+            return
+        owner = Owner.from_text(found[0])
+        if not owner.ended and not owner.is_dead():
+            raise SourceError(f"{name!r} in {_path(self.path)} is read by {owner}: end that one first")
 
     def close(self) -> None:
         claims, self._claims = self._claims, {}

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from enum import IntEnum
+from typing import NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import loads
@@ -552,3 +557,56 @@ def test_what_is_nested_too_deeply_is_refused_where_it_is_put(provider, kind, de
     with pytest.raises(ValueError, match="can't be saved as JSON: nested deeper than 300 levels"):
         state.put("moon", value)
     assert state.get("moon") is None
+
+
+class Level(IntEnum):
+    LOW = 1
+
+
+class Word(str):
+    __slots__ = ()
+
+
+class Pair(NamedTuple):
+    a: int
+    b: list[int]
+
+
+LEAVES = st.one_of(
+    st.integers(-(2**63), 2**63 - 1), st.booleans(), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=5),
+    st.just(Level.LOW), st.builds(Word, st.text(max_size=3)), st.builds(Pair, st.integers(0, 9), st.lists(st.just(1), max_size=2)),
+)  # fmt: skip
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3).map(OrderedDict)
+    ),
+    max_leaves=6,
+)
+
+
+def kinds(value):
+    """A value with the type of everything in it."""
+    if isinstance(value, list | tuple):
+        return type(value), [kinds(each) for each in value]
+    if isinstance(value, dict):
+        return type(value), [(type(key), key, kinds(each)) for key, each in value.items()]
+    return type(value), repr(value)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(values=st.lists(VALUES, min_size=1, max_size=8))
+def test_a_value_has_the_same_type_before_and_after_a_task_is_started_again(provider, values):
+    state = opened(provider, "count-0")
+    for number, value in enumerate(values):
+        state.put(number, value)
+    live = {key: kinds(value) for key, value in state.items()}
+    state.commit()
+    state.rollback()  # what is in memory is read again, as another task would
+    assert {key: kinds(state.get(key)) for key in live} == live
+    for key in live:
+        state.delete(key)
+    state.commit()
+    state.close()

@@ -488,6 +488,39 @@ def test_a_group_never_takes_the_progress_of_another_of_todays(tmp_path: Path) -
     assert read("prod", "orders/eu", "b") == 0
 
 
+def test_a_component_that_was_renamed_does_not_begin_again_beside_its_progress(tmp_path: Path) -> None:
+    path = str(tmp_path / "marks.sqlite")
+
+    def read(component: str, name: str = "shop", group: str = "nightly") -> int:
+        builder = TopologyBuilder()
+        rows = ListSource([[[n] for n in range(50)]], ["n"])
+        builder.set_spout(component, PartitionSpout(rows, store=SQLiteStore(path), group=group))
+        builder.set_bolt("echo", Echo).shuffle_grouping(component)
+        with LocalCluster(mode="inprocess") as cluster:
+            run = cluster.submit(builder.build(name), capture=["echo"])
+            run.wait(timeout=60)
+        return len(run.captured("echo"))
+
+    assert read("rows") == 50
+    with pytest.raises(
+        Exception, match=r"progress of 'rows', which topology 'shop' does not have.*rename\('nightly', 'rows', NEW"
+    ):
+        read("orders")
+    assert read("orders", name="other") == 50  # another topology, whose group has the same name
+    assert read("orders", group="daily") == 50
+    store = SQLiteStore(path)
+    with pytest.raises(SourceError, match="has progress of 'nightly/orders' already"):
+        store.rename("nightly", "rows", "orders")
+    with pytest.raises(SourceError, match="has no progress of 'nightly/nothing'"):
+        store.rename("nightly", "nothing", "lines")
+    assert store.rename("nightly", "rows", "lines") == 1
+    assert read("lines") == 0
+    assert store.forget("nightly", "lines") == 1
+    store.close()
+    assert read("lines") == 50
+    assert read("lines") == 0
+
+
 def test_a_group_with_a_slash_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"the group 'prod/orders' has a '/'.*write another sign"):
         PartitionSpout(ListSource([[[1]]], ["n"]), group="prod/orders")
