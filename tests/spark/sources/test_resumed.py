@@ -370,19 +370,6 @@ def test_files_that_are_somebody_elses_are_left_alone(tmp_path: Path) -> None:
             SQLiteStore(str(path)).load("g")
 
 
-def test_single_submissions_are_forgotten_whole_and_groups_never(tmp_path: Path) -> None:
-    store = SQLiteStore(str(tmp_path / "kept"))
-    for group, lasting in [("old", False), ("half", False), ("nightly", True)]:
-        epoch = store.claim(group, [0, 1], GroupReader(group, "orders", lasting))
-        store.save(group, {0: Mark(5, 1), 1: Mark(6, 2)}, epoch)
-    store.close()
-    with closing(sqlite3.connect(tmp_path / "kept")) as file, file:
-        file.execute("UPDATE marks SET saved = 1 WHERE grouped != 'half' OR partition = 0")
-    found = {group: len(store.load(group)) for group in ("old", "half", "nightly")}
-    store.close()
-    assert found == {"old": 0, "half": 2, "nightly": 2}
-
-
 # ---- what Spark makes of the same rows ----
 
 

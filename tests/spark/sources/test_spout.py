@@ -258,6 +258,7 @@ def test_memory_is_bounded_by_what_is_under_way_not_by_the_partition() -> None:
     class Here(dict[str, Any]):
         component = "rows"
         task_index = 0
+        task_component = {1: component}
 
         def tasks(self, component: str) -> list[int]:
             return [1]
