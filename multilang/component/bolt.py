@@ -9,7 +9,7 @@ from multilang.component.report import report_exception
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Any, Literal
+    from typing import Any, ClassVar, Literal
 
     from multilang.component.collector import BoltCollector
     from multilang.component.context import Context
@@ -24,6 +24,9 @@ class Bolt(Component):
     A FailedException from ``process`` fails the tuple. Any other exception is reported and ends the process, so that
     Storm starts it again and its tuples are replayed.
     """
+
+    acks_ticks: ClassVar[bool] = True
+    """Whether a tick is acked when ``process_tick`` returns; if not, ``process_tick`` acks it, now or later."""
 
     _collector: BoltCollector
 

@@ -67,7 +67,7 @@ def _plain(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None
         try:
             if tup.stream == TICK_STREAM and tup.component == SYSTEM_COMPONENT:
                 bolt.process_tick(tup)
-                if tup.unfinished:
+                if tup.unfinished and bolt.acks_ticks:
                     collector.ack(tup)
             else:
                 process(tup)

@@ -1,0 +1,15 @@
+"""pystorm's names, on this library's engine: ``from pystorm import Bolt, Spout, Tuple``.
+
+The semantics are those of pystorm 3.1.4. A component's process is this library's, and so are the embedded cluster,
+Spark, the tests and the jar: ``multilang.compat.pystorm.running.adapted`` turns a class into a component for a topology.
+"""
+
+from __future__ import annotations
+
+from multilang.compat.pystorm.bolt import BatchingBolt, Bolt, TicklessBatchingBolt
+from multilang.compat.pystorm.component import Component, Tuple
+from multilang.compat.pystorm.spout import ReliableSpout, Spout
+from multilang.compat.pystorm.version import VERSION as VERSION
+from multilang.compat.pystorm.version import __version__ as __version__
+
+__all__ = ["BatchingBolt", "Bolt", "Component", "ReliableSpout", "Spout", "TicklessBatchingBolt", "Tuple"]

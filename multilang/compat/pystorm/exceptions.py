@@ -1,0 +1,10 @@
+"""pystorm's exception."""
+
+from __future__ import annotations
+
+
+class StormWentAwayError(Exception):
+    """The parent closed its end; only a component with streams of its own raises it."""
+
+    def __init__(self) -> None:
+        super().__init__("the input ended: the parent process has gone away")
