@@ -137,12 +137,20 @@ def run(files: tuple[Path, ...], inputs: tuple[Path, ...], **options: Any) -> in
     show_default=True,
     help="A table, a diagram for Markdown pages, or data.",
 )
-def show(topology: str, form: str) -> int:
-    """Show a topology: its components, streams and groupings."""
+@click.option(
+    "-c",
+    "--conf",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=conf_entries,
+    help="A conf entry, as of run and submit.",
+)
+def show(topology: str, form: str, conf: dict[str, Any]) -> int:
+    """Show a topology: its components, streams and groupings, and which tuples travel in blocks."""
     from multilang.cli.loading import load
+    from multilang.cli.show import show_topology
 
-    loaded = load(topology)
-    click.echo({"text": loaded.to_text, "mermaid": loaded.to_mermaid, "json": loaded.to_json}[form](), nl=False)
+    click.echo(show_topology(load(topology), form, conf), nl=False)
     return 0
 
 

@@ -8,7 +8,7 @@ from multilang.topology.spec import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
     from multilang.topology.spec import ComponentSpec
@@ -31,8 +31,13 @@ def to_text(topology: str, conf: Mapping[str, Any], components: Mapping[str, Com
     return "\n".join(lines) + "\n"
 
 
-def to_mermaid(components: Mapping[str, ComponentSpec]) -> str:
-    """Return a flowchart: spouts are rounded, bolts square; each subscription is an arrow, dotted when it is direct."""
+def to_mermaid(components: Mapping[str, ComponentSpec], thick: Collection[tuple[str, str, str]] = ()) -> str:
+    """Return a flowchart: spouts are rounded, bolts square; each subscription is an arrow, dotted when it is direct.
+
+    Args:
+        components: The components by id.
+        thick: The subscriptions with a thick arrow, each as its source, its stream and its subscriber.
+    """
     nodes = {id: f"c{number}" for number, id in enumerate(components)}
     lines = ["flowchart LR"]
     for id, spec in components.items():
@@ -42,7 +47,8 @@ def to_mermaid(components: Mapping[str, ComponentSpec]) -> str:
     for id, spec in components.items():
         for input_ in spec.inputs:
             stream = "" if input_.stream == _DEFAULT else f"{input_.stream}: "
-            arrow = "-.->" if input_.grouping.is_direct else "-->"
+            is_thick = (input_.component, input_.stream, id) in thick
+            arrow = "-.->" if input_.grouping.is_direct else "==>" if is_thick else "-->"
             label = _quoted(f"{stream}{input_.grouping}")
             lines.append(f'    {nodes[input_.component]} {arrow}|"{label}"| {nodes[id]}')
     return "\n".join(lines) + "\n"

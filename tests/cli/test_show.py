@@ -25,6 +25,30 @@ def test_show_gives_data_to_programs() -> None:
     assert [component["id"] for component in document["components"]] == ["sentences", "split", "count"]
 
 
+def test_show_tells_which_tuples_travel_in_blocks_and_why_others_do_not() -> None:
+    entries = ("-c", "multilang.exchange=block", "-c", "topology.workers=2")
+    text = multilang("show", "tests/cli/hops.py", *entries).stdout
+    assert text.endswith(
+        "between processes:\n"
+        "  numbers -> next: by block\n"
+        "  next -> near: tuple by tuple: no task is told which others are in its worker (topology.workers is more than 1)\n"
+        "  next -> program: tuple by tuple: 'program' is a program of its own\n"
+    )
+    mermaid = multilang("show", "tests/cli/hops.py", *entries, "--format", "mermaid").stdout
+    assert '==>|"shuffle"|' in mermaid
+    assert mermaid.count("==>") == 1
+    document = json.loads(multilang("show", "tests/cli/hops.py", *entries, "--format", "json").stdout)
+    found = {part["id"]: [each["exchange"]["by"] for each in part["inputs"]] for part in document["components"]}
+    assert found == {"numbers": [], "next": ["block"], "near": ["tuple"], "program": ["tuple"]}
+
+
+def test_show_refuses_a_wrong_setting() -> None:
+    shown = multilang("show", "tests/cli/hops.py", "-c", "multilang.exchange=on")
+    assert shown.returncode == 2
+    assert "multilang.exchange is 'on'; use 'tuple' or 'block'" in shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
 def test_version_names_what_a_report_needs() -> None:
     shown = multilang("version").stdout
     assert shown.startswith(f"storm-multilang {__version__}\n")

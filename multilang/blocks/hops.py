@@ -1,0 +1,104 @@
+"""The choice of each subscription's way: by the block, or tuple by tuple and why."""
+
+from __future__ import annotations
+
+from multilang.blocks.names import BY_BLOCK, BY_TUPLE, EXCHANGE, MAX_TUPLES, TUPLES
+from multilang.component.base import Component
+from multilang.topology.errors import TopologyError
+from multilang.topology.shell import program_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from multilang.topology import ComponentSpec, Topology
+    from multilang.topology.model import Input
+
+
+class Hop:
+    """A subscription, and the way of its tuples.
+
+    Attributes:
+        input: The subscription.
+        target: The component that subscribes.
+        against: The reason that its tuples travel one by one; None: they travel in blocks.
+    """
+
+    __slots__ = ("against", "input", "target")
+
+    def __init__(self, input_: Input, target: str, against: str | None) -> None:
+        self.input = input_
+        self.target = target
+        self.against = against
+
+    @property
+    def by_block(self) -> bool:
+        """Whether its tuples travel in blocks."""
+        return self.against is None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The source, the stream and the subscriber."""
+        return self.input.component, self.input.stream, self.target
+
+    def __str__(self) -> str:
+        return "by block" if self.against is None else f"tuple by tuple: {self.against}"
+
+
+def hops(topology: Topology, captured: Collection[tuple[str, str]] = ()) -> list[Hop]:
+    """Return all hops of a topology, as they are where its components are processes.
+
+    Args:
+        topology: The topology, with the conf of the run.
+        captured: The streams, as (component, stream), whose tuples must be seen one by one.
+
+    Raises:
+        TopologyError: A setting has a wrong value.
+    """
+    against = {id: _against_component(topology, spec) for id, spec in topology.components.items()}
+    return [
+        Hop(
+            input_,
+            spec.id,
+            against[input_.component] or against[spec.id] or _against_input(topology, input_, captured),
+        )
+        for spec in topology.components.values()
+        for input_ in spec.inputs
+    ]
+
+
+def takes_blocks(topology: Topology, spec: ComponentSpec) -> bool:
+    """Return whether a component may send and get blocks."""
+    return _against_component(topology, spec) is None
+
+
+def _against_component(topology: Topology, spec: ComponentSpec) -> str | None:
+    how = spec.conf.get(EXCHANGE, topology.conf.get(EXCHANGE, BY_TUPLE))
+    if how not in (BY_TUPLE, BY_BLOCK):
+        raise TopologyError(
+            f"{spec.kind} {spec.id!r}: conf {EXCHANGE!r} is {how!r}; write {BY_TUPLE!r} or {BY_BLOCK!r}"
+        )
+    most = spec.conf.get(TUPLES, topology.conf.get(TUPLES, MAX_TUPLES))
+    if type(most) is not int or most < 1:
+        raise TopologyError(f"{spec.kind} {spec.id!r}: conf {TUPLES!r} is {most!r}; write a number from 1 on")
+    if not isinstance(spec.component, Component) or program_of(spec.component) is not None:
+        return f"{spec.id!r} is a program of its own"
+    return f"{EXCHANGE!r} of {spec.id!r} is {how!r}" if how == BY_TUPLE else None
+
+
+def _against_input(topology: Topology, input_: Input, captured: Collection[tuple[str, str]]) -> str | None:
+    source = topology.components[input_.component].component
+    grouping = input_.grouping
+    if (input_.component, input_.stream) in captured:
+        return "the stream is captured"
+    if input_.stream.startswith("$"):
+        return "the stream is the library's own, and nothing may overtake it"
+    if getattr(source, "questions", None):
+        return f"{input_.component!r} asks questions, each of which is answered alone"
+    if grouping.is_direct:
+        return "the stream is direct"
+    if grouping.custom is not None:
+        return "the grouping is an object of the topology's own"
+    if grouping.is_near and topology.conf.get("topology.workers", 1) not in (None, 1):
+        return "no task is told which others are in its worker (topology.workers is more than 1)"
+    return None
