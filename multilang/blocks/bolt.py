@@ -48,6 +48,8 @@ class BlockBoltCollector(BoltFilter, Blocks):
         inputs = Inputs(inner, wire, routes.outputs.component, self._blocks, self._thread)
         emitter = Emitter(inner, wire, routes, inputs, self._blocks, self._thread, self._most)
         self._inputs = inputs
+        self._emitter = emitter
+        self._local = conf.get("multilang.parent") == "local"
         self.knows_tasks = not any(
             name not in routes.by_stream or routes.by_stream[name].on_wire for name in routes.context.streams
         )
@@ -88,6 +90,8 @@ class BlockBoltCollector(BoltFilter, Blocks):
             return  # a signal came in the middle of it, and the process ends: what may be lost is not acked
         self._thread.make_calls()
         self._blocks.close_all()
+        if self._local and (unread := self._emitter.take_unread()):
+            self._wire.connection.unread(unread)
         self._inputs.send_acks()
 
     def park(self) -> None:

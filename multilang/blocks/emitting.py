@@ -53,6 +53,7 @@ class Emitter:
         self._blocks = blocks
         self._thread = thread
         self._most = most
+        self._unread = [0]  # the emits that nobody gets, which a local parent was not told of
 
     def fast(self, default: Any) -> Emit:
         """Return an ``emit`` for the most frequent case: one anchor, which came in a block, and blocks alone."""
@@ -60,7 +61,7 @@ class Emitter:
         routes = {name: route for name, route in self._routes.by_stream.items() if not route.on_wire}
         if self._most == 1:
             routes = {}  # the slow path closes each block at once
-        otherwise, turn = self.emit, self._blocks.turn
+        otherwise, turn, unread = self.emit, self._blocks.turn, self._unread
 
         def emit(
             values: Values,
@@ -94,6 +95,7 @@ class Emitter:
                                 ):
                                     encode(values)  # it is only checked
                                     break
+                            unread[0] += 1
                             return None
                         if type(value := values[0]) is str and route.arity == 1 and value.isalnum():
                             text = f'["{value}"]'  # as encode does it, without the call
@@ -147,7 +149,7 @@ class Emitter:
         on_task_ids: OnTaskIds | None,
     ) -> list[int] | None:
         """Send a checked emit, in the main thread."""
-        if route is None:
+        if route is None or direct_task is not None:  # of these streams none is direct: the task gets nothing
             if stream in self._routes.overtaking:
                 self._blocks.close_all()
             anchors = self._on_wire(inputs)
@@ -168,13 +170,21 @@ class Emitter:
                 self._blocks.close(block)
         if alone:
             self._blocks.close_all()
+        if route.unread:
+            self._unread[0] += 1
         if route.on_wire:
             if route.overtakes:
                 self._blocks.close_all()
             return self._emit_rest(values, stream, self._on_wire(inputs), tasks, need_task_ids, on_task_ids)
         if on_task_ids is not None:
-            on_task_ids(tasks)
+            self._wire.deliver_later(on_task_ids, tasks)
         return tasks if need_task_ids else None
+
+    def take_unread(self) -> int:
+        """Return the number of emits since the last call that nobody gets."""
+        (count,) = self._unread
+        self._unread[0] = 0
+        return count
 
     def _emit_rest(
         self,

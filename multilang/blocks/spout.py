@@ -122,7 +122,7 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
                 self._blocks.close_all()
             others = self._emit_rest(values, stream, tracked, tasks, need_task_ids, on_task_ids)
         elif on_task_ids is not None:
-            on_task_ids(tasks)
+            self._wire.deliver_later(on_task_ids, tasks)
         if tup_id is not None:
             if self.acks_at_once:
                 self._acked_at_once.append(tup_id)

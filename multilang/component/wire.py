@@ -240,6 +240,16 @@ class Wire:
         else:
             self.on_command(event)
 
+    def deliver_later(self, callback: Callable[[list[int]], None], tasks: list[int]) -> None:
+        """Call a callback with task ids that are known, when the present call into the component has returned.
+
+        In another thread it is called at once, since the main thread may be waiting for input.
+        """
+        if get_ident() == self._main:
+            self._backlog.append(TaskIds(tasks, callback))
+        else:
+            callback(tasks)
+
     def _deliver(self, event: TaskIds) -> None:
         """Give task ids to the emit that asked for them. Its callback is user code and may be slow."""
         token = event.token

@@ -115,11 +115,13 @@ class LocalCluster:
     def _start(
         self, topology: Topology, name: str, conf: dict[str, Any], capture: Capture, rng: Random
     ) -> LocalTopology:
+        declared = None
         if self.mode == "process":
             from multilang.blocks.transform import by_blocks
 
-            topology = by_blocks(topology.with_conf(conf, name), _streams(topology, capture))
-        plan = Plan(topology, name, conf, rng)
+            declared = topology.with_conf(conf, name)
+            topology = by_blocks(declared, _streams(topology, capture))
+        plan = Plan(topology, name, conf, rng, declared)
         _check_start(plan)
         if self.mode == "process":
             from multilang.local.process.topology import ProcessTopology

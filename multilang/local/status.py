@@ -121,7 +121,7 @@ class StatusSource:
             tasks=counters.tasks,
             by_task=tuple(_task(infos[task], stats[task], rates) for task in tasks if task in infos),
             **vars(figures),
-            **declared(self._run.plan.topology.components[id], figures),
+            **declared(self._run.plan.declared.components[id], figures),
         )
 
 

@@ -294,9 +294,10 @@ class Sync(Message):
             otherwise.
         timers: A bolt tells our own parent whether it has timers to be waited for; None when it says nothing of them.
         timer_secs: The seconds until a spout's next timer, after which it is to get a command; None for none.
+        unread: A bolt tells our own parent how many more tuples it emitted that nobody gets, and so did not send.
     """
 
-    __slots__ = ("busy", "exhausted", "timer_secs", "timers")
+    __slots__ = ("busy", "exhausted", "timer_secs", "timers", "unread")
 
     def __init__(
         self,
@@ -304,8 +305,10 @@ class Sync(Message):
         busy: float | None = None,
         timers: bool | None = None,
         timer_secs: float | None = None,
+        unread: int = 0,
     ) -> None:
         self.exhausted = exhausted
         self.busy = busy
         self.timers = timers
         self.timer_secs = timer_secs
+        self.unread = unread

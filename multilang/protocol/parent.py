@@ -397,11 +397,13 @@ class ParentConnection:
         exhausted, timers = message.get("exhausted"), message.get("timers")
         busy: Any = message.get("busy")
         secs: Any = message.get("timer_secs")
+        unread = message.get("unread")
         return Sync(
             exhausted if type(exhausted) is bool else None,
             float(busy) if type(busy) in (int, float) and 0 <= busy < _FOREVER else None,
             timers if type(timers) is bool else None,
             float(secs) if type(secs) in (int, float) and 0 <= secs < _FOREVER else None,
+            unread if type(unread) is int and unread > 0 else 0,
         )
 
 

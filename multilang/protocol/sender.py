@@ -120,6 +120,10 @@ class ChildSender:
         """Tell our own parent whether this bolt has timers that it should wait for; Storm would ignore it."""
         self.write(f'{{"command":"sync","timers":{"true" if awaited else "false"}}}\nend\n')
 
+    def unread(self, tuples: int) -> None:
+        """Tell our own parent of so many more emits that nobody gets, which were not sent; Storm would ignore it."""
+        self.write(f'{{"command":"sync","unread":{tuples}}}\nend\n')
+
     def received(self, tup: Tuple | str) -> Tuple:
         """Return the unfinished tuple that ``tup`` (the tuple, a copy, or its id) stands for.
 

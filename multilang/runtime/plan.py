@@ -127,7 +127,15 @@ class TaskPlan:
 
 
 class Plan:
-    """A topology that is ready to run: ``tasks`` by id, ``ackers`` (task ids), ``conf`` and ``settings``."""
+    """A topology that is ready to run.
+
+    Attributes:
+        tasks: The tasks by id.
+        ackers: The ackers' task ids.
+        conf: The topology's conf.
+        settings: What the conf says.
+        declared: The topology as it was declared, without the streams of blocks.
+    """
 
     def __init__(
         self,
@@ -135,8 +143,10 @@ class Plan:
         name: str,
         conf: Mapping[str, Any],
         rng: Random,
+        declared: Topology | None = None,
     ) -> None:
         self.topology = topology.with_conf(conf, name)
+        self.declared = self.topology if declared is None else declared
         self.name = name
         if not topology.spouts:
             raise TopologyError(f"topology {name!r} has no spout, so nothing would ever flow; add one with set_spout")

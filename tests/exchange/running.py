@@ -37,6 +37,9 @@ class Numbers(ReliableSpout):
     def exhausted(self) -> bool:
         return not self.left
 
+    def close(self) -> None:
+        self.file.close()
+
 
 class Three(BasicBolt):
     output_fields = ("n", "key")
@@ -47,12 +50,18 @@ class Three(BasicBolt):
 
 
 class Note(BasicBolt):
+    output_fields = ("n",)  # nobody reads them
+
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         self.file = Path(conf["test.folder"], "noted").open("a")  # noqa: SIM115 - until the process ends
 
     def process(self, tup: Tuple) -> None:
         self.file.write(f"{tup['n']}\n")
         self.file.flush()
+        self.emit([tup["n"]])
+
+    def close(self) -> None:
+        self.file.close()
 
 
 def killed() -> Any:

@@ -160,3 +160,14 @@ def test_nothing_is_lost_nor_acked_too_early(steps: list[tuple[str, Any]], most:
     for kind, what in steps:
         run.step(kind, what)
     run.end()
+
+
+def test_a_tuple_for_a_task_that_does_not_subscribe_goes_to_nobody_else() -> None:
+    driven = Driven()
+    driven.give_block([("default", [[1]])])
+    (tup,) = driven.got
+    assert driven.collector.emit([7], None, [tup], driven.source, True) == [driven.source]
+    driven.collector.ack(tup)
+    driven.flush()
+    assert [(emit.task, tuples_of(emit)) for emit in driven.emits] == [(driven.source, [("default", [7])])]
+    driven.close()

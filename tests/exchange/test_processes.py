@@ -15,6 +15,7 @@ from tests.differential.local import run
 from tests.differential.outcomes import check_same
 from tests.differential.shapes import sample, shape_of
 from tests.exchange import running
+from tests.local import topologies
 from tests.soak import SOAK
 
 if TYPE_CHECKING:
@@ -84,6 +85,15 @@ def test_a_thread_of_a_bolts_own_emits_acks_and_fails(tmp_path: Path) -> None:
     assert set(noted(tmp_path)) == set(range(running.NUMBERS))
 
 
+def test_task_ids_come_to_a_callback_after_the_emit() -> None:
+    with LocalCluster("process", BLOCK) as cluster:
+        run = cluster.submit(topologies.called_back, capture=[("callsback", "told")])
+        run.wait(timeout=LIMIT)
+        assert run.counters["numbers"].acked == 100
+        assert [str(error) for error in run.errors] == []
+        assert len(run.captured("callsback", "told")) == 100
+
+
 def test_the_counters_tell_tuples(tmp_path: Path) -> None:
     with LocalCluster("process", {**BLOCK, "test.folder": str(tmp_path)}) as cluster:
         topology = cluster.submit(running.killed())
@@ -92,5 +102,10 @@ def test_the_counters_tell_tuples(tmp_path: Path) -> None:
         found = {id: (each.emitted, each.executed, each.acked) for id, each in topology.counters.items()}
         assert found["numbers"] == (n, 0, n)
         assert found["three"] == (3 * n, n, n)
-        assert found["note"] == (0, 3 * n, 3 * n)
+        assert found["note"] == (3 * n, 3 * n, 3 * n)
+        shown = {each.id: (each.streams, each.inputs) for each in topology.status().components}
+        with LocalCluster("inprocess", {"test.folder": str(tmp_path)}) as other:
+            declared = other.submit(running.killed(), name="declared").status().components
+        names = {each.id: ([s.name for s in each.streams], each.inputs) for each in declared}
+        assert {id: ([s.name for s in streams], inputs) for id, (streams, inputs) in shown.items()} == names
     assert noted(tmp_path) == Counter(range(3 * n))

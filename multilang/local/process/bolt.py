@@ -174,6 +174,9 @@ class ProcessBoltTask(ProcessTask):
             if message.timers is not None:
                 self._has_timers(message.timers)
                 return
+            if message.unread:
+                self.stats.emitted += message.unread
+                return
             self._asked_at = None
             if message.busy is not None:
                 self.busy_told = message.busy
