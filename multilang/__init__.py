@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Spout,
         Stream,
         Tuple,
+        Tuples,
     )
     from multilang.coordination import BatchBolt, KeyedFairBolt
     from multilang.local import LocalCluster
@@ -53,6 +54,7 @@ __all__ = [
     "Topology",
     "TopologyBuilder",
     "Tuple",
+    "Tuples",
     "__version__",
 ]
 
@@ -71,6 +73,7 @@ __getattr__, __dir__ = lazily(
             "Spout",
             "Stream",
             "Tuple",
+            "Tuples",
         ),
         "multilang.coordination": ("BatchBolt", "KeyedFairBolt"),
         "multilang.local": ("LocalCluster",),

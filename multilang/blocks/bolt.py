@@ -14,7 +14,7 @@ from multilang.protocol.fast import NoAnchors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from multilang.blocks.block import OpenBlock
@@ -62,7 +62,10 @@ class BlockBoltCollector(BoltFilter, Blocks):
 
     def receiver(self, execute: Callable[[Tuple], None], between: Callable[[], None]) -> Callable[[Tuple], None]:
         """Return the function that takes a tuple off the wire; see Inputs.receiver."""
-        return self._inputs.receiver(execute, between, self._send_now)
+        return self._inputs.receiver(execute, between, self._send_now, self.execute_many)
+
+    def settle_many(self, tups: Iterable[Tuple], ok: bool) -> None:
+        self._inputs.settle_many(tups, ok)
 
     def received(self, tup: Tuple | str) -> Tuple:
         return self._inputs.find(tup, "ack")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import get_ident
 
 from multilang.blocks.outgoing import ALONE
-from multilang.blocks.receiving import BlockTuple
+from multilang.blocks.receiving import BlockTuple, BlockTuples
 from multilang.protocol.codec import MAX_INT, MIN_INT, encode_values
 from multilang.protocol.errors import LocalProtocolError, UnserializableValue
 from multilang.protocol.messages import Tuple
@@ -55,9 +55,9 @@ class Emitter:
         self._most = most
         self._unread = [0]  # the emits that nobody gets, which a local parent was not told of
 
-    def fast(self, default: Any) -> Emit:
+    def fast(self, default: Any) -> Emit:  # noqa: C901 - a call for each part would cost as much as the part
         """Return an ``emit`` for the most frequent case: one anchor, which came in a block, and blocks alone."""
-        encode, kind, main, opened = encode_values, BlockTuple, self._thread.id, self._blocks.by_task
+        encode, kind, many, main, opened = encode_values, BlockTuple, BlockTuples, self._thread.id, self._blocks.by_task
         routes = {name: route for name, route in self._routes.by_stream.items() if not route.on_wire}
         if self._most == 1:
             routes = {}  # the slow path closes each block at once
@@ -73,11 +73,18 @@ class Emitter:
         ) -> list[int] | None:
             if anchors is None:
                 anchors = default.anchors
+            holder: Any = None
             try:
-                (anchor,) = anchors
+                if type(anchors) is many:
+                    holder = anchors.run.block
+                    unfinished = not anchors.settled and holder.left
+                else:
+                    (anchor,) = anchors
+                    unfinished = type(anchor) is kind and anchor.unfinished
+                    if unfinished:
+                        holder = anchor.run.block  # type: ignore[union-attr]
                 if (
-                    type(anchor) is kind
-                    and anchor.unfinished
+                    unfinished
                     and type(values) is list
                     and direct_task is None
                     and not need_task_ids
@@ -85,7 +92,6 @@ class Emitter:
                     and get_ident() == main
                 ):
                     route = routes[stream]
-                    holder = anchor.run.block
                     if len(values) == route.arity and not holder.failed:
                         if route.unread:
                             for value in values:
@@ -204,7 +210,9 @@ class Emitter:
         """Return the inputs that ``anchors`` names."""
         if anchors is None:
             return []
-        if not isinstance(anchors, list | tuple):
+        if isinstance(anchors, BlockTuples) and not anchors.settled:
+            return [tup for tup in anchors if tup.unfinished]
+        if not isinstance(anchors, list | tuple | BlockTuples):
             given: Any = anchors
             kind = Tuple if isinstance(given, Tuple) else type(given)
             raise LocalProtocolError(

@@ -8,12 +8,13 @@ from time import monotonic
 
 from multilang.blocks.block import read_block
 from multilang.blocks.names import STREAM
+from multilang.component.many import Tuples
 from multilang.protocol.errors import LocalProtocolError
 from multilang.protocol.messages import Tuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from multilang.blocks.outgoing import OpenBlocks
@@ -88,6 +89,86 @@ class BlockTuple(Tuple):
             return super().__getitem__(key)  # which takes slices, and says what is wrong
 
 
+class BlockTuples(Tuples):
+    """The tuples of one stream in a block, each of which is made when it is asked for.
+
+    Attributes:
+        run: The properties that they share.
+        rows: The values of each.
+        settled: Whether all were acked or failed together.
+    """
+
+    __slots__ = ("_first", "_made", "_stream", "rows", "run", "settled")
+
+    def __init__(self, run: Run, rows: list[list[Any]], stream: str, first: int) -> None:
+        self.run = run
+        self.rows = rows  # type: ignore[misc]
+        self._first = first
+        self._made: dict[int, BlockTuple] = {}
+        self._stream = stream
+        self.settled = False
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self._at(each) for each in range(*index.indices(len(self.rows)))]
+        return self._at(range(len(self.rows))[index])
+
+    def __iter__(self) -> Iterator[Tuple]:
+        return map(self._at, range(len(self.rows)))
+
+    def _at(self, index: int) -> BlockTuple:
+        tup = self._made.get(index)
+        if tup is None:
+            tup = self._made[index] = BlockTuple.__new__(BlockTuple)
+            tup.run = self.run
+            tup.index = self._first + index
+            tup.stream = self._stream
+            tup.values = self.rows[index]
+            tup.unfinished = not self.settled
+        return tup
+
+    @property
+    def component(self) -> str:
+        return self.run.block.wire.component
+
+    @property
+    def stream(self) -> str:
+        return self._stream
+
+    @property
+    def task(self) -> int:
+        return self.run.block.wire.task
+
+    def column(self, field: int | str) -> list[Any]:
+        try:
+            at: Any = field if isinstance(field, int) else self.run.positions[field]
+            return [row[at] for row in self.rows]
+        except LookupError:
+            return super().column(field)  # which says what is wrong
+
+    def unfinished(self, id: str) -> BlockTuple | None:
+        """Return the unfinished tuple with this id; None if there is none."""
+        block, _, place = id.rpartition(":")
+        if block != self.run.block.wire.id or not place.isdigit() or not 0 <= int(place) - self._first < len(self.rows):
+            return None
+        tup = self._at(int(place) - self._first)
+        return tup if tup.unfinished else None
+
+    def settle(self) -> int:
+        """Have none of them unfinished any more, and return how many were."""
+        if self.settled:
+            return 0
+        self.settled = True
+        left = len(self.rows)
+        for tup in self._made.values():
+            left -= not tup.unfinished
+            tup.unfinished = False
+        return left
+
+
 class Inputs:
     """A bolt's inputs: the tuples of blocks, and those that came alone.
 
@@ -113,12 +194,17 @@ class Inputs:
         self._blocks = blocks
         self._thread = thread
         self._unfinished: dict[str, BlockTuple] = {}
+        self._many: BlockTuples | None = None  # those that the component works on
         self._acked: list[Any] = []  # single tuples that were acked, as the inner collector keeps them
         self.done: deque[Tuple] = deque()
         self.ack = self._fast_ack()
 
     def receiver(
-        self, execute: Callable[[Tuple], None], between: Callable[[], None], send: Callable[[], None]
+        self,
+        execute: Callable[[Tuple], None],
+        between: Callable[[], None],
+        send: Callable[[], None],
+        execute_many: Callable[[Tuples], None] | None = None,
     ) -> Callable[[Tuple], None]:
         """Return the function that takes a tuple off the wire.
 
@@ -126,6 +212,7 @@ class Inputs:
             execute: Runs one tuple through the component.
             between: Runs timers that are due; called between two tuples if there are timers.
             send: Sends everything that waits.
+            execute_many: Runs many tuples through the component; None: it takes them one by one.
         """
         new, kind, connection = BlockTuple.__new__, BlockTuple, self._wire.connection
         unfinished, done = self._unfinished, self.done
@@ -144,6 +231,20 @@ class Inputs:
             index = 0
             for stream, rows in runs:
                 run = Run(block, stream, connection.schema)
+                if execute_many is not None:
+                    if rows:
+                        tups = BlockTuples(run, rows, stream, index)
+                        self._many = tups
+                        execute_many(tups)
+                        self._many = None
+                        self._keep(tups)
+                        index += len(rows)
+                    if timers:
+                        between()
+                    if monotonic() - sent_at > _MOST_SECS:
+                        send()
+                        sent_at = monotonic()
+                    continue
                 for values in rows:
                     tup = new(kind)
                     tup.run = run
@@ -162,6 +263,13 @@ class Inputs:
                         sent_at = monotonic()
 
         return receive
+
+    def _keep(self, tups: BlockTuples) -> None:
+        """Let those that are unfinished be found by their ids."""
+        if not tups.settled:
+            for tup in tups:
+                if tup.unfinished:
+                    self._unfinished[tup.id] = tup  # type: ignore[assignment]
 
     def _fast_ack(self) -> Settle:
         done, unfinished, kind, main = self.done, self._unfinished, BlockTuple, self._thread.id
@@ -183,7 +291,7 @@ class Inputs:
     def _ack(self, given: Tuple | str) -> None:
         tup = self._finish(given, "ack")
         if type(tup) is BlockTuple:
-            self._thread.call(lambda: self._settle(tup, True))
+            self._thread.call(lambda: self._settle(tup.run.block, 1, True))
         elif tup.task < 0 and tup.is_tick and get_ident() == self._thread.id:
             self._blocks.close_all()  # a local parent waits for what is emitted after the tick's ack, since it came of no tick
             self._inner.ack(tup)
@@ -198,7 +306,7 @@ class Inputs:
         """Fail an input."""
         tup = self._finish(given, "fail")
         if type(tup) is BlockTuple:
-            self._thread.call(lambda: self._settle(tup, False))
+            self._thread.call(lambda: self._settle(tup.run.block, 1, False))
             return
         failed: list[Any] = []
         self._inner.deferred_ack(failed)(tup)
@@ -212,10 +320,24 @@ class Inputs:
             self._unfinished.pop(tup.id, None)
         return tup
 
-    def _settle(self, tup: BlockTuple, ok: bool) -> None:
-        """Ack or fail a tuple of a block, in the main thread."""
-        block = tup.run.block
-        block.left -= 1
+    def settle_many(self, tups: Any, ok: bool) -> None:
+        """See BoltCollector."""
+        if type(tups) is not BlockTuples:
+            settle = self.ack if ok else self.fail
+            for tup in tups:
+                if tup.unfinished:
+                    settle(tup)
+            return
+        if self._unfinished:
+            for tup in tups:
+                self._unfinished.pop(tup.id, None)
+        left, block = tups.settle(), tups.run.block
+        if left:
+            self._thread.call(lambda: self._settle(block, left, ok))
+
+    def _settle(self, block: Received, tuples: int, ok: bool) -> None:
+        """Ack or fail so many tuples of a block, in the main thread."""
+        block.left -= tuples
         if block.failed:
             return
         if not ok:
@@ -249,7 +371,7 @@ class Inputs:
         others = []
         for each in kept:
             if type(each) is BlockTuple:
-                self._settle(each, ok)
+                self._settle(each.run.block, 1, ok)
             else:
                 others.append(each)
         kept.clear()
@@ -274,6 +396,8 @@ class Inputs:
             found = self._unfinished.get(id)
             if found is None and type(current) is BlockTuple and current.id == id and current.unfinished:
                 found = current
+            if found is None and self._many is not None:
+                found = self._many.unfinished(id)
             if found is not None:
                 return found
             if type(tup) is BlockTuple:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from multilang.component.base import Component
     from multilang.component.batching import BatchingBolt
     from multilang.component.clock import TaskClock
+    from multilang.component.many import Tuples
     from multilang.component.middleware import Middleware, Retry, Timing
     from multilang.component.reliable import ReliableSpout
     from multilang.component.timers import TimerHandle
@@ -41,6 +42,7 @@ __all__ = [
     "TimerHandle",
     "Timing",
     "Tuple",
+    "Tuples",
 ]
 
 __getattr__, __dir__ = lazily(
@@ -49,6 +51,7 @@ __getattr__, __dir__ = lazily(
         ".base": ("Component",),
         ".batching": ("BatchingBolt",),
         ".clock": ("TaskClock",),
+        ".many": ("Tuples",),
         ".middleware": ("Middleware", "Retry", "Timing"),
         ".reliable": ("ReliableSpout",),
         ".timers": ("TimerHandle",),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from multilang.component.collector import BoltCollector
     from multilang.component.context import Context
+    from multilang.component.many import Tuples
     from multilang.protocol.messages import Tuple, Values
 
 _IN_TIMER = "in a timer"
@@ -37,6 +38,17 @@ class Bolt(Component):
     def process(self, tup: Tuple) -> None:
         """Work on one tuple, which must be acked or failed in the end, now or later."""
         raise MissingMethodError(f"{type(self).__name__} has no process method: define process(self, tup)")
+
+    def process_many(self, tups: Tuples) -> None:
+        """Work on many tuples at once: optional, for bolts that gain by it.
+
+        Tuples that travel in blocks come together, all others one at a time; those go to ``process`` if the bolt defines
+        it, too. Emits with ``anchors=tups`` are anchored to all of them that are neither acked nor failed.
+
+        Args:
+            tups: The tuples, of one stream and one task, in order.
+        """
+        raise MissingMethodError(f"{type(self).__name__} has no process_many method: define process_many(self, tups)")
 
     def process_tick(self, tup: Tuple) -> None:
         """Work at a tick, every ``topology.tick.tuple.freq.secs`` seconds; the tick is acked automatically."""
@@ -129,6 +141,22 @@ class Bolt(Component):
         """
         self._collector.fail(tup)
 
+    def ack_many(self, tups: Iterable[Tuple]) -> None:
+        """Ack those of the tuples that are neither acked nor failed.
+
+        Args:
+            tups: The tuples, such as all that ``process_many`` got.
+        """
+        self._collector.settle_many(tups, True)
+
+    def fail_many(self, tups: Iterable[Tuple]) -> None:
+        """Fail those of the tuples that are neither acked nor failed.
+
+        Args:
+            tups: The tuples, such as all that ``process_many`` got.
+        """
+        self._collector.settle_many(tups, False)
+
     def _run_timer(self, callback: Callable[[], object]) -> None:
         try:
             callback()
@@ -198,7 +226,8 @@ class BasicBolt(AnchoredBolt):
     """The common pattern: emits are anchored to the tuple, which is acked when ``process`` returns.
 
     Any exception from ``process`` is reported and fails the tuple; the process goes on. (This is Storm's IBasicBolt,
-    with the failure handling of Storm's storm.py.) FailedException fails the tuple without a report. An exception from
+    with the failure handling of Storm's storm.py.) ``process_many`` is the same for all of its tuples: what it emits is
+    anchored to all, which are acked when it returns, unless it did so itself, and fail when it raises. FailedException fails the tuple without a report. An exception from
     a timer's callback is reported, too, and the process goes on.
     """
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, Protocol, TypeAlias
 
+    from multilang.component.many import Tuples
     from multilang.component.timers import TaskTimers
     from multilang.protocol.messages import Tuple, Values
 
@@ -121,6 +122,7 @@ class BoltCollector(Collector):
         fail_acked: Fails what an acked tuple belongs to, if that is still possible, after its ``process`` raised.
         takes_threads: True if the component's own threads may call it at any time.
         knows_tasks: True if an emit gets its task ids without waiting for them.
+        execute_many: Runs many tuples through a component that takes them together; None: it takes them one by one.
     """
 
     takes_threads = False
@@ -134,9 +136,18 @@ class BoltCollector(Collector):
     fail: Settle
     fail_acked: Callable[[Tuple], None]
 
+    execute_many: Callable[[Tuples], None] | None = None
+
     def __init__(self, scope: Scope | None = None, reported: Callable[[BaseException], None] | None = None) -> None:
         super().__init__(scope, reported)
         self.fail_acked = _ignore
+
+    def settle_many(self, tups: Iterable[Tuple], ok: bool) -> None:
+        """Ack or fail those of the inputs that are neither acked nor failed."""
+        settle = self.ack if ok else self.fail
+        for tup in tups:
+            if tup.unfinished:
+                settle(tup)
 
     @abstractmethod
     def received(self, tup: Tuple | str) -> Tuple:

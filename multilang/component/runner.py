@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.base import attach, collector_of, end
-from multilang.component.bolt import BasicBolt
+from multilang.component.bolt import BasicBolt, Bolt
 from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.report import report_exception
 from multilang.component.settings import check
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.base import Component
-    from multilang.component.bolt import Bolt
     from multilang.component.collector import BoltCollector, SpoutCollector
     from multilang.component.context import Context
+    from multilang.component.many import Tuples
     from multilang.component.spout import Spout
     from multilang.protocol.messages import Tuple
 
@@ -33,11 +33,16 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
     _connect(bolt, collector, conf, context)
     bolt.initialize(conf, context)
     process: Callable[[Tuple], None] = bolt.process
+    many = None if type(bolt).process_many is Bolt.process_many else bolt.process_many
+    if many is not None and type(bolt).process is Bolt.process:
+        process = _one_by_one(many)
     if bolt.middleware or conf.get("multilang.middleware"):
         from multilang.component.middleware import all_middleware
 
         for middleware in reversed(all_middleware(bolt.middleware, conf)):
             process = middleware.process(bolt, process)
+    elif many is not None:
+        collector.execute_many = _many(bolt, collector, many)
     return _basic(bolt, collector, process) if isinstance(bolt, BasicBolt) else _plain(bolt, collector, process)
 
 
@@ -57,6 +62,36 @@ def _connect(component: Any, collector: Any, conf: dict[str, Any], context: Cont
     attach(component, collector, conf, context)
     if conf.get("multilang.metrics.prometheus.port") is not None:
         component.metrics.items()  # served from the start, not only once there is a metric
+
+
+def _one_by_one(many: Callable[[Tuples], None]) -> Callable[[Tuple], None]:
+    from multilang.component.many import TupleList
+
+    return lambda tup: many(TupleList((tup,)))
+
+
+def _many(bolt: Bolt, collector: BoltCollector, process_many: Callable[[Tuples], None]) -> Callable[[Tuples], None]:
+    scope, settle, basic = collector.scope, collector.settle_many, isinstance(bolt, BasicBolt)
+
+    def execute(tups: Tuples) -> None:
+        scope.current = tups[0]
+        if basic:
+            scope.anchors = tups
+        try:
+            process_many(tups)
+            if basic:
+                settle(tups, True)
+        except Exception as error:
+            if not isinstance(error, FailedException):
+                if not basic:
+                    raise
+                report_exception(bolt, error, tups[0], f"in {len(tups)} tuples, the first of them")
+            elif isinstance(error, ReportedFailedException):
+                report_exception(bolt, error, tups[0], f"in {len(tups)} tuples, the first of them")
+            settle(tups, False)
+        scope.current = None
+
+    return execute
 
 
 def _plain(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None]) -> Callable[[Tuple], None]:

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from multilang import BasicBolt, Bolt, Context, ReliableSpout, TopologyBuilder, Tuple
+from multilang import BasicBolt, Bolt, Context, ReliableSpout, TopologyBuilder, Tuple, Tuples
 
 NUMBERS = 4000
 
@@ -107,3 +107,20 @@ def threaded() -> Any:
     builder.set_bolt("threaded", Threaded).shuffle_grouping("numbers")
     builder.set_bolt("note", Note).fields_grouping("threaded", "key")
     return builder.build("threaded", conf={"topology.max.spout.pending": 200})
+
+
+class Adds(BasicBolt):
+    """Adds one to each, many at once."""
+
+    output_fields = ("n",)
+
+    def process_many(self, tups: Tuples) -> None:
+        self.emit_many([[n + 1] for n in tups.column("n")])
+
+
+def many() -> Any:
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers)
+    builder.set_bolt("adds", Adds, 2).shuffle_grouping("numbers")
+    builder.set_bolt("note", Note).shuffle_grouping("adds")
+    return builder.build("many", conf={"topology.max.spout.pending": 300})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import pytest
 
 from multilang.local import LocalCluster
 from tests.differential.local import run
-from tests.differential.outcomes import check_same
+from tests.differential.outcomes import Outcome, check_same
 from tests.differential.shapes import sample, shape_of
 from tests.exchange import running
 from tests.local import topologies
@@ -48,6 +49,40 @@ def test_one_answer_where_nothing_fails() -> None:
     )
     for number, shape in enumerate(found):
         check_same(shape, run(shape, "simulated", number), run(shape, "process", number, BLOCK))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(36_000 if SOAK else 180)
+def test_one_answer_apart_from_repeats_where_something_fails() -> None:
+    """What fails is replayed with its companions: the same tuples come to the same places, some of them more often."""
+    found = sample(
+        SHAPES,
+        0,
+        lambda shape: (
+            not shape["forget"]
+            and not shape["stateful"]  # which counts the repeats
+            and any(part.get("fails") for part in shape["components"])
+        ),
+    )
+    for number, shape in enumerate(found):
+        alone, together = run(shape, "simulated", number), run(shape, "process", number, BLOCK)
+        assert (together.end, once(together)) == (alone.end, once(alone)), shape
+
+
+def once(outcome: Outcome) -> set[tuple[Any, ...]]:
+    """The lines of a record that tell no failure, each once, without the number of the attempt."""
+    found = set()
+    for component, index, *what in outcome.record:
+        if what[0] == "failed":
+            continue
+        found.add(
+            (
+                component,
+                index,
+                *(re.sub(r"^(\d+)/\d+", r"\1", each) if isinstance(each, str) else each for each in what),
+            )
+        )
+    return found
 
 
 def test_ticks_alone_keep_no_topology_from_being_drained() -> None:
