@@ -2,7 +2,8 @@
 
 Its text is JSON, ``[["default", [[...], [...]]], ["errors", [[...]]]]``: runs of tuples of one stream, in the order in
 which they were emitted. The text travels inside a JSON string, where each ``"`` is escaped. So the quotes are exchanged
-for ``'`` when the text has none of those; a text that begins with ``'`` was changed in this way.
+for ``'`` when the text has none of those; a text that begins with ``'`` was changed in this way. A space before it marks
+a block apart: its tuples failed before, and what comes of them is not put together with anything else.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ class OpenBlock:
         append: Adds a tuple's JSON.
         holders: The inputs that it is anchored to; or, of a spout, the tuples with message ids.
         last: The last of its holders; None while it has no tuples.
+        apart: Whether it has one holder alone, which is apart.
         size: The bytes of its tuples, as far as they were counted.
     """
 
-    __slots__ = ("_runs", "append", "holders", "last", "route", "size", "task")
+    __slots__ = ("_runs", "apart", "append", "holders", "last", "route", "size", "task")
 
     def __init__(self, task: int) -> None:
         self.task = task
@@ -42,6 +44,7 @@ class OpenBlock:
         self.route: Route | None = None
         self.holders: dict[Any, None] = {}
         self.last: Any = None
+        self.apart = False
         self.size = 0
         self._runs: list[tuple[Route, list[str]]] = []
 
@@ -60,12 +63,17 @@ class OpenBlock:
                 stays one block.
         """
         runs = [(route, rows) for route, rows in self._runs if rows]
+        mark = " " if self.apart else ""
         self._begin()
-        if most is None or sum(len(rows) for _, rows in runs) <= most:
-            one = [(route.name, ",".join(rows), len(rows)) for route, rows in runs]
-            if most is None or sum(len(text) for _, text, _ in one) <= MAX_BYTES:
-                return [_block(one)] if one else []
-        return list(_parts(runs, most))
+        return [(tuples, mark + text) for tuples, text in _blocks(runs, most)]
+
+
+def _blocks(runs: list[tuple[Route, list[str]]], most: int | None) -> list[tuple[int, str]]:
+    if most is None or sum(len(rows) for _, rows in runs) <= most:
+        one = [(route.name, ",".join(rows), len(rows)) for route, rows in runs]
+        if most is None or sum(len(text) for _, text, _ in one) <= MAX_BYTES:
+            return [_block(one)] if one else []
+    return list(_parts(runs, most))
 
 
 def _parts(runs: list[tuple[Route, list[str]]], most: int) -> Iterator[tuple[int, str]]:
@@ -91,6 +99,11 @@ def _block(runs: list[tuple[str, str, int]]) -> tuple[int, str]:
     return sum(tuples for _, _, tuples in runs), text if "'" in text else "'" + text.replace('"', "'")
 
 
+def is_apart(values: list[Any]) -> bool:
+    """Return whether a block is marked as apart; it was read before."""
+    return bool(values[1][0] == " ")
+
+
 def read_block(values: list[Any]) -> list[tuple[str, list[list[Any]]]]:
     """Return the runs of a block, each a stream's name and its tuples' values.
 
@@ -102,6 +115,8 @@ def read_block(values: list[Any]) -> list[tuple[str, list[list[Any]]]]:
     """
     try:
         tuples, text = values
+        if text[0] == " ":
+            text = text[1:]
         runs: list[tuple[str, list[list[Any]]]] = loads(text[1:].replace("'", '"') if text[0] == "'" else text)
         if sum(len(rows) for _, rows in runs) == tuples:
             return runs

@@ -165,8 +165,12 @@ class Emitter:
             self._blocks.close_all()
         tasks = list(route.choose(values))
         holders = self._holders(inputs)
+        apart = len(holders) > 1 and any(holder.apart for holder in holders)
         for task in tasks:
             block = self._blocks.by_task[task]
+            if apart:
+                self._blocks.put_apart(block, route, holders, text)
+                continue
             if not holders:
                 self._blocks.turn(block, route, ALONE)
             for holder in holders:
@@ -242,6 +246,7 @@ class _Single:
     """A tuple that came alone, as the holder of a block. It may be acked, as the component sees, before the block goes."""
 
     __slots__ = ("wire",)
+    apart = False
 
     def __init__(self, tup: Tuple) -> None:
         self.wire = Tuple(tup.id, tup.component, tup.stream, tup.task, [], None, True)

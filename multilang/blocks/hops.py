@@ -56,6 +56,10 @@ def hops(topology: Topology, captured: Collection[tuple[str, str]] = ()) -> list
         TopologyError: A setting has a wrong value.
     """
     against = {id: _against_component(topology, spec) for id, spec in topology.components.items()}
+    for id, spout in topology.spouts.items():
+        if getattr(spout.component, "fails_alone", False):
+            for each in _downstream(topology, id):
+                against[each] = against[each] or f"what comes of {id!r} fails alone, since nobody emits it again"
     return [
         Hop(
             input_,
@@ -65,6 +69,18 @@ def hops(topology: Topology, captured: Collection[tuple[str, str]] = ()) -> list
         for spec in topology.components.values()
         for input_ in spec.inputs
     ]
+
+
+def _downstream(topology: Topology, start: str) -> set[str]:
+    """Return a component and all those that get tuples which come of its tuples."""
+    found: set[str] = set()
+    left = [start]
+    while left:
+        id = left.pop()
+        if id not in found:
+            found.add(id)
+            left.extend(spec.id for spec, _ in topology.subscribers(id))
+    return found
 
 
 def takes_blocks(topology: Topology, spec: ComponentSpec) -> bool:

@@ -11,7 +11,14 @@ if TYPE_CHECKING:
 
     from multilang.blocks.routes import Route
 
-ALONE: Any = object()
+
+class _Nothing:
+    """The holder of tuples that nothing is replayed for."""
+
+    apart = False
+
+
+ALONE: Any = _Nothing()
 """The holder of tuples that nothing is replayed for: without anchors, or without a message id."""
 
 
@@ -19,7 +26,7 @@ class OpenBlocks:
     """A task's open blocks.
 
     Tuples of one block succeed or fail together, so those that something is replayed for are never in one block with
-    those that nothing is (``ALONE``).
+    those that nothing is (``ALONE``), and what failed before (a holder with ``apart``) is with nothing else.
 
     Args:
         tasks: The tasks that get blocks.
@@ -42,15 +49,27 @@ class OpenBlocks:
         last = block.last
         if last is None:
             self.dirty.append(block)
-        elif last is not holder and ALONE in (last, holder):
+            block.apart = holder.apart
+        elif last is not holder and (last is ALONE or holder is ALONE or last.apart or holder.apart):
             self.close(block)
             self.dirty.append(block)
+            block.apart = holder.apart
         if block.route is not route:
             block.turn(route)
         if block.last is not holder:
             block.last = holder
             if holder is not ALONE:
                 block.holders[holder] = None
+
+    def put_apart(self, block: OpenBlock, route: Route, holders: list[Any], text: str) -> None:
+        """Send a tuple that has several holders, one of which is apart, in a block of its own."""
+        if block.last is not None:
+            self.close(block)
+        self.turn(block, route, holders[0])
+        block.holders.update(dict.fromkeys(holders))
+        block.apart = True
+        block.append(text)
+        self.close(block)
 
     def close(self, block: OpenBlock) -> None:
         """Send a block that has tuples."""

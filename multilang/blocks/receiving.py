@@ -6,7 +6,7 @@ from _thread import get_ident
 from collections import deque
 from time import monotonic
 
-from multilang.blocks.block import read_block
+from multilang.blocks.block import is_apart, read_block
 from multilang.blocks.names import STREAM
 from multilang.component.many import Tuples
 from multilang.protocol.errors import LocalProtocolError
@@ -33,13 +33,15 @@ class Received:
         wire: The tuple on the wire, which is acked when all of the block's tuples are.
         left: The number of its tuples that are neither acked nor failed.
         failed: Whether it was failed, since one of its tuples was.
+        apart: Whether what comes of it is put together with nothing else, since its tuples failed before.
     """
 
-    __slots__ = ("failed", "left", "wire")
+    __slots__ = ("apart", "failed", "left", "wire")
 
-    def __init__(self, wire: Tuple, left: int) -> None:
+    def __init__(self, wire: Tuple, left: int, apart: bool) -> None:
         self.wire = wire
         self.left = left
+        self.apart = apart
         self.failed = False
 
 
@@ -223,8 +225,8 @@ class Inputs:
                 execute(wire)
                 return
             runs = read_block(wire.values)
+            block = Received(wire, sum(len(rows) for _, rows in runs), is_apart(wire.values))
             wire.values = []  # the tuples have them
-            block = Received(wire, sum(len(rows) for _, rows in runs))
             if not block.left:
                 done.append(wire)
             sent_at = monotonic()

@@ -31,6 +31,7 @@ _MOST_CALLS = 256  # of next_tuple, at one next
 _SLOW_SECS = 0.001  # for a call of next_tuple; the tuples before it would wait for the next as long
 _MOST_SECS = 0.003  # for all calls at one next
 _WARY_CALLS = 1000  # one by one, after a slow call that gave nothing
+_MOST_SUSPECTS = 10_000  # that are kept; a spout may never emit again what failed
 
 
 class _Emitted:
@@ -42,15 +43,49 @@ class _Emitted:
         messages: The number of messages that carry it.
         left: The number of those that are neither acked nor failed.
         failed: Whether one was failed.
+        apart: Whether it is with no others, since it failed before.
     """
 
-    __slots__ = ("failed", "id", "left", "messages", "number")
+    __slots__ = ("apart", "failed", "id", "left", "messages", "number")
 
-    def __init__(self, id: Any, number: int, messages: int) -> None:
+    def __init__(self, id: Any, number: int, messages: int, apart: bool = False) -> None:
+        self.apart = apart
         self.id = id
         self.number = number
         self.messages = self.left = messages
         self.failed = False
+
+
+class _Suspects:
+    """The tuples that failed, one of which may be the cause for all: when they are emitted again, each travels apart.
+
+    They are known by their message ids. A spout may give others the second time, so as many as failed together travel
+    apart in any case.
+    """
+
+    def __init__(self) -> None:
+        self._ids: dict[Any, None] = {}
+        self._next = 0  # how many of the next tuples travel apart
+
+    def add(self, ids: list[Any]) -> None:
+        """Take note of the tuples of a message that failed."""
+        if len(ids) > 1:
+            self._next += len(ids)
+        self._ids.update(dict.fromkeys(ids))
+        while len(self._ids) > _MOST_SUSPECTS:
+            del self._ids[next(iter(self._ids))]
+
+    def take(self, id: Any) -> bool:
+        """Return whether the tuple that is emitted with this id travels apart."""
+        if not self._next and not self._ids:
+            return False
+        known = id in self._ids
+        if known:
+            del self._ids[id]
+        apart = known or self._next > 0
+        if self._next:
+            self._next -= 1
+        return apart
 
 
 class BlockSpoutCollector(SpoutCollector, Blocks):
@@ -82,6 +117,7 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         self._numbers = count(1)
         self._sent: dict[str, list[_Emitted]] = {}  # by the message id of a block, or of a tuple that went alone
         self._acked_at_once: deque[Any] = deque()
+        self._suspects = _Suspects()
         self.acks_at_once = inner.acks_at_once
         self.emitted = 0
         self.pending = 0
@@ -113,7 +149,8 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         tasks = list(route.choose(values))
         tracked = None
         if tup_id is not None and (self._local or not self.acks_at_once):  # a local parent counts acks in any case
-            tracked = _Emitted(tup_id, next(self._numbers), len(tasks) + (route.on_wire and not self.acks_at_once))
+            messages = len(tasks) + (route.on_wire and not self.acks_at_once)
+            tracked = _Emitted(tup_id, next(self._numbers), messages, self._suspects.take(tup_id))
         for task in tasks:
             self._put(task, route, text, tracked)
         others: list[int] | None = None
@@ -199,6 +236,8 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
             id = id[0]
         carried = self._sent.pop(id, None) if isinstance(id, str) and id.startswith(BLOCK_ID) else [_Emitted(id, 0, 1)]
         found = []
+        if not ok and carried:
+            self._suspects.add([each.id for each in carried])
         for each in carried or ():  # None: of a process before this one
             each.left -= 1
             if not each.failed and (not ok or not each.left):

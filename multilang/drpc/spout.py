@@ -32,6 +32,7 @@ class DRPCSpout(Spout):
     """
 
     output_fields = ["args", "return-info"]
+    fails_alone = True
 
     def __init__(self, function: str) -> None:
         self.function = function

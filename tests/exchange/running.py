@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from multilang import BasicBolt, Bolt, Context, ReliableSpout, TopologyBuilder, Tuple, Tuples
+from multilang import BasicBolt, Bolt, Context, FailedException, ReliableSpout, TopologyBuilder, Tuple, Tuples
 
 NUMBERS = 4000
 
@@ -107,6 +107,31 @@ def threaded() -> Any:
     builder.set_bolt("threaded", Threaded).shuffle_grouping("numbers")
     builder.set_bolt("note", Note).fields_grouping("threaded", "key")
     return builder.build("threaded", conf={"topology.max.spout.pending": 200})
+
+
+class Poisoned(BasicBolt):
+    """Fails one number always."""
+
+    output_fields = ("n",)
+
+    def process(self, tup: Tuple) -> None:
+        if tup["n"] == 777:
+            raise FailedException("poison")
+        self.emit([tup["n"]])
+
+
+class GivesUp(Numbers):
+    max_replays = 2
+
+
+def poisoned() -> Any:
+    """The poison is found two hops behind the spout."""
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", GivesUp)
+    builder.set_bolt("three", Adds).shuffle_grouping("numbers")
+    builder.set_bolt("poisoned", Poisoned).shuffle_grouping("three")
+    builder.set_bolt("note", Note).shuffle_grouping("poisoned")
+    return builder.build("poisoned", conf={"topology.max.spout.pending": 1000})
 
 
 class Adds(BasicBolt):

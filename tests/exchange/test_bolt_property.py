@@ -171,3 +171,23 @@ def test_a_tuple_for_a_task_that_does_not_subscribe_goes_to_nobody_else() -> Non
     driven.flush()
     assert [(emit.task, tuples_of(emit)) for emit in driven.emits] == [(driven.source, [("default", [7])])]
     driven.close()
+
+
+def test_what_comes_of_a_block_apart_is_with_nothing_else() -> None:
+    driven = Driven()
+    first = driven.give_block([("default", [[1], [2]])])
+    lone = driven.give("$blocks", [1, ' [["default",[[3]]]]'])
+    last = driven.give_block([("default", [[4]])])
+    one, two, three, four = driven.got
+    emit = driven.collector.emit
+    for number, anchors in enumerate([[one], [three], [two], [one, three], [four], [one, four]]):
+        emit([number, "key"], "keyed", anchors)
+    driven.flush()
+    assert [(e.values[1].startswith(" "), [*e.anchors], [values[0] for _, values in tuples_of(e)]) for e in driven.emits] == [
+        (False, [first], [0]),
+        (True, [lone], [1]),
+        (False, [first], [2]),
+        (True, [first, lone], [3]),
+        (False, [last, first], [4, 5]),
+    ]  # fmt: skip
+    driven.close()

@@ -129,6 +129,15 @@ def test_task_ids_come_to_a_callback_after_the_emit() -> None:
         assert len(run.captured("callsback", "told")) == 100
 
 
+def test_a_tuple_that_always_fails_takes_no_other_with_it_for_good(tmp_path: Path) -> None:
+    with LocalCluster("process", {**BLOCK, "test.folder": str(tmp_path)}) as cluster:
+        run = cluster.submit(running.poisoned())
+        run.wait(timeout=LIMIT)
+        (gave_up,) = [str(error) for error in run.errors]  # and no other
+        assert "gave up tuple 776 after 3 failures" in gave_up
+    assert set(noted(tmp_path)) == set(range(1, running.NUMBERS + 1)) - {777}
+
+
 def test_the_counters_tell_tuples(tmp_path: Path) -> None:
     with LocalCluster("process", {**BLOCK, "test.folder": str(tmp_path)}) as cluster:
         topology = cluster.submit(running.killed())

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,14 +36,15 @@ class Source(Spout):
         self.told: Counter[tuple[Any, bool]] = Counter()
         self.calls = 0
         self.waits = False
+        self.burst = 1
 
     def next_tuple(self) -> None:
         self.calls += 1
         if not self.wishes and self.waits:
             time.sleep(0.01)  # as a client of a queue waits for the next item
-        if self.wishes:
-            n, id, stream = self.wishes.pop(0)
+        for n, id, stream in self.wishes[: self.burst]:
             self.emit([n], id, stream)
+        del self.wishes[: self.burst]
 
     def ack(self, tup_id: Any) -> None:
         self.told[tup_id, True] += 1
@@ -193,4 +195,27 @@ def test_a_spout_that_waits_in_next_tuple_is_asked_once_at_a_time() -> None:
         if round_:
             assert commands == 5
             assert driven.spout.calls == before + 6
+    driven.close()
+
+
+def apart(emit: Emit) -> tuple[bool, list[int]]:
+    """Whether a block is marked as apart, and its numbers."""
+    return emit.values[1].startswith(" "), [values[0] for _, values in tuples_of(emit)]
+
+
+@pytest.mark.parametrize("same_ids", [True, False])
+def test_what_failed_together_travels_apart_the_next_time(same_ids: bool) -> None:
+    """Otherwise a tuple that always fails would fail the same companions, until they are given up."""
+    driven = Driven()
+    driven.spout.burst = 4
+    driven.spout.wishes = [(n, n, None) for n in range(3, 7)]
+    sent = driven.command("next")
+    together = next(emit for emit in sent if apart(emit)[1] == [3, 4, 5, 6])
+    assert not any(apart(emit)[0] for emit in sent)
+    driven.command("fail", together.id)
+    driven.spout.wishes = [(n, n if same_ids else n + 100, None) for n in range(3, 7)]
+    again = [apart(emit) for emit in driven.command("next")]
+    assert sorted(again) == sorted((True, [n]) for n in range(3, 7) for _ in range(3))  # for each of three tasks
+    driven.spout.wishes = [(n, n, None) for n in range(20, 24)]
+    assert {apart(emit)[0] for emit in driven.command("next")} == {False}
     driven.close()

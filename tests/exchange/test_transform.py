@@ -11,6 +11,7 @@ from multilang.blocks.names import EDGES, STREAM
 from multilang.blocks.routes import Routes
 from multilang.blocks.transform import by_blocks
 from multilang.component.context import Context
+from multilang.drpc.spout import DRPCSpout
 from multilang.topology import Topology, TopologyError
 
 BLOCK = {"multilang.exchange": "block"}
@@ -72,6 +73,16 @@ def test_a_captured_stream_stays() -> None:
 def test_one_component_may_refuse_or_wish_alone() -> None:
     assert edges(by_blocks(build(BLOCK, own={"multilang.exchange": "tuple"}))) == {("s", "default", "local")}
     assert edges(by_blocks(build({}, own=BLOCK))) == set()
+
+
+def test_what_comes_of_a_spout_that_replays_nothing_fails_alone() -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("requests", DRPCSpout("f"))
+    builder.set_spout("s", Source)
+    builder.set_bolt("b", Work).shuffle_grouping("requests").shuffle_grouping("s")
+    builder.set_bolt("c", Work).shuffle_grouping("b")
+    builder.set_bolt("d", Work).shuffle_grouping("s")
+    assert edges(by_blocks(builder.build("t", conf=BLOCK))) == {("s", "default", "d")}
 
 
 def test_other_languages_and_spouts_that_ask_stay() -> None:
