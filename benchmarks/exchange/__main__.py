@@ -1,4 +1,4 @@
-"""Runs the word count by tuple and by block in turn, embedded or on a real Storm, and prints medians and their ratios."""
+"""Runs the word count by tuple, by block and with process_many in turn, and prints medians and their ratios."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from multilang.shipping.cluster import Cluster, missing_programs
 from multilang.topology.load import load_topology
 
 WORD_COUNT = Path(__file__).with_name("word_count.py")
-WAYS = ("tuple", "block")
-SENTENCES = {"tuple": 20_000, "block": 120_000}  # at saturation: some seconds of each
+WAYS = {"tuple": ("topology", "tuple"), "block": ("topology", "block"), "many": ("many", "block")}
+"""The topology and the exchange of each; "many" has bolts with process_many."""
+SENTENCES = {"tuple": 20_000, "block": 120_000, "many": 160_000}  # at saturation: some seconds of each
 LIMIT = 600.0  # seconds for a run
 FIGURES = ("rate", "cpu_us", "p50_ms", "p99_ms")
 
 
-def embedded(conf: dict[str, Any], result: Path) -> None:
+def embedded(topology: str, conf: dict[str, Any], result: Path) -> None:
     """Run it on the embedded cluster with processes."""
     with LocalCluster("process") as cluster:
-        running = cluster.submit(load_topology(f"{WORD_COUNT}:topology"), conf=conf)
+        running = cluster.submit(load_topology(f"{WORD_COUNT}:{topology}"), conf=conf)
         running.wait(lambda _: result.exists(), timeout=LIMIT)
 
 
@@ -48,11 +49,12 @@ class RealStorm:
     def __exit__(self, *_: object) -> None:
         self._cluster.down()
 
-    def run(self, conf: dict[str, Any], result: Path) -> None:
+    def run(self, topology: str, conf: dict[str, Any], result: Path) -> None:
         """Run it, and wait until it is gone."""
         entries = [word for key, value in conf.items() for word in ("-c", f"{key}={json.dumps(value)}")]
-        command = [sys.executable, "-m", "multilang.cli", "submit", str(WORD_COUNT), "--nimbus", self._cluster.address]
-        subprocess.run([*command, "--wait", "0", *entries], check=True, stdout=subprocess.DEVNULL)
+        command = [str(Path(sys.executable).with_name("multilang")), "submit", f"{WORD_COUNT}:{topology}"]
+        where = ["--nimbus", str(self._cluster.address), "--wait", "0"]
+        subprocess.run([*command, *where, *entries], check=True, stdout=subprocess.DEVNULL)
         _wait(result.exists)
         with self._cluster.client() as nimbus:
             nimbus.kill("word-count", 0)
@@ -67,15 +69,16 @@ def _wait(condition: Any) -> None:
         time.sleep(0.2)
 
 
-def measure(run: Any, pairs: int, rate: int, sentences: dict[str, int]) -> dict[str, list[dict[str, float]]]:
-    """Return what each way's runs said, taken in pairs whose order alternates."""
+def measure(run: Any, rounds: int, rate: int, sentences: dict[str, int]) -> dict[str, list[dict[str, float]]]:
+    """Return what each way's runs said, taken in rounds whose order alternates."""
     found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
-    for pair in range(pairs):
-        for way in WAYS if pair % 2 == 0 else WAYS[::-1]:
+    for number in range(rounds):
+        for way in list(WAYS)[:: 1 if number % 2 == 0 else -1]:
+            topology, exchange = WAYS[way]
             with tempfile.TemporaryDirectory(prefix="multilang-bench-") as folder:
                 result = Path(folder, "result")
-                conf = {"multilang.exchange": way, "bench.sentences": sentences[way], "bench.rate": rate}
-                run({**conf, "bench.result": str(result)}, result)
+                conf = {"multilang.exchange": exchange, "bench.sentences": sentences[way], "bench.rate": rate}
+                run(topology, {**conf, "bench.result": str(result)}, result)
                 said = json.loads(result.read_text())
             if said["failed"]:
                 raise SystemExit(f"{way}: {said['failed']} sentences failed")
@@ -85,20 +88,21 @@ def measure(run: Any, pairs: int, rate: int, sentences: dict[str, int]) -> dict[
 
 
 def show(title: str, found: dict[str, list[dict[str, float]]]) -> None:
-    """Print the medians, and the ratios of block to tuple within a pair: median, least, greatest."""
+    """Print the medians, and the ratios to tuple by tuple within a round: median, least, greatest."""
     print(f"{title}: load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     for name in FIGURES:
-        medians = {way: statistics.median(each[name] for each in found[way]) for way in WAYS}
-        ratios = [block[name] / one[name] for one, block in zip(found["tuple"], found["block"], strict=True)]
-        print(
-            f"  {name:7} tuple {medians['tuple']:12,.1f}  block {medians['block']:12,.1f}  "
-            f"block/tuple {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        )
+        for way, runs in found.items():
+            ratios = [each[name] / one[name] for one, each in zip(found["tuple"], runs, strict=True)]
+            median = statistics.median(each[name] for each in runs)
+            more = (
+                "" if way == "tuple" else f"{statistics.median(ratios):8.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+            )
+            print(f"  {name:7} {way:6} {median:12,.1f} {more}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.exchange", description=__doc__)
-    parser.add_argument("pairs", nargs="?", type=int, default=5, help="runs of each way")
+    parser.add_argument("rounds", nargs="?", type=int, default=5, help="runs of each way")
     parser.add_argument("--storm", action="store_true", help="on a real Storm instead of the embedded cluster")
     parser.add_argument("--rate", type=int, default=200, help="sentences a second for the latency at a low rate")
     parser.add_argument("--only", choices=("low", "full"), help="only the low rate, or only as fast as it goes")
@@ -110,10 +114,10 @@ def main() -> None:
             run = stack.enter_context(RealStorm(Path(folder))).run
         where = "real Storm" if chosen.storm else "embedded, processes"
         if chosen.only != "low":
-            show(f"{where}, as fast as it goes", measure(run, chosen.pairs, 0, SENTENCES))
+            show(f"{where}, as fast as it goes", measure(run, chosen.rounds, 0, SENTENCES))
         if chosen.only != "full":
             low = dict.fromkeys(WAYS, 10 * chosen.rate)
-            show(f"{where}, {chosen.rate} sentences/s", measure(run, chosen.pairs, chosen.rate, low))
+            show(f"{where}, {chosen.rate} sentences/s", measure(run, chosen.rounds, chosen.rate, low))
 
 
 if __name__ == "__main__":

@@ -13,11 +13,13 @@ import os
 import time
 from pathlib import Path
 
-from multilang import BasicBolt, Context, Spout, TopologyBuilder, Tuple
+from multilang import BasicBolt, Context, Spout, TopologyBuilder, Tuple, Tuples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from multilang import Topology
 
 TEXT = (
     "storm makes it easy to reliably process unbounded streams of data doing for realtime processing what batch did for "
@@ -131,8 +133,28 @@ class Count(BasicBolt):
         self.emit([word, self.counts[word]])
 
 
-builder = TopologyBuilder()
-builder.set_spout("sentences", Sentences)
-builder.set_bolt("split", Split).shuffle_grouping("sentences")
-builder.set_bolt("count", Count, parallelism=2).fields_grouping("split", "word")
-topology = builder.build("word-count", conf={"topology.max.spout.pending": 2000, "topology.message.timeout.secs": 120})
+class SplitMany(Split):
+    def process_many(self, tups: Tuples) -> None:
+        self.emit_many([[word] for sentence in tups.column("sentence") for word in sentence.split()])
+
+
+class CountMany(Count):
+    def process_many(self, tups: Tuples) -> None:
+        counts = self.counts
+        for word in tups.column("word"):
+            counts[word] = counts.get(word, 0) + 1
+        self.emit_many([[word, counts[word]] for word in tups.column("word")])
+
+
+def built(split: type[Split], count: type[Count]) -> Topology:
+    """Return the word count with these bolts."""
+    builder = TopologyBuilder()
+    builder.set_spout("sentences", Sentences)
+    builder.set_bolt("split", split).shuffle_grouping("sentences")
+    builder.set_bolt("count", count, parallelism=2).fields_grouping("split", "word")
+    conf = {"topology.max.spout.pending": 2000, "topology.message.timeout.secs": 120}
+    return builder.build("word-count", conf=conf)
+
+
+topology = built(Split, Count)
+many = built(SplitMany, CountMany)
