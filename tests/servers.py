@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import pytest
 
 from multilang.shipping.cluster.artifacts import cache_folder, fetch_jars, storm_jars
+from tests.authority import PASSWORD, Authority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -111,10 +114,58 @@ class RedisServer(Server):
         }
 
 
+class SecuredRedisServer(RedisServer):
+    """A redis-server that speaks TLS alone, and knows one user, who may do what state needs under one name and nothing else.
+
+    Args:
+        folder: The folder of its data and of the authority's certificates.
+        name: The name of the topology whose keys the user has.
+        authority: The authority that signs its certificate.
+    """
+
+    user, password = "shop", "of the shop's state"
+
+    def __init__(self, folder: Path, name: str, authority: Authority) -> None:
+        super().__init__(folder)
+        self.authority = authority
+        self._certificate = authority.issue("redis")
+        rights = "-@all +@read +@write +@connection +@scripting +@transaction -@dangerous"
+        digest = hashlib.sha256(self.password.encode()).hexdigest()
+        self._users = folder / "users.acl"
+        self._users.write_text(
+            f"user default off\nuser {self.user} on #{digest} ~{name}:* ~$position:{name}:* {rights}\n"
+        )
+
+    def command(self) -> list[str]:
+        files = ("--tls-cert-file", self._certificate, "--tls-key-file", self._certificate)
+        trusted = ("--tls-ca-cert-file", self.authority.pem, "--tls-auth-clients", "no")
+        ports = ("--port", 0, "--tls-port", self.port, "--aclfile", self._users)
+        return [*super().command(), *map(str, (*ports, *files, *trusted))]
+
+    def answers(self) -> bool:
+        context = ssl.create_default_context(cafile=str(self.authority.pem))
+        try:
+            with (
+                socket.create_connection(("127.0.0.1", self.port), 1) as plain,
+                context.wrap_socket(plain, server_hostname="127.0.0.1") as connection,
+            ):
+                connection.sendall(b"PING\r\n")
+                return connection.recv(7) == b"-NOAUTH"
+        except OSError:
+            return False
+
+    @property
+    def place(self) -> dict[str, object]:
+        """Return the address, and the authority that its user trusts."""
+        return {"host": "127.0.0.1", "port": self.port, "user": self.user, "ca": str(self.authority.pem)}
+
+
 class ZooKeeperServer(Server):
     """The ZooKeeper in Storm's own jars."""
 
     name = "zookeeper"
+    _shade = "org.apache.storm.shade.org.apache.zookeeper"
+    _options: tuple[str, ...] = ()
 
     def command(self) -> list[str]:
         settings = {
@@ -125,11 +176,15 @@ class ZooKeeperServer(Server):
             "admin.enableServer": "false",
             "4lw.commands.whitelist": "ruok",
             "maxClientCnxns": 0,
+            **self._more(),
         }
         (self.folder / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        main = "org.apache.storm.shade.org.apache.zookeeper.server.ZooKeeperServerMain"
+        main = f"{self._shade}.server.ZooKeeperServerMain"
         path = f"{storm_jars() / 'lib'}/*"
-        return ["java", "-Xmx96m", *_JVM, "-cp", path, main, str(self.folder / "zoo.cfg")]
+        return ["java", "-Xmx96m", *_JVM, *self._options, "-cp", path, main, str(self.folder / "zoo.cfg")]
+
+    def _more(self) -> dict[str, object]:
+        return {}
 
     def answers(self) -> bool:
         return self.says(b"ruok", b"imok")
@@ -145,24 +200,65 @@ class ZooKeeperServer(Server):
         }
 
 
+class SecuredZooKeeperServer(ZooKeeperServer):
+    """A ZooKeeper with logins by SASL, and with a second port for TLS, where clients need a certificate of the authority."""
+
+    users: ClassVar = {"bob": "bob's", "eve": "eve's"}
+
+    def __init__(self, folder: Path, authority: Authority) -> None:
+        super().__init__(folder)
+        self.tls_port = free_port()
+        self.authority = authority
+        authority.issue("zookeeper")
+        jaas = folder / "zookeeper.jaas"
+        known = " ".join(f'user_{name}="{password}"' for name, password in self.users.items())
+        module = f"{self._shade}.server.auth.DigestLoginModule"
+        jaas.write_text(f"Server {{ {module} required {known}; }};\n")
+        self._options = (f"-Djava.security.auth.login.config={jaas}",)
+
+    def _more(self) -> dict[str, object]:
+        stores = {"keyStore": self.authority.folder / "zookeeper.p12", "trustStore": self.authority.p12}
+        return {
+            "authProvider.1": f"{self._shade}.server.auth.SASLAuthenticationProvider",
+            "secureClientPort": self.tls_port,
+            "serverCnxnFactory": f"{self._shade}.server.NettyServerCnxnFactory",
+            **{f"ssl.{name}.location": path for name, path in stores.items()},
+            **{f"ssl.{name}.password": PASSWORD.decode() for name in stores},
+        }
+
+
 class KafkaServer(Server):
-    """One Kafka broker that is its own controller (KRaft). Who asks it through ``wire`` is led there with all that follows."""
+    """One Kafka broker that is its own controller (KRaft). Who asks it through ``wire`` is led there with all that follows.
+
+    Its port ``secured`` speaks TLS, and asks for the login of ``user``.
+    """
+
+    user, password = "shop", "of the shop's topics"
 
     name = "kafka"
     version = "3.9.1"
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        controller, behind_wire = free_port(), free_port()
+        controller, behind_wire, self.secured = free_port(), free_port(), free_port()
+        self.authority = Authority(folder, "authority")
+        self.authority.issue("kafka")
+        login = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{self.user}="{self.password}";'
+        here = f"PLAINTEXT://127.0.0.1:{self.port},SECURED://127.0.0.1:{self.secured}"
         self.wire = Wire(behind_wire)
         settings = {
             "process.roles": "broker,controller",
             "node.id": 1,
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},WIRE://127.0.0.1:{behind_wire},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port},WIRE://127.0.0.1:{self.wire.port}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,WIRE:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listeners": f"{here},WIRE://127.0.0.1:{behind_wire},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"{here},WIRE://127.0.0.1:{self.wire.port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SECURED:SASL_SSL,WIRE:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.name.secured.sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.secured.plain.sasl.jaas.config": login,
+            "listener.name.secured.ssl.keystore.type": "PKCS12",
+            "listener.name.secured.ssl.keystore.location": folder / "kafka.p12",
+            "listener.name.secured.ssl.keystore.password": PASSWORD.decode(),
             "inter.broker.listener.name": "PLAINTEXT",
             "log.dirs": folder / "data",
             "auto.create.topics.enable": "false",

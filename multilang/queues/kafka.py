@@ -17,7 +17,7 @@ from threading import Thread
 
 from multilang.component.errors import ConfigError
 from multilang.component.reliable import ReliableSpout
-from multilang.state.kafka_client import REQUIRES, Topic, check_fields
+from multilang.state.kafka_client import OPTIONS, REQUIRES, Topic, check_fields, with_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ class KafkaSpout(ReliableSpout):
         fields: The parts of a message that are fields: ``value``, ``key``, ``timestamp`` (milliseconds), ``partition``,
             ``offset``. Key and value are text in UTF-8.
         session_secs: Seconds without a sign of life from a task after which Kafka gives its partitions to others.
-        options: Further settings of librdkafka, such as ``{"security.protocol": "SSL"}``.
+        options: Further settings of librdkafka, such as ``{"security.protocol": "SSL"}``, over those of the conf's
+            ``multilang.kafka.options``. One that is secret may name its place: ``{"sasl.password": {"env": NAME}}``.
 
     Attributes:
         commit_secs: Seconds between two commits.
@@ -111,9 +112,7 @@ class KafkaSpout(ReliableSpout):
         if not session_secs > 0:
             raise ConfigError(f"session_secs is {session_secs!r}; use seconds above 0")
         check_fields(fields)
-        for name in options or ():
-            if name in _OURS:
-                raise ConfigError(f"options has {name!r}, which the spout sets by itself; leave it out")
+        _check_options(options or (), "options")
         self.output_fields = list(fields)  # type: ignore[misc]
         self.servers = servers
         self.topic = topic
@@ -124,7 +123,7 @@ class KafkaSpout(ReliableSpout):
     def check_start(self, conf: dict[str, Any]) -> None:
         """Check once that the topic is there."""
         super().check_start(conf)
-        topic = Topic(self.servers, self.topic, self.options, ConfigError)
+        topic = Topic(self.servers, self.topic, self._options(conf), ConfigError)
         consumer = topic.consumer({"group.id": self.group})
         try:
             topic.partitions(consumer, PATIENCE_SECS)
@@ -136,7 +135,7 @@ class KafkaSpout(ReliableSpout):
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
-        self._topic = Topic(self.servers, self.topic, self.options, _TopicError)
+        self._topic = Topic(self.servers, self.topic, self._options(conf), _TopicError)
         self._fields = list(self.output_fields or ())
         self._partitions: dict[int, _Partition] = {}
         self._given: dict[str, tuple[_Partition, int]] = {}  # message id -> what it is of
@@ -211,6 +210,11 @@ class KafkaSpout(ReliableSpout):
             closing = Thread(target=self._consumer.close, daemon=True)
             closing.start()
             closing.join(PATIENCE_SECS)
+
+    def _options(self, conf: Mapping[str, Any]) -> dict[str, Any]:
+        found = with_options(conf, self.options)
+        _check_options(found, OPTIONS)
+        return found
 
     # ---- messages ----
 
@@ -398,3 +402,9 @@ class KafkaSpout(ReliableSpout):
             self._told = True
             self._last_told, self._quiet_until = text, now + _QUIET_SECS
             self.report_error(f"{text}; it is tried again until it works")
+
+
+def _check_options(options: Iterable[str], what: str) -> None:
+    for name in options:
+        if name in _OURS:
+            raise ConfigError(f"{what} has {name!r}, which the spout sets by itself; leave it out")

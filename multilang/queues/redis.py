@@ -15,6 +15,7 @@ from collections import deque
 from multilang.component.errors import ConfigError
 from multilang.component.reliable import ReliableSpout
 from multilang.state.errors import StateError
+from multilang.state.redis_access import checked, with_access
 from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.state.redis_place import HASTE_SECS
 
@@ -42,11 +43,13 @@ class RedisStreamSpout(ReliableSpout):
         group: The consumer group. Topologies with the same group divide the entries; each further group gets all of
             them.
         take: The number of entries to ask for at once.
-        host: The server's host. A password is taken from the environment, ``MULTILANG_REDIS_PASSWORD``.
+        host: The server's host.
         port: The server's port.
         database: The number of the database.
         timeout: Milliseconds that an answer may take.
         claim_idle_secs: Seconds in which a consumer asked for nothing, after which others take its entries over.
+        access: The way in, if the server asks who comes: ``user``, ``password`` (a Secret, or its place), ``tls``, ``ca``,
+            ``cert`` and ``key``, each optional; missing ones are those of the conf's ``multilang.redis.access``.
 
     Attributes:
         max_replays: How often a failed entry is replayed before it is given up; None: without limit.
@@ -66,6 +69,7 @@ class RedisStreamSpout(ReliableSpout):
         database: int = 0,
         timeout: int = 2000,
         claim_idle_secs: float = 60.0,
+        access: Mapping[str, Any] | None = None,
     ) -> None:
         for name, value in (("stream", stream), ("group", group)):
             if type(value) is not str or not value:
@@ -79,13 +83,19 @@ class RedisStreamSpout(ReliableSpout):
         self.group = group
         self.take = take
         self.claim_idle_secs = claim_idle_secs
-        self.settings = {"host": host, "port": port, "database": database, "timeout": timeout}
+        self.settings = {
+            "host": host,
+            "port": port,
+            "database": database,
+            "timeout": timeout,
+            **checked(access or {}, "access"),
+        }
         self._where = f"stream {stream!r} in {place(self.settings)}"
 
     def check_start(self, conf: dict[str, Any]) -> None:
         """Ask Redis once, with a short patience since somebody waits for the answer."""
         super().check_start(conf)
-        client = connect(self.settings, "a spout of a Redis Stream", HASTE_SECS)
+        client = connect(with_access(conf, self.settings), "a spout of a Redis Stream", HASTE_SECS)
         try:
             self._make_group(client)
         finally:
@@ -93,13 +103,13 @@ class RedisStreamSpout(ReliableSpout):
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
-        patient = connect(self.settings, "a spout of a Redis Stream")
+        patient = connect(with_access(conf, self.settings), "a spout of a Redis Stream")
         try:
             self._make_group(patient)
         finally:
             patient.close()
         # No command is repeated silently: the entries in a lost answer would be this task's, and never emitted.
-        self._client = connect(self.settings, "a spout of a Redis Stream", 0.0)
+        self._client = connect(with_access(conf, self.settings), "a spout of a Redis Stream", 0.0)
         self._consumer = f"{conf.get('topology.name') or 'topology'}/{context.component}/{context.task_index}"
         self._keys = [field.encode() for field in self.output_fields or ()]
         self._after: str | None = "0-0"  # the last entry read of this task's pending ones; None: all were read

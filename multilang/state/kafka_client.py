@@ -1,15 +1,22 @@
-"""Access to a topic of Kafka: consumers, the parts of a message, and errors that name the topic."""
+"""Access to a topic of Kafka: consumers, the parts of a message, and errors that name the topic.
+
+The conf key ``multilang.kafka.options`` has settings of librdkafka for all topics of a topology, such as the login and TLS.
+"""
 
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
+from multilang.masked import is_reference
+from multilang.secret import Secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 REQUIRES = {"confluent_kafka": "confluent-kafka>=2.6"}
+OPTIONS = "multilang.kafka.options"
+_HASTE_SECS = 1.0  # after which a refusal is looked for
 PARTS = ("key", "offset", "partition", "timestamp", "value")
 
 
@@ -20,13 +27,23 @@ def check_fields(fields: Sequence[str]) -> None:
             raise ConfigError(f"a message of Kafka has no {field!r}; it has {', '.join(PARTS)}")
 
 
+def with_options(conf: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a spout's options over those of the conf's ``multilang.kafka.options``. Raises ConfigError if that is no object."""
+    given = conf.get(OPTIONS)
+    if given is not None and not isinstance(given, dict):
+        raise ConfigError(
+            f'{OPTIONS} is of type {type(given).__name__}; write an object, {{"security.protocol": "SASL_SSL", ...}}'
+        )
+    return {**(given or {}), **own}
+
+
 class Topic:
     """A topic of Kafka. Consumers made here never commit by themselves, and never replace a missing offset.
 
     Args:
         servers: Brokers to ask first, ``"host:port,host:port"``.
         name: The topic's name.
-        options: Further settings of librdkafka.
+        options: Further settings of librdkafka; one that is secret may be a Secret, or name its place.
         error: The class of exceptions to raise when something is wrong with the topic.
     """
 
@@ -43,6 +60,7 @@ class Topic:
         self.where = f"topic {name!r} of Kafka at {servers}"
         self._error = error
         self._options = options
+        self._refusal = ""
         self._settings = {
             "bootstrap.servers": servers,
             "enable.auto.commit": False,
@@ -52,16 +70,18 @@ class Topic:
             "queued.max.messages.kbytes": 8192,  # read ahead, for each partition
             "reconnect.backoff.max.ms": 1000,
             "log_level": 0,  # errors are reported by this library
+            "error_cb": self._refused,
         }
 
     def consumer(self, settings: Mapping[str, Any]) -> Any:
         """Return a consumer with these settings; the user's options override them.
 
         Raises:
-            ConfigError: librdkafka refuses the settings.
+            ConfigError: librdkafka refuses the settings, or a secret can't be read.
         """
+        options = {name: _revealed(name, value) for name, value in self._options.items()}
         try:
-            return self.kafka.Consumer({**self._settings, **settings, **self._options})
+            return self.kafka.Consumer({**self._settings, **settings, **options})
         except self.kafka.KafkaException as problem:
             raise ConfigError(f"Kafka does not take the spout's options: {problem.args[0].str()}") from problem
 
@@ -71,14 +91,14 @@ class Topic:
 
     def partitions(self, consumer: Any, patience: float) -> int:
         """Return the number of partitions, from a broker that may take ``patience`` seconds to answer."""
-        found = self._asked(consumer.list_topics, self.name, patience).topics[self.name]
+        found = self._asked(consumer, "list_topics", self.name, patience).topics[self.name]
         if found.error is not None:
             raise self._error(f"{self.where} can't be read: {found.error.str()}; make the topic, or name another")
         return len(found.partitions)
 
     def ends(self, consumer: Any, partition: int, patience: float) -> tuple[int, int]:
         """Return the first offset that is there, and the one after the last."""
-        low, high = self._asked(consumer.get_watermark_offsets, self.at(partition), patience)
+        low, high = self._asked(consumer, "get_watermark_offsets", self.at(partition), patience)
         return low, high
 
     def row(self, message: Any, fields: Sequence[str]) -> list[Any]:
@@ -99,10 +119,27 @@ class Topic:
                 f"{problem.reason}; what crosses the wire is text, so write JSON or base64, not bytes"
             ) from problem
 
-    def _asked(self, call: Callable[..., Any], what: Any, patience: float) -> Any:
-        try:
-            return call(what, timeout=patience)
-        except self.kafka.KafkaException as problem:
-            raise self._error(
-                f"{self.where} does not answer: {problem.args[0].str()}; is a broker running there?"
-            ) from problem
+    def _asked(self, consumer: Any, call: str, what: Any, patience: float) -> Any:
+        self._refusal = ""
+        for secs in (_HASTE_SECS, patience):  # librdkafka itself would go on asking after a refusal
+            try:
+                return getattr(consumer, call)(what, timeout=min(secs, patience))
+            except self.kafka.KafkaException as error:
+                problem = error
+            consumer.poll(0)  # it tells only then why it was refused
+            if self._refusal:
+                raise self._error(f"{self.where} can't be used: {self._refusal}; see {OPTIONS}") from problem
+        raise self._error(
+            f"{self.where} does not answer: {problem.args[0].str()}; is a broker running there?"
+        ) from problem
+
+    def _refused(self, error: Any) -> None:
+        if error.code() in (self.kafka.KafkaError._AUTHENTICATION, self.kafka.KafkaError._SSL):
+            self._refusal = " ".join(error.str().split())
+
+
+def _revealed(name: str, value: Any) -> Any:
+    """Return the value that librdkafka takes; a name in a callback's place stays what it is."""
+    if isinstance(value, Secret) or is_reference(value):
+        return Secret(value, f"{name} of Kafka").reveal()
+    return value

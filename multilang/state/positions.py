@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 
 from multilang.component.errors import ConfigError, NotSetError
 from multilang.dotted import by_dotted_name
+from multilang.masked import masked_text
 from multilang.protocol.codec import loads
 from multilang.state.databases import DATABASES
 from multilang.state.errors import FencedError, StateError, StoreGoneError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 POSITIONS = "multilang.positions"
 _FILES = "sqlite"  # the database of a setting that is a path
+_SAME = {"rediss": "redis"}  # the schemes with TLS
 
 
 class PositionStore(ABC):
@@ -270,7 +272,9 @@ def _named(conf: Mapping[str, Any]) -> tuple[type[PositionStore], Any]:
     if "://" not in given:
         return kinds[_FILES], given
     try:
-        kind = kinds[given.partition("://")[0].lower()]
+        kind = kinds[_SAME.get(scheme := given.partition("://")[0].lower(), scheme)]
         return kind, kind.place_of(given)
-    except (KeyError, ValueError):
-        raise ConfigError(f"{what} (a password belongs into the environment, MULTILANG_REDIS_PASSWORD)") from None
+    except KeyError:
+        raise ConfigError(what) from None
+    except (ValueError, ConfigError) as problem:
+        raise ConfigError(f"{masked_text(what)}: {problem}") from None

@@ -18,6 +18,7 @@ extra ``redis``.
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
+from multilang.state import redis_access as access
 from multilang.state.errors import FencedError, StateError
 from multilang.state.owner import Owner, claim_for
 from multilang.state.provider import StateProvider
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
 START_SECS = HASTE_SECS  # how long Redis is waited for before a topology starts
 LARGEST = 512 * 1024 * 1024  # bytes of a value, unless the server says otherwise (proto-max-bulk-len)
-_POOL = ("host", "port", "timeout", "database", "password")
-_CLUSTER = ("nodes", "timeout", "maxRedirections", "password")
+_POOL = ("host", "port", "timeout", "database", *access.MEMBERS)
+_CLUSTER = ("nodes", "timeout", "maxRedirections", *access.MEMBERS)
 _COORDINATOR = "$checkpointspout-0"
 
 
@@ -194,8 +195,8 @@ class RedisStateProvider(StateProvider):
             patience: Seconds to wait for a Redis that does not answer; None: ``PATIENCE_SECS``.
         """
         if self._pool is None and self._cluster is not None:
-            return connect_cluster(self._cluster, "state in Redis", patience)
-        return connect(self._pool or {}, "state in Redis", patience)
+            return connect_cluster(access.with_access(self.conf, self._cluster), "state in Redis", patience)
+        return connect(access.with_access(self.conf, self._pool or {}), "state in Redis", patience)
 
     def _check_eviction(self, client: Any) -> None:
         """Raise StateError if the server deletes keys by itself when its memory is full."""
@@ -245,8 +246,16 @@ class RedisStateProvider(StateProvider):
 
     def _older(self) -> list[str]:
         """Return the namespaces of a version that stored one topology in a database, without its name."""
-        if self.is_cluster or not self.client.exists(_COORDINATOR):
+        if self.is_cluster:
             return []
+        with translated_errors(self.describe()):
+            try:
+                if not self.client.exists(_COORDINATOR):
+                    return []
+            except Exception as problem:
+                if type(problem).__name__ != "NoPermissionError":
+                    raise
+                return []  # this user may use the keys under the topology's name alone
         return sorted({_COORDINATOR, *(name for name in self._namespaces("") if ":" not in name)})
 
     def _check_owner(self, epoch: bytes | None, owner: bytes | None) -> None:
@@ -267,11 +276,12 @@ def _members(config: Mapping[str, Any], name: str, known: tuple[str, ...]) -> di
     unknown = [each for each in found if each not in known]
     if unknown:
         raise ConfigError(f"{CONFIG}: {name} knows no {unknown[0]!r}; it has {', '.join(known)}")
-    given = {member: value for member, value in found.items() if value is not None}
+    given = {member: value for member, value in found.items() if value is not None and member not in access.MEMBERS}
     for member, value in given.items():
-        if member in ("host", "password"):
+        if member == "host":
             if type(value) is not str or not value:
                 raise ConfigError(f"{CONFIG}: {name}.{member} is {value!r}; use text")
         elif member != "nodes" and (type(value) is not int or value < 0):
             raise ConfigError(f"{CONFIG}: {name}.{member} is {value!r}; use a number")
-    return given
+    members = {member: value for member, value in found.items() if member in access.MEMBERS}
+    return {**given, **access.checked(members, f"{CONFIG}: {name}")}

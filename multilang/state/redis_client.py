@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
+from ssl import SSLCertVerificationError
 from sys import exc_info
 from time import monotonic
 
 from multilang.component.errors import ConfigError
+from multilang.state import redis_access as access
 from multilang.state.errors import StateError
 from multilang.state.settings import CONFIG
 
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
 PATIENCE_SECS = 20.0  # for a Redis that is being started again
 _LONGEST_PAUSE_SECS = 0.5  # between two tries
 REQUIRES = {"redis": "redis>=5"}
-PASSWORD = "MULTILANG_REDIS_PASSWORD"  # in the environment, so that no conf need have it
 
 
 def connect(settings: Mapping[str, Any], what: str, patience: float | None = None) -> Any:
     """Return a client for one server. Nothing is sent before its first command.
 
     Args:
-        settings: ``host``, ``port``, ``timeout`` (milliseconds), ``database`` and ``password``, each optional.
+        settings: ``host``, ``port``, ``timeout`` (milliseconds), ``database``, and the members of ``redis_access``, each
+            optional.
         what: The thing that needs the client, in the words of a message.
         patience: Seconds for which a command is repeated while there is no answer; None: ``PATIENCE_SECS``.
     """
@@ -42,7 +43,9 @@ def connect(settings: Mapping[str, Any], what: str, patience: float | None = Non
         **common,
     )
 
-    class PatientConnection(redis.Connection):  # type: ignore[name-defined,misc]
+    plain_or_tls: Any = redis.SSLConnection if settings.get("tls") else redis.Connection
+
+    class PatientConnection(plain_or_tls):  # type: ignore[misc]
         """A connection that also repeats its handshake: before 7.4, redis-py repeats only the socket's connect."""
 
         def connect(self) -> None:
@@ -110,8 +113,12 @@ class translated_errors:  # noqa: N801  # read as a word
             return
         kinds = {each.__name__ for each in type(error).__mro__}
         fix = ""
-        if kinds & {"AuthenticationError", "NoPermissionError"}:
-            fix = f"; its password belongs into the environment, {PASSWORD}"
+        if "AuthenticationError" in kinds:
+            fix = f"; its user and password belong into {access.ACCESS}, or the password into the environment, {access.PASSWORD}"
+        elif "NoPermissionError" in kinds:
+            fix = "; give its user the right (ACL SETUSER), or log in as another user"
+        elif _is_distrusted(error):
+            fix = f'; name the authority that signed its certificate in {access.ACCESS}: {{"ca": FILE}}'
         elif kinds & {"ConnectionError", "TimeoutError", "RedisClusterException"}:
             fix = f"; start it, or name another{' in ' * bool(self._setting)}{self._setting}"
         raise StateError(f"{self._where} can't be used: {str(error).rstrip('.')}{fix}") from error
@@ -120,7 +127,8 @@ class translated_errors:  # noqa: N801  # read as a word
 class _Patience:
     """Pauses between tries (redis-py's AbstractBackoff), for ``secs`` seconds in all, however long a try takes.
 
-    redis-py counts a refused password as an error of the connection. It stays refused, so it is raised at once.
+    redis-py counts a refused password or certificate as an error of the connection. It stays refused, so it is raised at
+    once.
     """
 
     def __init__(self, secs: float) -> None:
@@ -133,7 +141,8 @@ class _Patience:
 
     def compute(self, failures: int) -> float:
         """Return the seconds until the next try; when the time is over, raise the error that is being handled."""
-        if monotonic() >= self._end or type(exc_info()[1]).__name__ == "AuthenticationError":
+        error = exc_info()[1]
+        if monotonic() >= self._end or type(error).__name__ == "AuthenticationError" or _is_distrusted(error):
             raise  # noqa: PLE0704  # called while it is handled
         return min(0.01 * 2.0 ** min(failures, 10), _LONGEST_PAUSE_SECS)
 
@@ -149,10 +158,16 @@ def _common(settings: Mapping[str, Any], what: str) -> tuple[Any, dict[str, Any]
     timeout = (settings.get("timeout") or 2000) / 1000
     return redis, {
         "socket_keepalive": True,
-        "password": settings.get("password") or os.environ.get(PASSWORD),
+        **access.options(settings),
         "socket_timeout": timeout,
         "socket_connect_timeout": timeout,
     }
+
+
+def _is_distrusted(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _faults(redis: Any) -> tuple[type[Exception], ...]:

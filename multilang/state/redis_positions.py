@@ -7,8 +7,7 @@ nothing.
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
+from multilang.state import redis_access as access
 from multilang.state.owner import Owner
 from multilang.state.positions import POSITIONS, PositionStore
 from multilang.state.redis_client import REQUIRES, connect, literal, translated_errors
@@ -48,13 +47,13 @@ return {'done'}
 class RedisPositions(PositionStore):
     """Positions in Redis, which tasks on all machines reach."""
 
-    form = "redis://HOST:PORT/DATABASE"
+    form = access.FORM
 
     requires: Mapping[str, str] = REQUIRES
 
     def __init__(self, conf: Mapping[str, Any], name: str, place: Mapping[str, Any]) -> None:
         super().__init__(conf, name, place)
-        self._settings = place
+        self._settings = access.with_access(conf, place)
         self._where = described(place)
         self._key = f"$position:{self.name}"
         self._client: Any = None
@@ -62,11 +61,7 @@ class RedisPositions(PositionStore):
 
     @classmethod
     def place_of(cls, url: str) -> dict[str, Any]:
-        found = urlsplit(url)
-        database = found.path.strip("/") or "0"
-        if not found.hostname or found.username or found.password or not database.isdecimal():
-            raise ValueError(url)
-        return {"host": found.hostname, "port": found.port or 6379, "database": int(database)}
+        return access.place_of(url)
 
     def close(self) -> None:
         super().close()

@@ -54,15 +54,21 @@ class Tls(Transport):
 
     Args:
         stores: The client's files, which are read at each connection, so that new certificates are seen.
+        check_host: Whether the server's certificate must name its host.
     """
 
     framed = False
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: Stores, check_host: bool = True) -> None:
         self._stores = stores
+        self._check_host = check_host
+
+    def check(self) -> None:
+        """Read the files once. Raises ConfigError for one that can't be used."""
+        client_context(self._stores, self._check_host)
 
     def open(self, wire: socket.socket, host: str) -> socket.socket:
-        context = client_context(self._stores)
+        context = client_context(self._stores, self._check_host)
         try:
             return context.wrap_socket(wire, server_hostname=host)
         except ssl.SSLCertVerificationError as error:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
+from multilang.component.errors import ConfigError
 from multilang.state.admin import COORDINATOR, StoredStates
 from multilang.state.bolt import Stateful
 from multilang.state.checked import check_whole, noted_whole
@@ -28,6 +28,7 @@ from multilang.state.names import (
 )
 from multilang.state.provider import StateProvider
 from multilang.state.providers import MEMORY, SQLITE, provider_of
+from multilang.state.redis_access import place_of
 from multilang.state.settings import CONFIG, PROVIDER, divided_otherwise
 from multilang.state.source import POSITION
 from multilang.state.steps import Steps
@@ -54,26 +55,22 @@ def is_stateful(topology: Topology) -> bool:
 
 
 def conf_of(where: Where) -> dict[str, Any]:
-    """Return the conf entries of a place: an SQLite file's path, ``redis://host:port/database``, or the entries
-    themselves.
+    """Return the conf entries of a place: an SQLite file's path, ``redis://host:port/database`` (``rediss://`` with TLS), or the
+    entries themselves.
     """
     if not isinstance(where, str | os.PathLike):
         return dict(where)
     text = os.fspath(where)
-    if not text.startswith("redis://"):
+    if not text.startswith(("redis://", "rediss://")):
         if "://" in text:
             raise NotOnSparkError(
                 f"state: {text.rpartition('@')[2]!r} is neither a file on this machine nor redis://HOST:PORT/DATABASE; another "
                 "provider is named by its conf entries"
             )
         return {PROVIDER: "sqlite", CONFIG: {"path": os.path.abspath(os.path.expanduser(text))}}
-    url = urlsplit(text)
-    database = url.path.strip("/")
     try:
-        if url.password or url.username or url.query or (database and not database.isdecimal()):
-            raise ValueError("its form is redis://HOST:PORT/DATABASE, and a password is in $MULTILANG_REDIS_PASSWORD")
-        pool = {"host": url.hostname or "localhost", "port": url.port or 6379, "database": int(database or 0)}
-    except ValueError as problem:
+        pool = place_of(text)
+    except (ValueError, ConfigError) as problem:
         raise NotOnSparkError(f"state: {text.rpartition('@')[2]!r} can't be used: {problem}") from None
     return {PROVIDER: "redis", CONFIG: {"jedisPoolConfig": pool}}
 

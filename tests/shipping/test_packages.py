@@ -131,7 +131,7 @@ topology = builder.build(conf={conf!r})
     ("conf", "reason"),
     [
         ({"multilang.positions": 5}, "multilang.positions is 5; use"),
-        ({"multilang.positions": "redis://u:p@h"}, "a password belongs into the environment"),
+        ({"multilang.positions": "redis://u:p@h"}, "a password belongs into multilang.redis.access"),
         ({"topology.state.provider": 42}, "topology.state.provider is 42; use a dotted name"),
         ({"topology.state.provider.config": {"keySerializerClass": 1}}, "keySerializerClass is 1; use a dotted name"),
         ({"multilang.state.trace": 1}, "multilang.state.trace is 1; use a dotted name"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.state.redis_access import checked
 from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.transactional.maps.backing import Backing
 
@@ -31,8 +32,6 @@ return 1
 class RedisBacking(Backing):
     """A map in Redis: a hash with the key ``name``.
 
-    A password is taken from the environment, ``MULTILANG_REDIS_PASSWORD``.
-
     A Redis that is being started again is waited for, up to 20 seconds.
 
     Args:
@@ -41,15 +40,29 @@ class RedisBacking(Backing):
         port: The server's port.
         database: The number of the database.
         timeout: Milliseconds that an answer may take.
+        access: The way in, if the server asks who comes: ``user``, ``password`` (a Secret, or its place), ``tls``, ``ca``,
+            ``cert`` and ``key``, each optional; a missing password is that in the environment, ``MULTILANG_REDIS_PASSWORD``.
     """
 
     requires: Mapping[str, str] = REQUIRES
 
     def __init__(
-        self, name: str, host: str = "localhost", port: int = 6379, database: int = 0, timeout: int = 2000
+        self,
+        name: str,
+        host: str = "localhost",
+        port: int = 6379,
+        database: int = 0,
+        timeout: int = 2000,
+        access: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
-        self._settings = {"host": host, "port": port, "database": database, "timeout": timeout}
+        self._settings = {
+            "host": host,
+            "port": port,
+            "database": database,
+            "timeout": timeout,
+            **checked(access or {}, "access"),
+        }
 
     def multi_get(self, keys: Sequence[str]) -> list[str | None]:
         if not keys:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import monotonic
 
 from multilang.component.errors import ConfigError
-from multilang.state.kafka_client import REQUIRES, Topic, check_fields
+from multilang.state.kafka_client import REQUIRES, Topic, check_fields, with_options
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,
     ReadError,
@@ -47,7 +47,7 @@ class _Kafka(SourceSpout):
         self.options = dict(options or {})
 
     def open(self, conf: Mapping[str, Any]) -> KafkaSource:
-        return KafkaSource(self.servers, self.topic, self.fields, self.options)
+        return KafkaSource(self.servers, self.topic, self.fields, with_options(conf, self.options))
 
 
 class TransactionalKafkaSpout(_Kafka, TransactionalSourceSpout):
@@ -59,7 +59,8 @@ class TransactionalKafkaSpout(_Kafka, TransactionalSourceSpout):
         fields: The parts of a message that are fields: ``value``, ``key``, ``timestamp`` (milliseconds), ``partition``,
             ``offset``. Key and value are text in UTF-8.
         batch_size: The largest number of messages of a partition in one batch.
-        options: Further settings of librdkafka, such as ``{"security.protocol": "SSL"}``.
+        options: Further settings of librdkafka, such as ``{"security.protocol": "SSL"}``, over those of the conf's
+            ``multilang.kafka.options``. One that is secret may name its place: ``{"sasl.password": {"env": NAME}}``.
     """
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from multilang.component.errors import ConfigError
 from multilang.state.errors import StateError
+from multilang.state.redis_access import checked, with_access
 from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,
@@ -38,19 +39,26 @@ class _RedisStreams(SourceSpout):
         port: int = 6379,
         database: int = 0,
         timeout: int = 2000,
+        access: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(fields, batch_size)
         if isinstance(streams, str) or not streams:
             raise ConfigError(f'streams is {streams!r}; use a list of names, ["orders-0", "orders-1"]')
         self.streams = list(streams)
-        self.settings = {"host": host, "port": port, "database": database, "timeout": timeout}
+        self.settings = {
+            "host": host,
+            "port": port,
+            "database": database,
+            "timeout": timeout,
+            **checked(access or {}, "access"),
+        }
 
     def check_start(self, conf: dict[str, Any]) -> None:
         """Open the source once, with a short patience since somebody waits for the answer."""
-        RedisSource(self.streams, self.fields, self.settings, START_SECS).close()
+        RedisSource(self.streams, self.fields, with_access(conf, self.settings), START_SECS).close()
 
     def open(self, conf: Mapping[str, Any]) -> RedisSource:
-        return RedisSource(self.streams, self.fields, self.settings)
+        return RedisSource(self.streams, self.fields, with_access(conf, self.settings))
 
 
 class TransactionalRedisSpout(_RedisStreams, TransactionalSourceSpout):
@@ -60,10 +68,12 @@ class TransactionalRedisSpout(_RedisStreams, TransactionalSourceSpout):
         streams: The names of the streams. One that is added at the end is a further partition.
         fields: The fields of the entries. An entry that lacks one has None there.
         batch_size: The largest number of entries of a stream in one batch.
-        host: The server's host. A password is taken from the environment, ``MULTILANG_REDIS_PASSWORD``.
+        host: The server's host.
         port: The server's port.
         database: The number of the database.
         timeout: Milliseconds that an answer may take.
+        access: The way in, if the server asks who comes: ``user``, ``password`` (a Secret, or its place), ``tls``, ``ca``,
+            ``cert`` and ``key``, each optional; missing ones are those of the conf's ``multilang.redis.access``.
     """
 
 

@@ -9,6 +9,7 @@ from time import monotonic, sleep
 from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
 from multilang.state.errors import StateError
+from multilang.transactional.stores.zookeeper_access import AUTH_SCHEME, SUPER_ACL, ZooKeeperAccess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 SERVERS = "transactional.zookeeper.servers"
 PORT = "transactional.zookeeper.port"
 SESSION_TIMEOUT = "storm.zookeeper.session.timeout"
-AUTH_SCHEME = "storm.zookeeper.topology.auth.scheme"
-AUTH_PAYLOAD = "storm.zookeeper.topology.auth.payload"
-SUPER_ACL = "storm.zookeeper.superACL"
 PATIENCE_SECS = 20.0  # with a ZooKeeper that is being started again, or can't be reached for a while
 RETRY_SECS = 0.1
 
@@ -50,8 +48,8 @@ class ZooKeeperClient:
         self._patience = PATIENCE_SECS if patience is None else patience
         self.servers = _servers(conf)
         self.session_secs = (conf.get(SESSION_TIMEOUT) or 20_000) / 1000
-        self._auth = _auth(conf)
-        self._kazoo = self._connect(conf)
+        self._access = ZooKeeperAccess(conf)
+        self._kazoo = self._connect()
         self._kazoo.add_listener(listener)
         self._kazoo.start_async()
 
@@ -73,7 +71,7 @@ class ZooKeeperClient:
         """End the session."""
         close_all(self._kazoo.stop, self._kazoo.close)
 
-    def _connect(self, conf: Mapping[str, Any]) -> Any:
+    def _connect(self) -> Any:
         try:
             from kazoo.client import KazooClient
         except ImportError as problem:
@@ -81,15 +79,12 @@ class ZooKeeperClient:
                 f"transactions in ZooKeeper need the package kazoo ({problem}): pip install 'storm-multilang[zookeeper]'; for a "
                 "cluster's workers put kazoo into the file that multilang submit --requirements names"
             ) from problem
-        secured: dict[str, Any] = {}
-        if self._auth is not None:
-            secured = {"auth_data": [self._auth], "default_acl": _acls(conf)}
         return KazooClient(
             self.servers,
             timeout=self.session_secs,
             logger=_of_kazoo,
             connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": 0.5},
-            **secured,
+            **self._access.options(),
         )
 
     def commit(self, request: Any) -> Any:
@@ -138,47 +133,16 @@ class ZooKeeperClient:
     def unusable(self, path: str, problem: Exception) -> StateError:
         """Return the error that says why a node can't be used, and what to do."""
         at = path if path.startswith("/") else self.at(path)
-        if type(problem).__name__ in ("NoAuthError", "AuthFailedError"):
-            used = (
-                f"those of {AUTH_SCHEME} and {AUTH_PAYLOAD} are others" if self._auth else f"{AUTH_SCHEME} is not set"
-            )
+        kind = type(problem).__name__
+        if kind == "AuthFailedError" and self._access.refused:
+            return StateError(f"ZooKeeper {self.servers} {self._access.refused}")
+        if kind in ("NoAuthError", "AuthFailedError"):
             return StateError(
-                f"{at} in ZooKeeper {self.servers} belongs to who made it with other credentials, and {used}: give the topology "
+                f"{at} in ZooKeeper {self.servers} belongs to who made it with other credentials, and {self._access.used}: give the topology "
                 "the credentials of its earlier runs in its conf, or another transactional id"
             )
-        fix = f"; does this ZooKeeper know the schemes of {AUTH_SCHEME} and {SUPER_ACL}?" if self._auth else ""
+        fix = f"; does this ZooKeeper know the schemes of {AUTH_SCHEME} and {SUPER_ACL}?" if self._access else ""
         return StateError(f"{at} in ZooKeeper {self.servers} can't be used: {type(problem).__name__} {problem}{fix}")
-
-
-def _auth(conf: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the scheme and the credentials, which no message may show."""
-    scheme, payload = conf.get(AUTH_SCHEME), conf.get(AUTH_PAYLOAD)
-    if scheme is None or scheme == "":
-        return None
-    if not isinstance(scheme, str):
-        raise ConfigError(f'{AUTH_SCHEME} is {scheme!r}; use a scheme of ZooKeeper\'s, "digest"')
-    if not isinstance(payload, str) or not payload:
-        raise ConfigError(f"{AUTH_SCHEME} is {scheme!r}, and there are no credentials: set {AUTH_PAYLOAD} as well")
-    if scheme == "digest" and ":" not in payload:
-        raise ConfigError(f'{AUTH_PAYLOAD} (not shown) has no ":"; with digest it is "user:password"')
-    return scheme, payload
-
-
-def _acls(conf: Mapping[str, Any]) -> list[Any]:
-    """Return full rights for the creator and, if the conf names it, for the user of Storm's daemons.
-
-    Storm does this in Utils.getWorkerACL.
-    """
-    from kazoo.security import ACL, CREATOR_ALL_ACL, Id, Permissions
-
-    found = list(CREATOR_ALL_ACL)
-    others = conf.get(SUPER_ACL)
-    if others is not None and others != "":
-        scheme, separator, id = others.partition(":") if isinstance(others, str) else ("", "", "")
-        if not separator:
-            raise ConfigError(f'{SUPER_ACL} is {others!r}; use "scheme:id", such as "sasl:storm"')
-        found.append(ACL(Permissions.ALL, Id(scheme, id)))
-    return found
 
 
 def _servers(conf: Mapping[str, Any]) -> str:
