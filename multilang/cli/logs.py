@@ -9,7 +9,7 @@ import click
 
 from multilang.cli import exits
 from multilang.cli.nimbus import NIMBUS, connected, faults
-from multilang.masked import harmless
+from multilang.masked import harmless, masked_text
 from multilang.shipping.worker_logs import (
     LOGVIEWER_PORT,
     WorkerPlace,
@@ -83,4 +83,4 @@ def _show(worker: WorkerPlace, lines: list[str]) -> None:
     what = f" ({', '.join(worker.components)})" if worker.components else ""
     click.echo(harmless(f"==> {at}{what} <=="))
     for line in lines:
-        click.echo(harmless(line))
+        click.echo(harmless(masked_text(line)))

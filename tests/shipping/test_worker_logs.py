@@ -97,6 +97,19 @@ def test_a_log_moves_no_cursor_and_sets_no_clipboard(tmp_path: Path) -> None:
     assert "\n\ttabs and ünïcode ✓\n" in shown.stdout
 
 
+def test_a_password_that_somebody_logged_is_not_shown(tmp_path: Path) -> None:
+    lines = (
+        "open redis://shop:hunter2@host/0",
+        'conf {"sasl.password": "hunter2", "topic": "orders"}',
+        "password=hunter2",
+    )
+    write(tmp_path / "workers-artifacts", "t-1-5", 6700, "".join(f"{line}\n" for line in lines))
+    shown = multilang("logs", "t", "--folder", tmp_path).stdout
+    assert "hunter2" not in shown
+    assert "redis://shop:***@host/0" in shown
+    assert '"topic": "orders"' in shown
+
+
 @given(st.text())
 def test_whatever_a_log_has_a_terminal_obeys_nothing(text: str) -> None:
     assert not {each for each in harmless(text) if unicodedata.category(each) == "Cc" and each not in "\n\t"}
