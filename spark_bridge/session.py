@@ -11,7 +11,11 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from multilang.masked import is_reference
+from multilang.protocol.codec import loads
+from multilang.secret import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,7 +48,7 @@ class MasterError(ValueError):
 
 @contextmanager
 def session(
-    master: str = "local[*]", name: str = "multilang", conf: Mapping[str, str] | None = None
+    master: str = "local[*]", name: str = "multilang", conf: Mapping[str, Any] | None = None
 ) -> Iterator[SparkSession]:
     """Open a Spark session, warm it up, and stop it at the end.
 
@@ -54,9 +58,11 @@ def session(
     Args:
         master: The cluster, as Spark names it: ``local[2]``, ``spark://HOST:PORT``, ``yarn``, ...
         name: The application's name.
-        conf: Further properties of Spark.
+        conf: Further properties of Spark; one that is secret may name its place: ``{"file": PATH}`` or ``{"env": NAME}``, as
+            JSON, too.
 
     Raises:
+        ConfigError: A secret can't be read.
         SessionError: Java is missing, or Spark can't be started on ``master``.
         MasterError: ``master`` is not one that Spark knows.
     """
@@ -81,6 +87,9 @@ def session(
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        if not master.startswith("local-cluster"):
+            # The driver's ports read Java's objects: they first ask for a secret, which Spark makes for itself here.
+            settings["spark.authenticate"] = "true"
         if len(folder) <= _MAX_SOCKET_FOLDER:
             # Spark's TCP connections to its Python workers wait 40 ms in each stage, for a delayed ACK
             settings |= {
@@ -89,7 +98,7 @@ def session(
             }
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in {**settings, **(conf or {})}.items():
-        builder = builder.config(key, value)
+        builder = builder.config(key, _revealed(key, value))
     try:
         made = builder.getOrCreate()
     except Exception as error:
@@ -105,6 +114,17 @@ def session(
         yield made
     finally:
         made.stop()
+
+
+def _revealed(key: str, value: Any) -> Any:
+    """Return a property's value, read from the place of a secret if it names one."""
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            place = loads(value)
+        except ValueError:
+            return value
+        return Secret(place, key).reveal() if is_reference(place) else value
+    return Secret(value, key).reveal() if isinstance(value, Secret) or is_reference(value) else value
 
 
 @cache

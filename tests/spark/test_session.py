@@ -43,16 +43,31 @@ def test_a_session_of_ours_has_its_python_workers_when_it_is_up_and_others_may_c
 ) -> None:
     code = """
 import os
+import socket
+import struct
 from pyspark.sql import SparkSession
 from spark_bridge.session import session
 from tests.spark.sources.test_chaos import python_workers
 
-for _ in range(2):
-    with session("local[2]") as spark:
+def said(port):
+    # One request of Spark's RPC: length of the frame, kind 3, number, length of the body, body.
+    body = b"evil"
+    with socket.create_connection(("127.0.0.1", port), 60) as wire:
+        wire.sendall(struct.pack(">QBQI", 8 + 1 + 8 + 4 + len(body), 3, 1, len(body)) + body)
+        return wire.recv(65536)
+
+
+os.environ["SPARK_SECRET"] = "of the environment"
+for conf in ({}, {"spark.authenticate.secret": '{"env": "SPARK_SECRET"}', "spark.network.crypto.enabled": "true"}):
+    with session("local[2]", conf=conf) as spark:
         conf = spark.sparkContext.getConf()
+        answer = said(int(conf.get("spark.driver.port")))
+        assert b"StreamCorrupted" not in answer, "it read an object of somebody without its secret"
+        assert b"challenge" in answer or b"SASL" in answer.upper() or not answer, answer
         folder = conf.get("spark.python.unix.domain.socket.dir")
         assert [name for name in os.listdir(folder) if name.endswith(".sock")], "no sockets there"
         print(len(python_workers(os.getpid())))
+assert conf.get("spark.authenticate.secret") == "of the environment"
 spark = SparkSession.builder.master("local[2]").getOrCreate()  # in the same JVM, which has our settings
 assert spark.sparkContext.parallelize(range(10)).map(lambda n: 2 * n).sum() == 90
 spark.stop()
