@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from kazoo.client import KazooClient
+from kazoo.security import READ_ACL_UNSAFE, make_digest_acl_credential
+
 from multilang.shipping.cluster import Cluster
 from multilang.transport.keys import DIGEST
 
@@ -14,6 +17,20 @@ if TYPE_CHECKING:
 AUTH = "org.apache.storm.security.auth"
 MODULE = f"{AUTH}.digest.DigestLoginModule required"
 PASSWORDS = {"storm": "daemons' own", "bob": 'bob\\"s ü', "eve": "eve's", "games": "of the games"}
+
+ZOOKEEPER = "storm:the daemons' at ZooKeeper"
+FOLDERS = {
+    "assignments",
+    "storms",
+    "supervisors",
+    "workerbeats",
+    "errors",
+    "blobstore",
+    "nimbuses",
+    "logconfigs",
+    "backpressure",
+}
+LIMIT = 60
 
 
 class SecuredCluster(Cluster):
@@ -29,7 +46,7 @@ class SecuredCluster(Cluster):
         acl.write_text(json.dumps({"drpc.authorizer.acl": functions}))
         super().__init__(
             home,
-            slots=2,
+            slots=3,
             drpc=True,
             conf={
                 # Storm's own clients log in by digest to no other host: the server names itself so.
@@ -46,8 +63,35 @@ class SecuredCluster(Cluster):
                 "drpc.authorizer": f"{AUTH}.authorizer.DRPCSimpleACLAuthorizer",
                 "drpc.authorizer.acl.filename": str(acl),
                 "drpc.authorizer.acl.strict": True,
+                "storm.zookeeper.auth.scheme": "digest",
+                "storm.zookeeper.auth.payload": ZOOKEEPER,
+                "storm.zookeeper.superACL": f"digest:{make_digest_acl_credential(*ZOOKEEPER.split(':'))}",
+                # Else the next Nimbus would take away what workers need; see allow_workers.
+                "storm.nimbus.zookeeper.acls.check": False,
+                "storm.nimbus.zookeeper.acls.fixup": False,
             },
         )
+
+    def zookeeper(self, payload: str | None = None) -> KazooClient:
+        """Return a client of the cluster's ZooKeeper, by that login, which the caller stops."""
+        address = f"127.0.0.1:{self.conf['storm.zookeeper.port']}"
+        client = KazooClient(address, auth_data=[("digest", payload)] if payload else None)
+        client.start(LIMIT)
+        return client
+
+    def allow_workers(self) -> None:
+        """Let workers see that Storm's own folders in ZooKeeper are there.
+
+        Each topology has a login of its own, and its worker first looks for these folders, which belong to the daemons. Since 3.9.2
+        ZooKeeper asks for the right to read even for that (ZOOKEEPER-2590), and Storm gives it to nobody.
+        """
+        client = self.zookeeper(ZOOKEEPER)
+        root = self.conf.get("storm.zookeeper.root", "/storm")
+        for path in (root, *(f"{root}/{name}" for name in client.get_children(root) if name in FOLDERS)):
+            acl, _ = client.get_acls(path)
+            client.set_acls(path, [*acl, READ_ACL_UNSAFE[0]])
+        client.stop()
+        client.close()
 
     def settings_of(self, user: str, password: str | None = None, **more: Any) -> dict[str, str]:
         """Return the environment of a user whose storm.yaml and JAAS file are of this cluster."""

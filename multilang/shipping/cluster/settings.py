@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,11 +76,13 @@ def write_settings(home: Path, state: ClusterState, jars: Path, conf: Mapping[st
 def command(home: Path, daemon: str, java: str) -> list[str]:
     """Return the command line of a daemon."""
     arguments = [str(home / _ZOOKEEPER)] if daemon == "zookeeper" else []
-    options = binding.options(home, daemon, read_conf(conf_folder(home, daemon) / "storm.yaml"))
+    conf = read_conf(conf_folder(home, daemon) / "storm.yaml")
+    options = binding.options(home, daemon, conf)
     return [
         java,
         f"-Xmx{_HEAPS.get(daemon, '128m')}",
         *_JVM,
+        *shlex.split(str(conf.get(f"{daemon.partition('-')[0]}.childopts") or "")),
         f"-Djava.io.tmpdir={home / 'tmp'}",
         f"-Ddaemon.name={daemon}",
         f"-Dstorm.home={home}",
