@@ -222,10 +222,11 @@ def _alignment(before: Shape, now: Shape, contents: Contents) -> Iterable[Differ
             )
         return
     bolts = sorted(id for id in contents.tasks if id not in sources and id in now.parts and contents.held(id))
-    if bolts:
+    anew = sorted(id for id in sources if not contents.held(id))  # a Spark job may have saved positions
+    if bolts and anew:
         yield Difference(
             f"the stored state of {_listed(bolts)} was written under {ALIGNMENT} {earlier!r}, without the positions of the "
-            f"sources, and the topology has {now.alignment!r} now: {_listed(sorted(sources))} would begin at the beginning, and "
+            f"sources, and the topology has {now.alignment!r} now: {_listed(anew)} would begin at the beginning, and "
             f"all would be counted again. Build it with {earlier!r}; if it is meant: multilang state accept TOPOLOGY",
             acceptable=True,
         )

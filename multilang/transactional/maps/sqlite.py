@@ -23,7 +23,8 @@ _FILE = SqliteFile("file of maps", 0x4D4C544D, 2, _SCHEMA, "the SqliteBacking", 
 class SqliteBacking(Backing):
     """A map in an SQLite file. A batch is one transaction, which is on the disk when the call returns.
 
-    To look into it: ``sqlite3 PATH "SELECT key, value ->> 'value' FROM maps WHERE map = 'NAME'"``.
+    To look into it: ``sqlite3 PATH "SELECT key, value ->> 'value' FROM maps WHERE map = 'NAME'"``; the row
+    ``$owner`` says whose the map is.
 
     Args:
         path: The file, which may have several maps.

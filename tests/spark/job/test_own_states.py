@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang import StatefulBasicBolt
-from multilang.local import LocalCluster
+from multilang.local import LocalCluster, LocalClusterError
 from multilang.state import StateError, StateProvider, WrongProviderError
 from multilang.state.settings import CONFIG, PROVIDER
 from spark_bridge.job import NotOnSparkError, run_topology
@@ -66,7 +66,11 @@ def test_spark_and_the_embedded_cluster_take_turns_at_a_state_of_ones_own(spark:
         done += count
         assert state_of(own) == total
     with LocalCluster(mode="inprocess", conf={**own, "test.sentences": 20}) as cluster:
-        cluster.submit(topology).wait(timeout=120)
+        with pytest.raises(
+            LocalClusterError, match=r"stored state of 'sentences'.* multilang state rm TOPOLOGY sentences"
+        ):
+            cluster.submit(topology).wait(timeout=120)
+        cluster.submit(exact).wait(timeout=120)
     assert state_of(own) == total + words_of(20)
 
 
