@@ -10,11 +10,18 @@ from multilang.component.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
 
     from multilang.component.context import Context
 
+
+TOPOLOGY = "topology"
+"""The name of the topology in its module, unless another one is given."""
+
+_OTHERS = ("pystorm", "storm", "streamparse")  # multilang.compat has them
 
 is_finding = False  # set while a task's process imports the topology, whose module must not start another cluster
 
@@ -31,6 +38,8 @@ def find_component(target: str, context: Context) -> Component:
     is_finding = True
     try:
         found = find_object(target)
+        if is_foreign(found):
+            found = found.__multilang_topology__(module_name(split_target(target)[0]))
         if callable(found) and not isinstance(found, type | Component) and not hasattr(found, "components"):
             found = found()
     finally:
@@ -90,7 +99,7 @@ def split_target(target: str) -> tuple[str, str]:
     Raises:
         ConfigError: The target has another form.
     """
-    place, _, name = target.rpartition(":") if ":" in target else (target, "", "topology")
+    place, _, name = target.rpartition(":") if ":" in target else (target, "", TOPOLOGY)
     if not place or not name.isidentifier():
         raise ConfigError(f"{target!r} names nothing; write 'module:attr' or 'path/file.py:attr'")
     if place.endswith(".py"):
@@ -100,13 +109,46 @@ def split_target(target: str) -> tuple[str, str]:
     return place, name
 
 
+def is_foreign(found: object) -> bool:
+    """Return whether it is a topology of another library's, which turns itself into one of this library."""
+    return isinstance(found, type) and hasattr(found, "__multilang_topology__")
+
+
+def module_name(place: str) -> str:
+    """Return the last part of a module's name, or the name of a file without its ``.py``."""
+    return os.path.basename(place)[:-3] if place.endswith(".py") else place.rpartition(".")[2]
+
+
 def load_module(place: str) -> ModuleType:
     """Import a module by its name, or a file by its path (with ``.py``).
+
+    Other libraries whose names the module imports, and which are not installed, are found in ``multilang.compat``.
 
     Raises:
         ConfigError: There is none.
     """
+    if _other_names not in sys.meta_path:
+        sys.meta_path.append(_other_names)
     return _from_file(place) if place.endswith(".py") else _from_module(place)
+
+
+class _OtherNames:
+    """A finder, asked last, of the libraries that ``multilang.compat`` stands in for."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """See importlib.abc.MetaPathFinder."""
+        if name not in _OTHERS:
+            return None
+        from importlib import import_module
+        from importlib.util import find_spec
+
+        import_module("multilang.compat.names").provide(name)  # a package above this one
+        return find_spec(name)
+
+
+_other_names = _OtherNames()
 
 
 def _from_module(name: str) -> ModuleType:
@@ -144,6 +186,10 @@ def _from_file(path: str) -> ModuleType:
     folder = os.path.dirname(path)
     if folder not in sys.path:
         sys.path.insert(0, folder)
+    project, own = os.path.split(folder)
+    source = os.path.join(project, "src")
+    if own == "topologies" and os.path.isdir(source) and source not in sys.path:
+        sys.path.append(source)  # a project of streamparse's, whose components are there
 
     from importlib.machinery import ModuleSpec, SourceFileLoader
 

@@ -24,7 +24,17 @@ def results(name: str, version: str, folder: Path) -> dict[str, str]:
     (folder / "pytest.ini").write_text("[pytest]\n")
     report = folder / "report.xml"
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "test"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--continue-on-collection-errors",
+            f"--junitxml={report}",
+            "test",
+        ],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(needed())]), "PYTEST_ADDOPTS": ""},
         stdin=subprocess.DEVNULL,

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.compat.suites import check, left_out, results
+
+pytestmark = pytest.mark.timeout(600)  # it may download, and runs many tests
 
 
 def test_pystorms_own_tests_pass(tmp_path: Path) -> None:

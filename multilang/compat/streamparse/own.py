@@ -1,0 +1,88 @@
+"""A topology of streamparse's DSL as one of this library."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from multilang.compat.pystorm.running import adapted
+from multilang.compat.streamparse.dsl.component import ShellComponentSpec
+from multilang.compat.streamparse.dsl.spout import ShellSpoutSpec
+from multilang.component import find
+from multilang.component.streams import Stream
+from multilang.topology import ShellBolt, ShellSpout, Topology, TopologyBuilder, TopologyError
+from multilang.topology.groupings import Grouping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ENVIRONMENT = "MULTILANG_ENVIRONMENT"
+RUN = "streamparse_run"
+
+
+def own_topology(declared: Any, name: str | None = None, environment: str | None = None) -> Topology:
+    """Return a topology of the DSL as one of this library.
+
+    Args:
+        declared: The class.
+        name: The topology's name; None is the name of the class's module.
+        environment: The environment whose numbers of tasks count; None is that of ``MULTILANG_ENVIRONMENT``.
+
+    Raises:
+        TopologyError: It has components in Java, or lacks the environment; or it can't run.
+    """
+    builder = TopologyBuilder()
+    specs: list[Any] = declared.specs
+    for spec in specs:
+        streams = {each: Stream(of.output_fields, of.direct) for each, of in spec.outputs.items()}
+        default = streams.pop("default", None)
+        component = _component(spec, default, streams)
+        tasks = _number(spec, environment or os.environ.get(ENVIRONMENT))
+        conf = json.loads(spec.config)
+        if not spec.inputs:
+            builder.set_spout(spec.name, component, tasks, conf=conf)
+        else:
+            bolt = builder.set_bolt(spec.name, component, tasks, conf=conf)
+            for source, grouping in spec.inputs.items():
+                bolt.grouping(source.componentId, _grouping(spec, grouping), source.streamId)
+    return builder.build(declared.__module__.rpartition(".")[2] if name is None else name, dict(declared.config))
+
+
+def _component(spec: Any, default: Stream | None, streams: dict[str, Stream]) -> Any:
+    if not isinstance(spec, ShellComponentSpec):
+        raise TopologyError(
+            f"{spec.name!r} is a component in Java, which only Storm's workers can run; submit the topology with streamparse, or "
+            "write the component in Python"
+        )
+    shell = spec.component_object.shell
+    assert shell is not None
+    if shell.execution_command == RUN:
+        return adapted(spec.component_cls, default, streams)  # type: ignore[arg-type]  # a Stream is one, too
+    kind = ShellSpout if isinstance(spec, ShellSpoutSpec) else ShellBolt
+    return kind([shell.execution_command, *shell.script.split()], default, streams)  # type: ignore[arg-type]
+
+
+def _number(spec: Any, environment: str | None) -> int:
+    par = spec.par
+    if not isinstance(par, dict):
+        return int(par)
+    if environment in par:
+        return int(par[environment])
+    if find.is_finding:
+        return 1  # a task's process only looks for its component
+    known = ", ".join(map(repr, par))
+    which = "no environment is named" if environment is None else f"lacks the environment {environment!r}"
+    raise TopologyError(f"par of {spec.name!r} has numbers for {known}, and {which}; set {ENVIRONMENT} to one of them")
+
+
+def _grouping(spec: Any, grouping: Any) -> Grouping:
+    kind = grouping.kind
+    if kind.startswith("custom"):
+        raise TopologyError(
+            f"{spec.name!r} subscribes by a grouping in Java, which only Storm's workers have; write a CustomGrouping in Python, or "
+            "choose the task in the source, with a direct stream"
+        )
+    if kind == "fields":
+        return Grouping("fields", grouping.fields) if grouping.fields else Grouping("global")
+    return Grouping(kind)
