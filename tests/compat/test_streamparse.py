@@ -160,3 +160,10 @@ def test_a_project_finds_its_components_in_src(tmp_path: Path) -> None:
         run = cluster.submit(load_topology(str(file)), capture=["echo"])
         run.wait(lambda run: run.counters["ones"].acked == 5, timeout=60)
         assert sorted(tup.values for tup in run.captured("echo")) == [[n] for n in range(5)]
+
+
+def test_a_library_that_is_nowhere_is_missed_by_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "misses.py"
+    file.write_text("import storm\n")
+    with pytest.raises(ModuleNotFoundError, match="No module named 'storm'"):
+        load_topology(str(file))
