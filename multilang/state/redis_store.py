@@ -238,7 +238,8 @@ class RedisStore(Store):
         if said == b"done":
             self._done = self._step
         if said == b"back":
-            raise went_back(self._namespace, self._where, self._done, int(found[0]))
+            then = "Start the topology again, which goes on from that copy"
+            raise went_back(self._namespace, self._where, self._done, int(found[0]), then)
         if said == b"lost":
             raise self._lost(found)
         if said == b"gone":

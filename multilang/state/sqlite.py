@@ -15,7 +15,7 @@ from multilang.state.owner import Owner, wait_until_free
 from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
 from multilang.state.settings import CONFIG, cached_keys, check_members, owner_of, state_file
-from multilang.state.sqlite_file import SqliteFile
+from multilang.state.sqlite_file import PUT_BACK, SqliteFile
 from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced, went_back
 
 TYPE_CHECKING = False
@@ -296,7 +296,7 @@ class SqliteStore(Store):
         if row[0] != self._claim:
             raise fenced(self._namespace, self._path, self._claim, row[0])
         if row[3] < self._done:
-            raise went_back(self._namespace, self._path, self._done, row[3])
+            raise went_back(self._namespace, self._path, self._done, row[3], PUT_BACK)
         self._step += 1
         self._one("UPDATE txids SET step = ?2 WHERE namespace = ?1", self._step)
         return row[1], row[2]

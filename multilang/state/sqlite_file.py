@@ -2,11 +2,13 @@
 
 All that this library keeps in SQLite is written through ``SqliteConnection.writing``: one transaction
 (``BEGIN IMMEDIATE``) that compares the epoch of the file's owner, or in which the caller compares a number that was claimed
-under it. See ``multilang.state.owner``.
+under it. See ``multilang.state.owner``. Each such transaction is counted, in the file and beside it, so that a file that
+lacks some of them is refused when it is opened. See ``multilang.state.commits``.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sqlite3
@@ -15,6 +17,7 @@ from time import monotonic, sleep
 from urllib.parse import quote
 
 from multilang import private
+from multilang.state.commits import SUFFIX, CommitNote, last_commit
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.owner import OwnedPlace, Owner, claim, wait_until_free
 
@@ -30,8 +33,14 @@ if TYPE_CHECKING:
 WAIT_SECS = 60.0  # how long to wait for another task that is writing
 _BESIDE = ("-wal", "-shm")  # SQLite's log of changes, and the log's index with the locks
 
+# Said of an older copy. The next start refuses it, and names the way to go on from it.
+PUT_BACK = "Put back the newest one; a topology that is started refuses the older one, and says how to go on from it"
+
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 _OWNERS = "CREATE TABLE owners (name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, owner TEXT NOT NULL) WITHOUT ROWID"
+_COMMITS = "CREATE TABLE commits (count INTEGER NOT NULL)"  # one row
+
+log = logging.getLogger(__name__)
 
 
 class SqliteFile:
@@ -41,8 +50,8 @@ class SqliteFile:
         what: Its name in messages.
         application: The number in the header that tells it from other SQLite files.
         layout: The number of its layout, also in the header.
-        schema: The statements that make its tables, with ``;`` and a line's end between two. The table of owners is
-            added.
+        schema: The statements that make its tables, with ``;`` and a line's end between two. The table of owners and
+            that of the number of commits are added.
         setting: The conf key that names another file.
         upgrades: By an older layout, the statements that turn it into the next one.
     """
@@ -67,15 +76,16 @@ class SqliteFile:
         """Return a connection to the file, which is made if it is not there.
 
         Raises:
-            StateError: It is damaged, or no file of this kind.
+            StateError: It is damaged, or no file of this kind, or lacks commits that were made to it.
         """
         self._make(path)
+        noted = self._noted(path)  # before the file is read, since others may be writing
         try:
             connection = self.connected(path)
         except sqlite3.DatabaseError as problem:
             raise self.state_error(problem, path) from problem
         try:
-            self._check(connection, path)
+            self._check(connection, path, noted)
             _to_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")  # a commit is on the disk, not only in the system's memory
             connection.execute(
@@ -171,7 +181,8 @@ class SqliteFile:
         """
         return StoreGoneError(
             f"the {self.what} {path}{part} was deleted, renamed, emptied or replaced while it was in use: what was written to it since is not there. "
-            "Put it back, or start the topology again, which then goes on from what the file has"
+            "Put it back with the files beside it, or start the topology again, which then goes on from what the file has, unless that "
+            "lacks commits"
         )
 
     def _make(self, path: str) -> None:
@@ -198,7 +209,17 @@ class SqliteFile:
                 "mount its folder instead"
             )
 
-    def _check(self, connection: sqlite3.Connection, path: str) -> None:
+    def _noted(self, path: str) -> int:
+        real = os.path.realpath(path)
+        try:
+            return last_commit(real)
+        except OSError as problem:
+            raise StateError(
+                f"{real}{SUFFIX}, which has the number of the last commit to the {self.what}, can't be read: {problem}; make it a "
+                "file that this user can read, or remove it"
+            ) from problem
+
+    def _check(self, connection: SqliteConnection, path: str, noted: int) -> None:
         # One transaction for both numbers, since another task may be making the file.
         connection.execute("BEGIN")
         application, layout = _header(connection)
@@ -209,12 +230,23 @@ class SqliteFile:
             if _header(connection) == (0, 0) and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
                 _run(connection, self._schema)
                 connection.execute(_OWNERS)
+                connection.make_count(noted)  # not from 0, so that a copy of a former file is behind
+                if noted:
+                    log.warning(
+                        "the %s %s is made anew, although %d commits were made to a former one (see %s%s)",
+                        self.what,
+                        path,
+                        noted,
+                        os.path.realpath(path),
+                        SUFFIX,
+                    )
                 connection.execute(f"PRAGMA application_id = {self._application:d}")
                 connection.execute(f"PRAGMA user_version = {self._layout:d}")
             connection.execute("COMMIT")
             application, layout = _header(connection)
         if application != self._application:
             raise StateError(f"{path} is an SQLite file, but no {self.what}; name another in {self.setting}")
+        self._check_commits(connection, path, noted)
         while layout in self._upgrades:
             connection.execute("BEGIN IMMEDIATE")
             if _header(connection)[1] == layout:  # another task may have been faster
@@ -231,6 +263,22 @@ class SqliteFile:
         found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
             raise self._damaged(path, found)
+        if connection.count() is None:  # a file of an earlier version
+            connection.execute("BEGIN IMMEDIATE")
+            if connection.count() is None:  # another task may have been faster
+                connection.make_count(0)
+            connection.execute("COMMIT")
+        connection.counts = True
+
+    def _check_commits(self, connection: SqliteConnection, path: str, noted: int) -> None:
+        """Raise StoreGoneError if the file has fewer commits than were noted beside it. Nothing is changed."""
+        missing = noted - (connection.count() or 0)
+        if missing > 0:
+            raise StoreGoneError(
+                f"the {self.what} {path} lacks the last {missing} of {noted} commits that were made to it: its -wal was left behind, or "
+                "an older copy was put back. Stop the topology and put back the file together with its -wal (sqlite3's .backup makes "
+                f"one file of both); to go on from this older one, remove {os.path.realpath(path)}{SUFFIX}"
+            )
 
     def _damaged(self, path: str, how: str) -> StoreGoneError:
         return StoreGoneError(
@@ -332,10 +380,14 @@ class SqliteConnection(sqlite3.Connection):
         kind: The kind of file.
         path: The file's path, for messages.
         files: The device and inode of the file and of those beside it, by suffix, as they were when they were opened.
+        counts: Whether ``writing`` counts its commits.
     """
 
     kind: SqliteFile
     path: str
+    counts: bool
+    _last: int  # the highest number of a commit that this connection has seen
+    _warned: bool  # whether it was told that the number of the last commit could not be written beside the file
 
     def belongs_to(self, kind: SqliteFile, path: str, real: str) -> None:
         """Remember the file that was opened.
@@ -348,6 +400,9 @@ class SqliteConnection(sqlite3.Connection):
         self.kind = kind
         self.path = path
         self._real = real
+        self.counts = False
+        self._last = 0
+        self._warned = False
         self.files: dict[str, tuple[int, int] | None] = {}
         self.note("")
 
@@ -392,12 +447,16 @@ class SqliteConnection(sqlite3.Connection):
             StoreGoneError: The file is no longer the one that was opened; nothing was written.
             StateError: SQLite can't write it.
         """
+        note = None
         try:
             self.execute("BEGIN IMMEDIATE")
             try:
+                before = self.total_changes
                 if epoch is not None:
                     self._check_owner(epoch, name)
                 yield
+                if self.counts and self.in_transaction and self.total_changes != before:
+                    note = self._count_commit()
                 self.check_place()
                 if self.in_transaction:
                     self.execute("COMMIT")
@@ -405,8 +464,30 @@ class SqliteConnection(sqlite3.Connection):
                 if self.in_transaction:
                     self.execute("ROLLBACK")
                 raise
+            if note is not None:
+                self._write_note(note)
         except sqlite3.DatabaseError as problem:
             raise self.state_error(problem) from problem
+        finally:
+            if note is not None:
+                note.close()
+
+    def count(self) -> int | None:
+        """Return the number of commits that were made to the file; None if they are not counted."""
+        if not self.execute("SELECT 1 FROM sqlite_master WHERE name = 'commits'").fetchone():
+            return None
+        found: int = self.execute("SELECT coalesce(max(count), 0) FROM commits").fetchone()[0]
+        self._last = max(self._last, found)
+        return found
+
+    def make_count(self, number: int) -> None:
+        """Begin to count commits, inside a transaction that writes.
+
+        Args:
+            number: How many were made.
+        """
+        self.execute(_COMMITS)
+        self.execute("INSERT INTO commits VALUES (?)", (number,))
 
     def check_place(self) -> None:
         """Raise StoreGoneError if ``path`` is no longer the file that was opened. Call it before a commit.
@@ -427,6 +508,53 @@ class SqliteConnection(sqlite3.Connection):
         if "no such table" in str(problem):
             return self.kind.gone(self.path)
         return self.kind.state_error(problem, self.path)
+
+    def _count_commit(self) -> CommitNote | None:
+        """Count the commit of the present transaction, and return what is to be written beside the file after it.
+
+        Raises:
+            StoreGoneError: The file lacks commits that were made to it. So no commit makes an older copy look like the
+                newest.
+        """
+        row = self.execute("SELECT count FROM commits").fetchone()
+        if row is None:
+            raise self.kind.gone(self.path)
+        number = row[0] + 1
+        self.execute("UPDATE commits SET count = ?", (number,))
+        try:
+            note = CommitNote(self._real, number)
+        except OSError as problem:
+            self._warn(problem)
+            note = None
+        made = max(self._last, note.found if note else 0)
+        if made >= number:
+            if note:
+                note.close()
+            raise StoreGoneError(
+                f"the {self.kind.what} {self.path} was put back to an older copy while it was in use: it has {row[0]} commits, and "
+                f"{made} were made. Nothing more is written to it. {PUT_BACK}"
+            )
+        self._last = row[0]  # and one more when it is committed
+        return note
+
+    def _write_note(self, note: CommitNote) -> None:
+        self._last += 1
+        try:
+            note.write()
+            self._warned = False
+        except OSError as problem:  # the commit is made all the same
+            self._warn(problem)
+
+    def _warn(self, problem: OSError) -> None:
+        if not self._warned:
+            log.warning(
+                "%s%s can't be written: %s. Until it can, a copy of the %s that lacks its last commits is not recognized",
+                self._real,
+                SUFFIX,
+                problem,
+                self.kind.what,
+            )
+        self._warned = True
 
     def _check_owner(self, epoch: int, name: str) -> None:
         row = self.execute("SELECT epoch, owner FROM owners WHERE name = ?", (name,)).fetchone()

@@ -175,11 +175,14 @@ def fenced(namespace: str, where: str, mine: object, found: object) -> FencedErr
     )
 
 
-def went_back(namespace: str, where: str, done: int, found: int) -> StoreGoneError:
-    """Return the error for a store at step ``found``, although this owner wrote step ``done``."""
+def went_back(namespace: str, where: str, done: int, found: int, then: str) -> StoreGoneError:
+    """Return the error for a store at step ``found``, although this owner wrote step ``done``.
+
+    ``then`` is what is to be done.
+    """
     return StoreGoneError(
         f"the state of {namespace!r} ({where}) was put back to an older copy while it was in use: it has step {found}, and step "
-        f"{done} was written. Nothing more is written to it. Start the topology again, which goes on from that copy"
+        f"{done} was written. Nothing more is written to it. {then}"
     )
 
 

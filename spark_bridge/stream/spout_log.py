@@ -55,7 +55,7 @@ class SpoutLog:
         self._owned = FILE.claim(self.path, f"{os.getpid()} on {gethostname()}", "a streaming query")
         try:
             self._connection = connection = FILE.open(self.path)
-            with connection:
+            with connection.writing(self._owned.epoch):
                 connection.execute("CREATE TABLE IF NOT EXISTS spout (described TEXT NOT NULL)")  # not in older logs
                 connection.execute(
                     "INSERT INTO ends SELECT ?, 0, 0 WHERE NOT EXISTS (SELECT * FROM ends)", (uuid4().hex,)
@@ -73,7 +73,8 @@ class SpoutLog:
         """
         found = self._connection.execute("SELECT described FROM spout").fetchone()
         if found is None:  # the log is new, or of a version that did not store it
-            self._connection.execute("INSERT INTO spout VALUES (?)", (dumps(spout),))
+            with self._connection.writing(self._owned.epoch):
+                self._connection.execute("INSERT INTO spout VALUES (?)", (dumps(spout),))
             return
         before = loads(found[0])
         for key, value in spout.items():

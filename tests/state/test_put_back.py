@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 
@@ -23,22 +24,22 @@ class SqliteCopies:
     """Copies of the file, put back into the very same file."""
 
     def __init__(self, conf):
-        self._path = conf["topology.state.provider.config"]["path"]
+        self.path = conf["topology.state.provider.config"]["path"]
 
     def take(self):
         copy = sqlite3.connect(":memory:")
-        with sqlite3.connect(self._path) as live:
+        with sqlite3.connect(self.path) as live:
             live.backup(copy)
         live.close()
         return copy
 
     def put_back(self, copy):
-        live = sqlite3.connect(self._path)
+        live = sqlite3.connect(self.path)
         copy.backup(live)
         live.close()
 
     def content(self):
-        live = sqlite3.connect(self._path)
+        live = sqlite3.connect(self.path)
         found = list(live.iterdump())
         live.close()
         return found
@@ -122,6 +123,13 @@ def test_an_older_copy_is_noticed_at_the_next_write_and_nothing_is_written_to_it
     assert copies.content() == before
     task.state.close()
     found.close()
+    if kind == "sqlite":  # an older copy is refused until somebody says that it is meant
+        for _ in range(2):
+            with pytest.raises(
+                StoreGoneError, match=rf"lacks the last \d+ of \d+ commits.*remove {copies.path}\.commits"
+            ):
+                opened(provider_of(conf), "count-0")
+        os.unlink(f"{copies.path}.commits")
     # Whoever starts then goes on from the copy.
     again = provider_of(conf)
     state = opened(again, "count-0")

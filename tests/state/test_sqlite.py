@@ -24,7 +24,7 @@ def provider(path: Path) -> SqliteStateProvider:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A file of some pages, with nothing beside it."""
+    """A file of some pages, with nothing beside it but the number of its last commit."""
     path = tmp_path / "state.sqlite"
     found = provider(path)
     state = opened(found, "count-0")
@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
     with sqlite3.connect(path) as connection:
         connection.execute("VACUUM")  # no free pages, in which nothing could be damaged
     connection.close()
-    assert [each.name for each in tmp_path.iterdir()] == ["state.sqlite"]
+    assert {each.name for each in tmp_path.iterdir()} == {"state.sqlite", "state.sqlite.commits"}
     return path
 
 

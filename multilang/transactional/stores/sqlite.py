@@ -14,7 +14,7 @@ from multilang.protocol.codec import dumps, loads
 from multilang.state.errors import StoreGoneError
 from multilang.state.owner import Owner, claim
 from multilang.state.settings import owner_of, state_file
-from multilang.state.sqlite_file import SqliteFile
+from multilang.state.sqlite_file import PUT_BACK, SqliteFile
 from multilang.transactional.names import EPOCH
 from multilang.transactional.state import TransactionalState
 
@@ -128,7 +128,7 @@ class SqliteTransactionalState(TransactionalState):
             if self.get_data(path) != value:
                 raise StoreGoneError(
                     f"{self.describe()} was put back to an older copy while it was in use: {path!r} is not what was written there last. "
-                    "Nothing more is written to it. Start the topology again, with maps of the same moment: it goes on from that copy"
+                    f"Nothing more is written to it. {PUT_BACK}, with maps of the same moment"
                 )
 
     def _release(self) -> None:
