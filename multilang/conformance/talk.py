@@ -106,6 +106,7 @@ class Talk:
         self.kind = world.kind
         self.pid_dir = pid_dir
         self.timeout = timeout
+        self.start_timeout = timeout  # for the pid: late answers shorten the limit, but not that of a start
         self.monitor = Monitor(world)
         self.transcript = Transcript()
         self.findings: list[Finding] = []
@@ -157,6 +158,7 @@ class Talk:
         pieces: Pieces | None = None,
     ) -> ReadMessage:
         """Send the handshake and wait for the pid. ``script``: the JSON text of what a spout does on each next."""
+        limit, self.timeout = self.timeout, max(self.timeout, self.start_timeout)
         self.introduce(script, on, conf=conf, context=context, text=text, pieces=pieces)
         try:
             answer = self.wait(
@@ -169,6 +171,8 @@ class Talk:
                 why = f"slow start: no pid came for {self.timeout:g} s; --timeout gives it more"
                 raise SlowStart(why, failure.expected, failure.received, timed_out=True) from None
             raise
+        finally:
+            self.timeout = limit
 
     def introduce(
         self,

@@ -86,7 +86,9 @@ class Programs:
         target = replace(self.target, **changes) if changes else self.target
         child = self._start(env) if env else self._take()
         try:
-            yield Talk(child, target.world(), tempfile.mkdtemp(dir=self._folder.name), timeout)
+            talk = Talk(child, target.world(), tempfile.mkdtemp(dir=self._folder.name), timeout)
+            talk.start_timeout = max(timeout, target.timeout)
+            yield talk
         finally:
             child.kill()
             with self._lock:

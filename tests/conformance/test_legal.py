@@ -71,6 +71,13 @@ def test_a_bolt_that_acks_with_its_tick_alone_is_judged_by_its_acks() -> None:
     assert (case.status, case.why.partition(" ")[0]) == ("passed", "watched")
 
 
+def test_a_start_may_take_the_whole_limit_when_answers_may_not_any_more() -> None:
+    target = Target(command("SlowBehindAHeartbeatBolt"), "bolt", timeout=LIMIT, contract=True)
+    with Programs(target, ahead=False) as programs, programs.talk(0.5) as talk:
+        talk.handshake()  # which takes longer than half a second
+        assert talk.timeout == 0.5
+
+
 @pytest.mark.parametrize(("step", "found"), [("forgets", ["pid.vanished"]), ("ends", [])])
 def test_the_file_of_a_program_that_ends_may_go(step: str, found: list[str]) -> None:
     target = Target(command("RemovesItsFileBolt"), "bolt", contract=True, knows=("conf",))
