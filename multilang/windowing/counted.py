@@ -23,6 +23,8 @@ class CountWindows(Windows):
         slide: The number of tuples from the end of one to the end of the next.
     """
 
+    words = "windows by count"
+
     in_order = True
 
     def __init__(self, keeper: Keeper, length: int, slide: int) -> None:
@@ -98,6 +100,8 @@ class Latest(Windows):
         slide: The distance of their ends, in milliseconds.
     """
 
+    words = "windows of the last tuples at each duration"
+
     in_order = True
 
     def __init__(self, keeper: Keeper, length: int, slide: int) -> None:
@@ -157,6 +161,8 @@ class Recent(Windows):
         length: The length of a window, in milliseconds.
         slide: The number of tuples from one window to the next.
     """
+
+    words = "windows of a duration at each count"
 
     in_order = True
 

@@ -21,6 +21,7 @@ class Ordered(Windows):
 
     def __init__(self, windows: Windows) -> None:
         super().__init__(windows.keeper)
+        self.words = windows.words
         self.windows = windows
         self.waiting: list[tuple[int, int, Waiting]] = []
         self.serial = 0

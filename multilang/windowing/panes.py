@@ -170,6 +170,9 @@ class Windows:
         counted: The keys whose ``counts`` changed, where there is state; otherwise None.
     """
 
+    words = ""
+    """The kind of windows, for messages and to tell stored ones apart."""
+
     in_order = False
     """True if ``add`` takes tuples in the order of their timestamps, after ``advance`` with the timestamp."""
 

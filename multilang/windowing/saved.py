@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from multilang.protocol.codec import dumps, loads
 from multilang.protocol.messages import Tuple
+from multilang.state.errors import ReshapedError
 from multilang.windowing.ordered import Ordered
 from multilang.windowing.panes import ON_TIME, Pane, Waiting
 from multilang.windowing.task import WindowTask
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Schema
     from multilang.state.api import KeyValueState
     from multilang.windowing.declared import DeclaredWindows
-    from multilang.windowing.panes import Key
+    from multilang.windowing.panes import Key, Windows
     from multilang.windowing.settings import Settings
 
 # The first parts of the keys in the state: of panes, of counts, of tuples that wait for earlier ones, and of the rest.
@@ -27,6 +28,8 @@ PANE = "$window"
 COUNT = "$window.count"
 WAITING = "$window.waiting"
 TASK = ("$window.task",)
+
+_SET_BACK_MS = 1000  # a clock that differs by less is not worth a word
 
 
 class SavedTask(WindowTask):
@@ -49,6 +52,7 @@ class SavedTask(WindowTask):
         super().__init__(bolt, settings, collector, context)
         self._keeps_tuples = settings.aggregate is None
         self._tuples = _SavedTuples(context)
+        self._form = _form_of(settings, self.windows)
         self.windows.follow_counts(self._counted)
         self.process = self._first
 
@@ -164,7 +168,12 @@ class SavedTask(WindowTask):
             state.put((WAITING, slot), [waiting.key, waiting.ts, self._tuples.save_one(waiting.tup)])
             waiting.is_stored = True
         self._new_waiting.clear()
-        task = {**self.watermarks.saved(), "origin": self._origin, "reached": self.windows.watermark}
+        task = {
+            **self.watermarks.saved(),
+            "origin": self._origin,
+            "reached": self.windows.watermark,
+            "form": self._form,
+        }
         if task != self._saved_task:
             state.put(TASK, task)
             self._saved_task = task
@@ -212,7 +221,17 @@ class SavedTask(WindowTask):
         now_of_day = round(self.bolt.clock.time() * 1000)
         if task is not None:
             self._origin = task["origin"]
-            self._began = self._monotonic() - (now_of_day - self._origin) / 1000
+            self._check_form(task.get("form"))
+            since = now_of_day - self._origin
+            if not self.settings.has_event_time and since < task["reached"]:
+                if task["reached"] - since > _SET_BACK_MS:
+                    self.bolt.log(
+                        f"the clock was set back since the last checkpoint, by {task['reached'] - since} ms or more: windows go on "
+                        "from where they were, so that none is evaluated twice",
+                        "warn",
+                    )
+                since = task["reached"]
+            self._began = self._monotonic() - since / 1000
             self.watermarks.restore(task, self.now(), self._context.task_component)
             self.windows.resume(task["reached"])
             if self.watermarks.current > BEFORE_ALL:
@@ -237,6 +256,14 @@ class SavedTask(WindowTask):
             self.windows.take(each)
         if not self.settings.has_event_time:
             self._arm()
+
+    def _check_form(self, form: str | None) -> None:
+        if form is not None and form != self._form:  # an earlier version stored none
+            component = self._context.component
+            raise ReshapedError(
+                f"{self.settings.who}: the stored state has {form}, and this bolt has {self._form} now, which can't go on with them: declare "
+                f"it as it was, give the component another name, or remove what is stored: multilang state rm TOPOLOGY {component}"
+            )
 
     def _load_pane(self, key: Key, slot: int, chunks: list[tuple[int, Any]]) -> None:
         saved, count, first, last, fired, _ = chunks[-1][1]
@@ -279,6 +306,18 @@ class _SavedTuples:
 
     def load(self, saved: Sequence[Any]) -> list[Tuple]:
         return [self.load_one(each) for each in saved]
+
+
+def _form_of(settings: Settings, windows: Windows) -> str:
+    """Return what a stored window is, in words: another kind can't go on with it."""
+    time = "event" if settings.has_event_time else "processing"
+    aggregate = settings.aggregate
+    if aggregate is None:
+        what = "whole tuples"
+    else:
+        field = getattr(aggregate, "field", None)
+        what = f"{type(aggregate).__name__} of {field}" if isinstance(field, str) else type(aggregate).__name__
+    return f"{windows.words} on {time} time, of {what}"
 
 
 def _key(value: Any) -> Key:

@@ -35,6 +35,8 @@ class SessionWindows(Windows):
         lateness: The milliseconds for which evaluated sessions are kept.
     """
 
+    words = "sessions"
+
     def __init__(self, keeper: Keeper, gap: int, lateness: int = 0) -> None:
         super().__init__(keeper, lateness)
         self._gap = gap

@@ -27,6 +27,8 @@ class TimeWindows(Windows):
         lateness: The milliseconds for which evaluated windows are kept.
     """
 
+    words = "windows by duration"
+
     def __init__(self, keeper: Keeper, length: int, slide: int, lateness: int = 0) -> None:
         super().__init__(keeper, lateness)
         self._put = keeper.put

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from multilang.local import Faults, LocalCluster
 from multilang.protocol.codec import dumps, loads
 from multilang.runtime.tuples import LocalTuple, Origin
-from multilang.testing import BoltRun, make_tuple
+from multilang.state import ReshapedError
+from multilang.testing import BoltRun, VirtualClock, make_tuple
 from multilang.topology import TopologyBuilder, TopologyError
 from multilang.windowing import (
     Count,
@@ -158,6 +159,76 @@ def test_what_is_over_leaves_the_state():
     give(run, None)
     run.bolt.pre_prepare(2)
     assert [key[1] for key, _ in run.state.items() if key[0] == "$window"] == ['"bee"']
+
+
+class Arrivals(StatefulWindowedBolt):
+    output_fields = ["count"]
+    key_by = "key"
+    window = Tumbling(seconds(1))
+    aggregate = Count()
+
+    def process_window(self, window):
+        self.emit([window.result])
+
+
+LIVES = st.lists(
+    st.tuples(st.integers(-5000, 5000), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), max_size=6)),
+    max_size=5,
+)
+
+
+@given(LIVES, st.sampled_from([Tumbling(seconds(1)), Sliding(seconds(1), seconds(1)), Sliding(3, seconds(1))]))
+def test_a_clock_that_is_set_back_or_ahead_counts_nothing_twice(lives, window):
+    kind = type("Bolt", (Arrivals,), {"window": window, **({} if window.length_ms else {"aggregate": None})})
+    kind.process_window = Arrivals.process_window if window.length_ms else _counts_new
+    day, state, given, counted = 100_000.0, {}, 0, 0
+    for set_by, steps in lives:
+        clock = VirtualClock()
+        clock.move_to(max(day + set_by, 0))
+        names = [make_tuple([0, "", 0], FIELDS, "source0")]
+        run = BoltRun(kind(), names, None, "bolt", 1, 0, state=dict(state), clock=clock)
+        for secs, tuples in steps:
+            run.advance(secs / 3)
+            for n in range(tuples):
+                run.process(make_tuple([n, f"key{n % 2}", 0], FIELDS, "source0"))
+                given += 1
+        run.advance(0)
+        state, day = saved(run), clock.now()
+        counted += sum(each[0] for each in emitted(run))
+    clock = VirtualClock()
+    clock.move_to(day + 100_000)
+    run = BoltRun(
+        kind(), [make_tuple([0, "", 0], FIELDS, "source0")], None, "bolt", 1, 0, state=dict(state), clock=clock
+    )
+    run.advance(10)
+    assert counted + sum(each[0] for each in emitted(run)) == given
+
+
+def _counts_new(self, window):
+    self.emit([len(window.new)])
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        ({"window": Tumbling(10)}, {"window": Tumbling(seconds(10))}),
+        ({"window": Tumbling(seconds(10))}, {"window": Tumbling(10)}),
+        ({"window": Tumbling(seconds(10))}, {"window": Session(seconds(10))}),
+        ({"window": Sliding(5, seconds(1))}, {"window": Sliding(seconds(5), 1)}),
+        ({"window": Tumbling(10)}, {"window": Tumbling(10), "aggregate": Count()}),
+        ({"window": Tumbling(10), "aggregate": Count()}, {"window": Tumbling(10)}),
+        ({"window": Tumbling(10), "aggregate": Count()}, {"window": Tumbling(10), "aggregate": Sum("n")}),
+        ({"window": Tumbling(10), "aggregate": Sum("ts")}, {"window": Tumbling(10), "aggregate": Sum("n")}),
+        ({"window": Tumbling(10)}, {"window": Tumbling(10), "timestamp_field": None, "late_stream": None}),
+    ],
+)
+def test_windows_that_are_declared_otherwise_do_not_go_on_with_stored_ones(then, now):
+    run = started(declared(**then))
+    give(run, reference.Event(1, 0, "ant", 10))
+    with pytest.raises(
+        ReshapedError, match=r"the stored state has .* and this bolt has .*multilang state rm TOPOLOGY bolt"
+    ):
+        started(declared(**now), saved(run))
 
 
 def test_a_window_may_be_longer_than_the_timeout():
