@@ -40,6 +40,10 @@ class NotOwnerError(StateError, UnrecoverableError):
     """A map belongs to other transactions, whose numbers mean other batches."""
 
 
+class MapUseError(StateError, UnrecoverableError):
+    """A map is used in a way that no replay makes right."""
+
+
 class OrderError(StateError, UnrecoverableError):
     """A transaction comes to a map after a later one. However often it is replayed, it would come too late."""
 
@@ -111,7 +115,8 @@ class UpdateMap(ABC):
         Raises:
             NotOwnerError: The map belongs to another transactional id.
             OrderError: A later transaction has updated a key already.
-            StateError: A key was updated twice in the batch, or the transactions were claimed again since.
+            MapUseError: A key was updated twice in the batch, or was not stored by a map of this kind.
+            StateError: The transactions were claimed again since.
             StoreGoneError: The map's own rows were deleted while it was in use.
             TypeError: A change is neither a number nor a function.
             ValueError: JSON can't express a new value.
@@ -259,7 +264,7 @@ class UpdateMap(ABC):
             stored = None
         if isinstance(stored, dict) and {"value", "txid", "attempt"} <= stored.keys() and self._is_own(stored):
             return stored
-        raise StateError(
+        raise MapUseError(
             f"{self.backing.describe()}: {key!r} was not stored by a {type(self).__name__}, it is {text[:100]}; "
             "give this map a name of its own"
         )
@@ -268,7 +273,7 @@ class UpdateMap(ABC):
         if stored["txid"] > txid:
             raise self._too_late(repr(key), stored["txid"], txid)
         if stored["txid"] == txid and stored["attempt"] == attempt:
-            raise StateError(
+            raise MapUseError(
                 f"{self.backing.describe()}: {key!r} was updated in this attempt of transaction {txid} already, and only the "
                 "first update of a key counts: collect what a batch does to a key, and update it once, in finish_batch and "
                 "in one task (fields or global grouping)"

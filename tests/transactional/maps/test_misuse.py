@@ -71,6 +71,25 @@ def test_a_topology_whose_transactions_are_older_than_its_map_ends(kind, tmp_pat
     assert found.get("moon") == 3
 
 
+class Both(Sum):
+    def finish_batch(self):
+        super().finish_batch()
+        super().finish_batch()
+
+
+@pytest.mark.parametrize("kind", [TransactionalMap, OpaqueMap])
+def test_a_key_that_is_updated_twice_ends_the_topology(kind, tmp_path):
+    """The replay of the batch would find the key done, or fail for ever."""
+    found = kind(MemoryBacking())
+    builder = TransactionalTopologyBuilder("twice", "spout", MemoryTransactionalSpout({0: [["moon"]]}, ["word"], 1))
+    builder.set_bolt("sum", Both(found)).global_grouping("spout")
+    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    with LocalCluster(mode="simulated", conf=conf) as cluster:
+        run = cluster.submit(builder.build())
+        with pytest.raises(LocalClusterError, match=r"'moon' was updated in this attempt of transaction 1 already"):
+            run.wait(timeout=60)
+
+
 def test_a_check_of_a_redis_that_answers_with_an_error_keeps_no_connection(redis):
     import redis as module
 
