@@ -155,8 +155,8 @@ def differences(provider: StateProvider, before: Shape, now: Shape, components: 
     """
     contents = Contents(provider)
     found = [
-        *_alignment(before, now, contents),
         *_components(before, now, contents, components),
+        *_alignment(before, now, contents),
         *_tasks(before, now, contents),
         *_places(before, now, contents),
     ]
@@ -261,10 +261,12 @@ def _components(before: Shape, now: Shape, contents: Contents, components: Colle
             )
         elif earlier is not None and earlier.name != part.name and contents.held(id):
             former = [each for each, its in before.parts.items() if each != id and its.name == part.name]
-            if former:
+            moved = [each for each, its in now.parts.items() if each not in before.parts and its.name == earlier.name]
+            if former or moved:
+                whose = f"whose state is that of {former[0]!r}" if former else f"and {moved[0]!r} is {earlier.name}"
                 yield Difference(
-                    f"the stored state of {id!r} is that of {earlier.name}, and {id!r} is {part.name} now, whose state is that of "
-                    f"{former[0]!r}: give the components their names back; if it is meant: multilang state accept TOPOLOGY",
+                    f"the stored state of {id!r} is that of {earlier.name}, and {id!r} is {part.name} now, {whose}: "
+                    "give the components their names back; if it is meant: multilang state accept TOPOLOGY",
                     id,
                     acceptable=True,
                 )

@@ -233,6 +233,27 @@ HARMFUL = {
 }
 
 
+class Other(Tally):
+    """A class that the first topology does not have."""
+
+
+def test_a_component_is_not_renamed_behind_another_that_takes_its_name(tmp_path):
+    conf = local(tmp_path)
+    run({**BASE, "ends": False}, conf, HALF)
+    half = counted(conf)
+    builder = TopologyBuilder()
+    builder.set_spout("letters", Letters, 2)
+    builder.set_bolt("words", Tally, 2).fields_grouping("letters", "letter")
+    builder.set_bolt("tally", Other, 2).fields_grouping("words", "letter")
+    after = builder.build("shaped", conf={**conf, "multilang.state.alignment": "exact", "test.rows": ROWS})
+    with (
+        LocalCluster(mode="inprocess") as cluster,
+        pytest.raises(Exception, match="'tally' is that of Tally, and 'tally' is Other now, and 'words' is Tally"),
+    ):
+        cluster.submit(after).wait(timeout=60)
+    assert counted(conf) == half
+
+
 def written_by(change):
     return {**BASE, "exact": not change["exact"]} if "exact" in change else BASE
 
