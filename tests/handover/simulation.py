@@ -198,8 +198,8 @@ class ZooKeeperWorld(World):
         self._over: dict[Any, int] = {}  # by client, the session of its that was ended
         connect = zookeeper_client.ZooKeeperClient._connect
 
-        def connected(connection: Any, conf: Any) -> Any:
-            client = connect(connection, conf)
+        def connected(connection: Any) -> Any:
+            client = connect(connection)
             run = getattr(_current, "run", None)
             if run is not None:  # else the test looks
                 self._clients[run].append(client)
