@@ -155,8 +155,8 @@ def differences(provider: StateProvider, before: Shape, now: Shape, components: 
     """
     contents = Contents(provider)
     found = [
+        *_alignment(before, now, contents, components),
         *_components(before, now, contents, components),
-        *_alignment(before, now, contents),
         *_tasks(before, now, contents),
         *_places(before, now, contents),
     ]
@@ -204,11 +204,19 @@ def put_shape(coordinator: KeyValueState[str, Any], before: Shape, now: Shape) -
     return tasks
 
 
-def _alignment(before: Shape, now: Shape, contents: Contents) -> Iterable[Difference]:
+def _alignment(before: Shape, now: Shape, contents: Contents, components: Collection[str]) -> Iterable[Difference]:
     sources = {id for id, part in now.parts.items() if part.kind == SOURCE}
     earlier = before.alignment
-    if earlier is None and now.alignment == EXACT and before.tasks and sources and not sources & before.tasks.keys():
-        earlier = "at-least-once"  # an earlier version, which stored no positions
+    known = before.tasks.keys()
+    if (
+        earlier is None
+        and now.alignment == EXACT
+        and known
+        and sources
+        and not sources & known
+        and known <= set(components)
+    ):
+        earlier = "at-least-once"  # an earlier version, which stored no positions, and no source under another name
     if earlier in (None, now.alignment):
         return
     if earlier == EXACT:

@@ -181,7 +181,7 @@ _STORMS = {
     _one_of("S0", "S1", "S2", "S3"): "logging.sensitivity",
 }
 _OURS = {
-    _FLAG: "direct.task.plain",
+    _FLAG: "compat.mild direct.task.plain",
     _FROM_1: "exchange.tuples",
     _PORT_OR_0: "metrics.prometheus.port",
     _SECS: "metrics.interval.secs",
@@ -192,7 +192,7 @@ _OURS = {
     Kind("the URL of a source", _is_text): "source",
     Kind("the path of an SQLite file, or redis://HOST:PORT/DATABASE", _is_text): "positions",
     _TEXTS: "input.files",
-    _MAP: "exchange.edges",
+    _MAP: "exchange.edges kafka.options redis.access",
     _one_of("tuple", "block"): "exchange",
     _one_of("at-least-once", "exact"): "state.alignment",
     Kind("a number of bytes above 0", _whole(1)): "buffer.max.bytes",
