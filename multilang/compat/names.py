@@ -1,4 +1,4 @@
-"""Importing the layer by the names that programs write: ``import pystorm``, ``from streamparse import Bolt``."""
+"""Importing the layer by the names that programs write: ``import storm``, ``from streamparse import Bolt``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _HOME = "multilang.compat"
-NAMES = ("pystorm", "streamparse")
+NAMES = ("pystorm", "storm", "streamparse")
 
 
 class _Aliases(MetaPathFinder, Loader):
@@ -49,7 +49,7 @@ def provide(*names: str) -> None:
     """Let these names be imported, where no package that is installed has them.
 
     Args:
-        names: pystorm or streamparse; none means both of them.
+        names: pystorm, storm or streamparse; none means all of them.
     """
     # Before Python's own finder, which would load a second copy of each submodule from the layer's folder.
     sys.meta_path.insert(0, _Aliases(names or NAMES))

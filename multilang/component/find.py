@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TOPOLOGY = "topology"
 """The name of the topology in its module, unless another one is given."""
 
-_OTHERS = ("pystorm", "streamparse")  # multilang.compat has them
+_OTHERS = ("pystorm", "storm", "streamparse")  # multilang.compat has them
 
 is_finding = False  # set while a task's process imports the topology, whose module must not start another cluster
 

@@ -52,6 +52,12 @@ class WireCollector(Collector):
         """See Collector."""
         self._connection.metrics(name, params)
 
+    def await_task_ids(self, wait: TaskIdsWait) -> None:
+        """Wait until ``wait.tasks`` is set, which the emit does whose ``on_task_ids`` it was."""
+        if wait.tasks is None:
+            self._wire.check_wait()
+            self._wire.wait_for(wait)
+
     def _asked(
         self, send: Callable[[Any], None], task: int | None, need: bool, callback: Callable[[list[int]], None] | None
     ) -> list[int] | None:

@@ -164,6 +164,6 @@ def test_a_project_finds_its_components_in_src(tmp_path: Path) -> None:
 
 def test_a_library_that_is_nowhere_is_missed_by_its_name(tmp_path: Path) -> None:
     file = tmp_path / "misses.py"
-    file.write_text("import storm\n")
-    with pytest.raises(ModuleNotFoundError, match="No module named 'storm'"):
+    file.write_text("import pyleus\n")
+    with pytest.raises(ModuleNotFoundError, match="No module named 'pyleus'"):
         load_topology(str(file))
