@@ -65,7 +65,8 @@ def value(rng: Random, size: int = 5) -> str:
     if size > 0 and kind < 0.15:
         return f"[{space}{f'{space},'.join(value(rng, size - 2) for _ in range(rng.randrange(size)))}]"
     if size > 0 and kind < 0.3:
-        keys = [string(rng) for _ in range(rng.randrange(size))]
+        # A key twice by chance hides the value before it: whether Storm changed that value can't be seen.
+        keys = list({json.loads(key): key for key in (string(rng) for _ in range(rng.randrange(size)))}.values())
         twice = f"{space}{keys[0]}:1," if keys and rng.random() < 0.3 else ""
         return f"{{{twice}" + ",".join(f"{space}{key}{space}:{value(rng, size - 2)}{space}" for key in keys) + "}"
     if kind < 0.6:

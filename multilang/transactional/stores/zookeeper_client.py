@@ -49,7 +49,9 @@ class ZooKeeperClient:
         self.servers = _servers(conf)
         self.session_secs = (conf.get(SESSION_TIMEOUT) or 20_000) / 1000
         self._access = ZooKeeperAccess(conf)
+        self._is_refused = False
         self._kazoo = self._connect()
+        self._kazoo.add_listener(self._note_refusal)
         self._kazoo.add_listener(listener)
         self._kazoo.start_async()
 
@@ -87,6 +89,10 @@ class ZooKeeperClient:
             **self._access.options(),
         )
 
+    def _note_refusal(self, _: str) -> None:
+        # Kazoo ends such a connection, and tells later requests only that it is closed.
+        self._is_refused |= self._kazoo.client_state == "AUTH_FAILED"
+
     def commit(self, request: Any) -> Any:
         """Send a request of several operations, and return the result of each."""
         operations = request.operations
@@ -107,7 +113,13 @@ class ZooKeeperClient:
 
         After a lost connection the request is made again: each of ours may be done twice.
         """
-        from kazoo.exceptions import ConnectionLoss, KazooException, OperationTimeoutError, SessionExpiredError
+        from kazoo.exceptions import (
+            AuthFailedError,
+            ConnectionLoss,
+            KazooException,
+            OperationTimeoutError,
+            SessionExpiredError,
+        )
 
         lost = (ConnectionLoss, OperationTimeoutError, SessionExpiredError, self._kazoo.handler.timeout_exception)
         deadline = monotonic() + self._patience
@@ -116,6 +128,8 @@ class ZooKeeperClient:
             try:
                 return ask().get(timeout=max(deadline - monotonic(), RETRY_SECS))
             except lost as problem:
+                if self._is_refused:
+                    raise self.unusable(path, AuthFailedError()) from problem
                 if monotonic() > deadline:
                     raise StateError(
                         f"ZooKeeper {self.servers} does not answer, {self._patience:g} seconds long; is it running, and are "

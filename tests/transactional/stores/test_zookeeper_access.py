@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from multilang.component.errors import ConfigError
 from multilang.shipping.cluster import missing_programs
 from multilang.state.errors import StateError
 from multilang.transactional.stores.zookeeper import ZooKeeperTransactionalState
+from multilang.transactional.stores.zookeeper_client import ZooKeeperClient
 from tests.authority import PASSWORD, Authority
 from tests.servers import LIMIT, SecuredZooKeeperServer, running
 
@@ -85,6 +87,15 @@ def test_a_wrong_password_is_refused_and_named(conf: dict[str, Any]) -> None:
     ) as caught:
         ZooKeeperTransactionalState({**conf, SECTION: "guessed"}, "wrong").get_data("x")
     assert "bob's" not in str(caught.value)
+
+
+def test_a_refused_login_is_named_to_who_asks_after_it(conf: dict[str, Any]) -> None:
+    is_lost = Event()
+    with closing(ZooKeeperClient({**conf, SECTION: "guessed"}, "/wrong", None, lambda _: is_lost.set())) as client:
+        assert is_lost.wait(LIMIT)
+        for _ in range(20):  # the first may come before kazoo has closed the connection
+            with pytest.raises(StateError, match="refused the login with section guessed"):
+                client.call("exists", "/wrong")
 
 
 def test_tls_carries_what_digest_and_sasl_protect(
