@@ -43,38 +43,52 @@ def last_commit(path: str) -> int:
     return max(map(_number, lines), default=0)
 
 
-class CommitNote:
-    """The line of one commit in the file beside an SQLite file, to be written after the commit. Close it.
+class CommitNotes:
+    """The file beside an SQLite file, kept open by one that commits to it. Close it.
 
     Args:
         path: The SQLite file, without symbolic links.
-        number: The commit's number.
-
-    Attributes:
-        found: The number in the line before. If it is not lower, commits are missing from the SQLite file.
-
-    Raises:
-        OSError: The file beside it can't be opened, or is a link.
     """
 
-    __slots__ = ("_handle", "_number", "found")
+    __slots__ = ("_file", "_handle", "_path")
 
-    def __init__(self, path: str, number: int) -> None:
-        self._number = number
-        self._handle = private.open_file(f"{path}{SUFFIX}", os.O_RDWR | os.O_CREAT)
+    def __init__(self, path: str) -> None:
+        self._path = f"{path}{SUFFIX}"
+        self._handle = -1
+        self._file: tuple[int, int] | None = None  # its device and inode
+
+    def found(self, number: int) -> int:
+        """Return the number in the line of ``number``, before it is written. If it is not lower, commits are missing.
+
+        Raises:
+            OSError: The file beside it can't be opened, or is a link.
+        """
         try:
-            self.found = _number(os.pread(self._handle, _LINE, number % LINES * _LINE))
-        except BaseException:
-            os.close(self._handle)
-            raise
+            there = os.lstat(self._path)
+        except FileNotFoundError:
+            self._open()
+        else:
+            if (there.st_dev, there.st_ino) != self._file:  # it was removed meanwhile, so that it counts from now on
+                self._open()
+        return _number(os.pread(self._handle, _LINE, number % LINES * _LINE))
 
-    def write(self) -> None:
-        """Write the number. Raises OSError."""
-        os.pwrite(self._handle, _line(self._number), self._number % LINES * _LINE)
+    def write(self, number: int) -> None:
+        """Write the number of a commit that was made, behind ``found(number)``. Raises OSError."""
+        os.pwrite(self._handle, _line(number), number % LINES * _LINE)
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._handle)
+        handle, self._handle, self._file = self._handle, -1, None
+        if handle >= 0:
+            os.close(handle)
+
+    __del__ = close
+
+    def _open(self) -> None:
+        self.close()
+        self._handle = private.open_file(self._path, os.O_RDWR | os.O_CREAT)
+        opened = os.fstat(self._handle)
+        self._file = opened.st_dev, opened.st_ino
 
 
 def _line(number: int) -> bytes:

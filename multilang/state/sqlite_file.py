@@ -17,7 +17,7 @@ from time import monotonic, sleep
 from urllib.parse import quote
 
 from multilang import private
-from multilang.state.commits import SUFFIX, CommitNote, last_commit
+from multilang.state.commits import SUFFIX, CommitNotes, last_commit
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.owner import OwnedPlace, Owner, claim, wait_until_free
 
@@ -400,6 +400,9 @@ class SqliteConnection(sqlite3.Connection):
         self.kind = kind
         self.path = path
         self._real = real
+        self._is_link = os.path.abspath(path) != real  # in its own name, or in that of a folder
+        self._beside: list[tuple[str, str]] = []  # the files of which the inode is compared: their suffixes and paths
+        self._notes = CommitNotes(real)
         self.counts = False
         self._last = 0
         self._warned = False
@@ -409,6 +412,12 @@ class SqliteConnection(sqlite3.Connection):
     def note(self, *suffixes: str) -> None:
         """Remember the files with these suffixes as they are now."""
         self.files.update((suffix, _inode(f"{self._real}{suffix}")) for suffix in suffixes)
+        self._beside = [(suffix, f"{self._real}{suffix}") for suffix in self.files if suffix]
+
+    def close(self) -> None:
+        """Close the file, and that with the number of its last commit."""
+        self._notes.close()
+        super().close()
 
     def row(self, statement: str, *values: Any) -> Any:
         """Execute a statement, and return the first row of its result; None if it has none."""
@@ -447,7 +456,7 @@ class SqliteConnection(sqlite3.Connection):
             StoreGoneError: The file is no longer the one that was opened; nothing was written.
             StateError: SQLite can't write it.
         """
-        note = None
+        number = 0
         try:
             self.execute("BEGIN IMMEDIATE")
             try:
@@ -456,7 +465,7 @@ class SqliteConnection(sqlite3.Connection):
                     self._check_owner(epoch, name)
                 yield
                 if self.counts and self.in_transaction and self.total_changes != before:
-                    note = self._count_commit()
+                    number = self._count_commit()
                 self.check_place()
                 if self.in_transaction:
                     self.execute("COMMIT")
@@ -464,13 +473,10 @@ class SqliteConnection(sqlite3.Connection):
                 if self.in_transaction:
                     self.execute("ROLLBACK")
                 raise
-            if note is not None:
-                self._write_note(note)
+            if number:
+                self._note_commit(number)
         except sqlite3.DatabaseError as problem:
             raise self.state_error(problem) from problem
-        finally:
-            if note is not None:
-                note.close()
 
     def count(self) -> int | None:
         """Return the number of commits that were made to the file; None if they are not counted."""
@@ -495,11 +501,15 @@ class SqliteConnection(sqlite3.Connection):
         When the file was deleted, renamed or emptied, SQLite goes on writing to it, or to its log and the log's index,
         without an error. The next program that opens the file knows nothing of these writes.
         """
-        real = self._real
-        if os.path.realpath(self.path) != real or not _size(real):
+        try:
+            found = os.lstat(self._real)
+        except OSError:
+            raise self.kind.gone(self.path) from None
+        this = found.st_dev, found.st_ino
+        if not found.st_size or this != self.files[""] or (self._is_link and _inode(self.path) != this):
             raise self.kind.gone(self.path)
-        for suffix, known in self.files.items():
-            if known != _inode(f"{real}{suffix}"):
+        for suffix, path in self._beside:
+            if _inode(path) != self.files[suffix]:
                 raise self.kind.gone(self.path, suffix)
 
     def state_error(self, problem: sqlite3.DatabaseError) -> StateError:
@@ -509,8 +519,8 @@ class SqliteConnection(sqlite3.Connection):
             return self.kind.gone(self.path)
         return self.kind.state_error(problem, self.path)
 
-    def _count_commit(self) -> CommitNote | None:
-        """Count the commit of the present transaction, and return what is to be written beside the file after it.
+    def _count_commit(self) -> int:
+        """Count the commit of the present transaction, and return its number, to be noted beside the file after it.
 
         Raises:
             StoreGoneError: The file lacks commits that were made to it. So no commit makes an older copy look like the
@@ -519,28 +529,25 @@ class SqliteConnection(sqlite3.Connection):
         row = self.execute("SELECT count FROM commits").fetchone()
         if row is None:
             raise self.kind.gone(self.path)
-        number = row[0] + 1
-        self.execute("UPDATE commits SET count = ?", (number,))
+        number: int = row[0] + 1
+        made = self._last
         try:
-            note = CommitNote(self._real, number)
+            made = max(made, self._notes.found(number))
         except OSError as problem:
             self._warn(problem)
-            note = None
-        made = max(self._last, note.found if note else 0)
         if made >= number:
-            if note:
-                note.close()
             raise StoreGoneError(
                 f"the {self.kind.what} {self.path} was put back to an older copy while it was in use: it has {row[0]} commits, and "
                 f"{made} were made. Nothing more is written to it. {PUT_BACK}"
             )
+        self.execute("UPDATE commits SET count = ?", (number,))
         self._last = row[0]  # and one more when it is committed
-        return note
+        return number
 
-    def _write_note(self, note: CommitNote) -> None:
-        self._last += 1
+    def _note_commit(self, number: int) -> None:
+        self._last = number
         try:
-            note.write()
+            self._notes.write(number)
             self._warned = False
         except OSError as problem:  # the commit is made all the same
             self._warn(problem)
@@ -590,13 +597,6 @@ def _mount_points() -> set[str]:
         return set()
     # Blanks and backslashes in a path are written as three octal digits.
     return {os.fsdecode(_OCTAL.sub(lambda found: bytes([int(found[1], 8)]), line.split()[4])) for line in lines}
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
 
 
 def _to_wal(connection: sqlite3.Connection) -> None:

@@ -226,8 +226,9 @@ def sqlite_count(path):
 
 
 def note(path, number):
-    with contextlib.closing(commits.CommitNote(path, number)) as noting:
-        noting.write()
+    with contextlib.closing(commits.CommitNotes(path)) as notes:
+        notes.found(number)
+        notes.write(number)
 
 
 @pytest.mark.parametrize("seed", range(200 if SOAK else 20))
@@ -266,6 +267,34 @@ def commit_often(path, key, times):
         state.commit()
     state.close()
     provider.close()
+
+
+def test_a_commit_opens_no_file(tmp_path):
+    opened = []
+    watching = True
+    sys.addaudithook(lambda event, arguments: opened.append(arguments[0]) if watching and event == "open" else None)
+    before = len(os.listdir("/proc/self/fd"))
+    with contextlib.closing(Provided(str(tmp_path / "file.sqlite"))) as user:
+        user.write(1)
+        opened.clear()
+        for n in range(2, 6):
+            user.write(n)
+        mine = [each for each in opened if str(each).endswith((commits.SUFFIX, ".sqlite"))]
+    watching = False
+    assert mine == []
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_number_is_noted_again_in_a_file_that_was_removed_or_replaced(tmp_path):
+    path = tmp_path / "file.sqlite"
+    noted = Path(f"{path}.commits")
+    with contextlib.closing(Position(str(path))) as user:
+        for n, change in enumerate((noted.unlink, lambda: os.replace(shutil.copy(noted, tmp_path / "x"), noted)), 1):
+            user.write(n)
+            change()
+            user.write(n)
+            user.write(n + 1)
+            assert commits.last_commit(str(path)) == sqlite_count(path)
 
 
 def test_the_tasks_of_one_file_note_its_newest_commit(tmp_path):
