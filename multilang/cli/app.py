@@ -11,11 +11,14 @@ from typing import Any
 
 import click
 
-from multilang.cli.arguments import conf_entries, top_spec
+from multilang.cli.arguments import PROJECT_ENVIRONMENT, conf_entries, top_spec
 from multilang.cli.exits import BROKE_OFF, BROKEN_PIPE, INTERRUPTED
 from multilang.masked import masked_text
 
-TOPOLOGY = "TOPOLOGY is a file (examples/word_count.py), a file and a name in it (wordcount.py:small), or module:name."
+TOPOLOGY = (
+    "TOPOLOGY is a file (examples/word_count.py), a file and a name in it (wordcount.py:small), module:name, or a project of "
+    "streamparse."
+)
 
 # Commands whose modules are imported when they are called: name -> (module in this package, the command's name in it).
 ELSEWHERE = {
@@ -28,6 +31,7 @@ ELSEWHERE = {
     "list": ("topologies", "list_topologies"),
     "logs": ("logs", "logs"),
     "spark": ("spark", "spark"),
+    "sparse": ("sparse", "sparse"),
     "state": ("state", "state"),
     "submit": ("submit", "submit"),
 }
@@ -84,6 +88,7 @@ def app() -> None:
     callback=conf_entries,
     help="A conf entry; VALUE is JSON or text.",
 )
+@PROJECT_ENVIRONMENT
 @click.option("--seed", type=int, help="Seed of all randomness: the same seed gives the same simulated run.")
 @click.option(
     "--faults", is_flag=True, help="With --mode simulated: tasks die and messages are late; the seed decides which."
@@ -145,6 +150,7 @@ def run(files: tuple[Path, ...], inputs: tuple[Path, ...], **options: Any) -> in
     callback=conf_entries,
     help="A conf entry, as of run and submit.",
 )
+@PROJECT_ENVIRONMENT
 def show(topology: str, form: str, conf: dict[str, Any]) -> int:
     """Show a topology: its components, streams and groupings, and which tuples travel in blocks."""
     from multilang.cli.loading import load

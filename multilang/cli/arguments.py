@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
+from multilang.compat.project import ENVIRONMENT
 from multilang.topology import TopologyError
 from multilang.topology.conf_keys import check_keys
 from multilang.topology.conf_values import check_values
@@ -31,6 +33,22 @@ def conf_entries(_context: click.Context, _parameter: click.Parameter, texts: tu
         except TopologyError as error:
             raise click.BadParameter(str(error)) from error
     return conf
+
+
+def _named_environment(_context: click.Context, _parameter: click.Parameter, name: str | None) -> None:
+    if name is not None:
+        os.environ[ENVIRONMENT] = name  # the processes that load the topology anew need it, too
+
+
+PROJECT_ENVIRONMENT = click.option(
+    "-e",
+    "--environment",
+    metavar="NAME",
+    callback=_named_environment,
+    expose_value=False,
+    is_eager=True,
+    help="Of a project of streamparse: the environment in its config.json.",
+)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ def load(where: str) -> Topology:
     Raises TopologyFault, which says what to write, or where the module's code failed.
     """
     try:
-        return load_topology(where)
+        return load_topology(resolved(where))
     except (TopologyError, ConfigError) as error:
         raise TopologyFault(_with_place(error)) from error
     except SyntaxError as error:
@@ -43,6 +44,28 @@ def load(where: str) -> Topology:
             f"importing {where} ended the program (exit status {error.code!r}): put code that should run only as a "
             'script below if __name__ == "__main__":'
         ) from error
+
+
+def resolved(where: str) -> str:
+    """Return the place of a topology whose project, or whose name in the project in the current folder, was given.
+
+    Raises:
+        ConfigError: The project has no such topology.
+    """
+    from multilang.compat.project import project_at
+
+    place, colon, name = where.partition(":")
+    clojure = place.endswith(".clj")
+    if os.path.isdir(place) or clojure:
+        folder, only = os.path.split(place.rstrip(os.sep)) if clojure else (place, None)
+        project = project_at(os.path.dirname(folder) or os.curdir) if clojure else project_at(folder)
+        if project is not None:
+            return f"{project.file(only[:-4] if only else None)}{colon}{name}"
+    elif place.isidentifier():
+        project = project_at(os.curdir)
+        if project is not None and os.path.isfile(os.path.join(project.topologies, f"{place}.py")):
+            return f"{project.file(place)}{colon}{name}"
+    return where
 
 
 def _their_frames(error: BaseException) -> list[traceback.FrameSummary]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from multilang.cli.arguments import PROJECT_ENVIRONMENT
 from multilang.cli.loading import load
+from multilang.cli.project import project_for, requirements_of
 from multilang.component.errors import ConfigError
 from multilang.shipping.archive import SUFFIXES, Archived, archive_folder, archive_shipment
 from multilang.shipping.errors import ShippingError
@@ -75,6 +78,7 @@ def packing(command: Callable[..., Any]) -> Callable[..., Any]:
         _EXCLUDE,
         _FORCE,
         _INTERPRETER,
+        PROJECT_ENVIRONMENT,
     ]
     for option in reversed(options):
         command = option(command)
@@ -99,11 +103,16 @@ def packed(
     ``blobs``: names of blobs in the worker's directory that the topology's conf does not map.
     """
     loaded = load(topology) if isinstance(topology, str) else topology
+    project = project_for(loaded)
+    own = ExitStack()
+    if requirements is None and project is not None:
+        requirements = own.enter_context(requirements_of(project, loaded))
     try:
         return pack(
             loaded,
             target=WheelTarget.of(python, platform),
             requirements=requirements,
+            build=project is not None,
             leave_out=leave_out,
             include=include,
             interpreter=interpreter,
@@ -112,6 +121,8 @@ def packed(
         )
     except (ShippingError, ConfigError) as error:
         raise ShippingFault(str(error)) from error
+    finally:
+        own.close()
 
 
 @click.command()

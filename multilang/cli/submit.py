@@ -12,6 +12,7 @@ from multilang.cli.arguments import conf_entries
 from multilang.cli.loading import load
 from multilang.cli.nimbus import NIMBUS, connected, faults
 from multilang.cli.package import listed, packed, packing, plan
+from multilang.cli.project import Hooks, project_for
 from multilang.cli.topologies import show_errors
 from multilang.component import settings
 from multilang.component.errors import ConfigError
@@ -82,6 +83,12 @@ def submit(
             named = load(topology).with_conf(conf, name)
         except ConfigError as error:
             raise click.UsageError(str(error)) from error
+        project = project_for(named)
+        hooks = None if project is None or dry_run else Hooks(project, named.name)
+        if hooks is not None:
+            changed = dict(named.conf)
+            hooks.call("pre_submit", changed)
+            named = named.with_conf({key: value for key, value in changed.items() if value != named.conf.get(key)})
         check_thrift(named)
         shipment = packed(named, **options)
         check_complete(shipment)
@@ -95,6 +102,8 @@ def submit(
         click.echo(listed(shipment, every=False), err=True)
         send(nimbus, shipment, active=not inactive, credentials=given)
         click.echo(f"{named.name!r} was submitted to {nimbus.address}")
+        if hooks is not None:
+            hooks.call("post_submit", dict(named.conf))
         if not wait:
             return exits.OK
         from multilang.shipping.submit import wait_until_running

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import module_from_spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 _HOME = "multilang.compat"
 NAMES = ("pystorm", "storm", "streamparse")
+STAND_INS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "standins")
+"""A folder for Python's path, with a module of each name that imports the layer by it."""
 
 
 class _Aliases(MetaPathFinder, Loader):
@@ -53,6 +57,47 @@ def provide(*names: str) -> None:
     """
     # Before Python's own finder, which would load a second copy of each submodule from the layer's folder.
     sys.meta_path.insert(0, _Aliases(names or NAMES))
+
+
+def stand_in(name: str, file: str) -> None:
+    """Put the layer in the place of the module of this name that is being imported.
+
+    A program on this machine that has the original library gets it: in STAND_INS, which is on the path of every program that
+    the embedded cluster starts, a module steps back for one that is found elsewhere. A copy elsewhere never does.
+
+    Args:
+        name: pystorm, storm or streamparse.
+        file: The file of the module.
+
+    Raises:
+        ImportError: The original library is installed in the same folder, and only one of the two can be.
+    """
+    own = os.path.dirname(os.path.abspath(file))
+    original = installed_original(name, own)
+    if original is not None:
+        raise ImportError(
+            f"{original} is installed in {own} beside storm-multilang-names, which has the same name {name!r}; uninstall one of "
+            f"them: pip uninstall {name} runs programs on storm-multilang, pip uninstall storm-multilang-names and a new "
+            f"pip install {name} on the original"
+        )
+    other = None
+    if own == STAND_INS:
+        other = PathFinder.find_spec(name, [path for path in sys.path if os.path.abspath(path or os.curdir) != own])
+    if other is None or other.loader is None:
+        sys.modules[name] = import_module(f"{_HOME}.{name}")
+        provide(name)
+        return
+    module = sys.modules[name] = module_from_spec(other)
+    other.loader.exec_module(module)
+
+
+def installed_original(name: str, folder: str) -> str | None:
+    """Return the name and version of the original library that is installed in a folder; None if there is none."""
+    from importlib.metadata import distributions
+
+    for found in distributions(name=name, path=[folder]):
+        return f"{found.name} {found.version}"
+    return None
 
 
 def _is_ours(top: str) -> bool:

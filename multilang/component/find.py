@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 TOPOLOGY = "topology"
 """The name of the topology in its module, unless another one is given."""
 
-_OTHERS = ("pystorm", "storm", "streamparse")  # multilang.compat has them
+OTHER_LIBRARIES = ("pystorm", "storm", "streamparse")
+"""The libraries that ``multilang.compat`` stands in for."""
 
 is_finding = False  # set while a task's process imports the topology, whose module must not start another cluster
 
@@ -139,7 +140,7 @@ class _OtherNames:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """See importlib.abc.MetaPathFinder."""
-        if name not in _OTHERS:
+        if name not in OTHER_LIBRARIES:
             return None
         from importlib import import_module
         from importlib.util import find_spec
@@ -188,8 +189,8 @@ def _from_file(path: str) -> ModuleType:
         sys.path.insert(0, folder)
     project, own = os.path.split(folder)
     source = os.path.join(project, "src")
-    if own == "topologies" and os.path.isdir(source) and source not in sys.path:
-        sys.path.append(source)  # a project of streamparse's, whose components are there
+    if own == "topologies" and os.path.isdir(source):  # a project of streamparse's, whose components are in src/
+        sys.path += [each for each in (source, project) if each not in sys.path]
 
     from importlib.machinery import ModuleSpec, SourceFileLoader
 

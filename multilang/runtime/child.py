@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 READ = 65536  # bytes
+_STAND_INS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "compat", "standins")
 _TAIL = 2000  # bytes of stderr kept for the report of a death
 
 
@@ -162,8 +163,12 @@ def how_it_ended(status: int | None) -> str:
         return f"was ended by signal {-status}"
 
 
-def environment() -> dict[str, str]:
-    """Return a child's environment: this process's own, with a path on which it finds the same modules."""
+def environment(programs: bool = False) -> dict[str, str]:
+    """Return a child's environment: this process's own, with a path on which it finds the same modules.
+
+    Args:
+        programs: Whether the child is a program, which may import the libraries that ``multilang.compat`` stands in for.
+    """
     python = sysconfig.get_paths()
     usual = {python["purelib"], python["platlib"], *site.getsitepackages(), site.getusersitepackages()}
     own = [
@@ -173,4 +178,6 @@ def environment() -> dict[str, str]:
     ]
     known = os.environ.get("PYTHONPATH", "")
     own += [path for path in known.split(os.pathsep) if path and path not in own]
+    if programs:
+        own.append(_STAND_INS)
     return {**os.environ, "PYTHONPATH": os.pathsep.join(own)} if own else dict(os.environ)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import multilang
+from multilang.component.find import OTHER_LIBRARIES
 from multilang.shipping.errors import ShippingError
 
 if TYPE_CHECKING:
@@ -165,6 +166,9 @@ class _Follower:
                 raise ShippingError(f"{self._root / top}.py, {why}, would hide Python's own module {top!r}; rename it")
             return False
         spec = _top_level(top)
+        if is_layer(top, spec):
+            self.found.multilang.add(f"multilang.compat.{top}")
+            return False
         if spec is None:
             if not optional:
                 raise ShippingError(
@@ -214,6 +218,21 @@ class _Follower:
             self.found.files[f"{place.rpartition('/')[0]}/{file.name}".lstrip("/")] = (file, why)
         else:
             raise ShippingError(f"the module {name!r}, {why}, is {file.name}, without its source; ship the .py file")
+
+
+def is_layer(top: str, spec: ModuleSpec | None) -> bool:
+    """Return whether a top-level module is one that ``multilang.compat`` stands in for."""
+    if top not in OTHER_LIBRARIES:
+        return False
+    return spec is None or spec.origin is None or spec.name != top or is_stand_in(spec.origin)  # imported: its own name
+
+
+def is_stand_in(file: str) -> bool:
+    """Return whether a file is a module that stands in for another library's, or a copy of one."""
+    try:
+        return file.endswith(".py") and b"import stand_in" in Path(file).read_bytes()
+    except OSError:
+        return False
 
 
 def _top_level(name: str) -> ModuleSpec | None:

@@ -10,11 +10,13 @@ import sys
 import tempfile
 import zipfile
 from dataclasses import dataclass, field
+from importlib.util import decode_source
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import multilang
 from multilang import private
+from multilang.component.find import OTHER_LIBRARIES
 from multilang.lazy import home_of
 from multilang.shipping.commands import LAUNCHER, ShippedCommands, add_tree
 from multilang.shipping.contents import EVERYTHING_HARMLESS, YOURS, Contents, Item
@@ -151,6 +153,8 @@ if asked["left_out"]:
     sys.path += asked["installed"]
 import run_topology
 target = run_topology.check()["topology"]
+from multilang.component import find
+find.is_finding = True
 from multilang.topology import load_topology
 load_topology(target)
 from importlib import import_module
@@ -175,6 +179,7 @@ def pack(
     interpreter: str = "python3",
     blobs: Sequence[str] = (),
     guard: Guard = EVERYTHING_HARMLESS,
+    build: bool = False,
 ) -> Shipment:
     """Collect everything that the tasks of a topology need on a worker that has Python and nothing else.
 
@@ -187,6 +192,7 @@ def pack(
         interpreter: The workers' command for Python.
         blobs: The names in the worker's directory of blobs that the topology's conf does not map.
         guard: The choice of what may be shipped of the folders.
+        build: Whether pip may build requirements that have no wheel, where that needs no compiler.
 
     Returns:
         The topology with its files.
@@ -200,10 +206,10 @@ def pack(
         raise ShippingError(f"--interpreter {interpreter!r} is not one word; Storm starts a component with two")
     target = target or WheelTarget.of(None, None)
     module, file, root, attr = _place(topology)
-    home = Home(str(root), str(file.parent))
+    home = topology.home or Home(str(root), str(file.parent))
     check_commands(topology, home=home, more=blobs)
     contents = Contents(guard)
-    notes = [] if requirements is None else add_requirements(contents, requirements, target)
+    notes = [] if requirements is None else add_requirements(contents, requirements, target, build)
     named = named_in(topology)
     found = follow(module, file, leave_out, named)
     packages, missing = packages_of(topology, found.multilang)
@@ -221,7 +227,8 @@ def pack(
                 f"{name!r}, {why}, is an installed package and not in the jar; name what brings it in a file for "
                 f"--requirements, or, if the workers have it or never import it, give --leave-out {name}"
             )
-    _add_ourselves(contents, found.multilang)
+    if topology.home is not None:  # its components open files there by relative names
+        add_tree(contents, Path(home.root), home, "beside the components")
     for resources in home.resources:
         add_tree(contents, Path(resources), home, "in the topology's resources/")
     for path in include:
@@ -230,6 +237,8 @@ def pack(
         notes.append(add_ujson(contents, target))
     known = {*local_names(blob_map(topology)), *blobs}
     commands = ShippedCommands(topology, home, contents, interpreter, known, found.files)
+    _add_stand_ins(contents, found.multilang)
+    _add_ourselves(contents, found.multilang)
     contents.add(Item(LAUNCHER, _own("run_topology.py"), "launcher", "starts every task"))
     for script in commands.scripts:
         contents.add(Item(script, _own("run_command.py"), "launcher", "starts a program"))
@@ -276,6 +285,30 @@ def _place(topology: Topology) -> tuple[str, Path, Path, str]:
 
 def _own(name: str) -> bytes:
     return Path(__file__).with_name(name).read_bytes()
+
+
+def _add_stand_ins(contents: Contents, asked: set[str]) -> None:
+    """Add the modules that stand in for other libraries, where a file imports one that is not in the jar.
+
+    Scripts start in their own folder, and everything else at the jar's top.
+    """
+    for item in list(contents):
+        if item.part != YOURS or not item.name.endswith(".py"):
+            continue
+        try:
+            imports = imports_of(decode_source(item.data), item.name)
+        except (ShippingError, SyntaxError, UnicodeDecodeError):
+            continue  # for another Python, or no module
+        folder, slash, _ = item.name.rpartition("/")
+        folders = {"", f"{folder}{slash}"} if f"{folder}{slash}__init__.py" not in contents else {""}
+        for name in {each.module.partition(".")[0] for each in imports if not each.level} & set(OTHER_LIBRARIES):
+            if contents.has_module(name) or f"{folder}{slash}{name}.py" in contents:
+                continue
+            asked.add(f"multilang.compat.{name}")
+            text = (Path(multilang.__file__).parent / "compat" / "standins" / f"{name}.py").read_bytes()
+            for each in sorted(folders):
+                part = YOURS if each else _OURS  # a folder belongs to one part
+                contents.add(Item(f"{each}{name}.py", text, part, f"stands in for {name}"))
 
 
 def _add_ourselves(contents: Contents, asked: set[str]) -> None:

@@ -189,13 +189,23 @@ def _is_linked(installed: metadata.Distribution) -> bool:
     return '"editable": true' in (installed.read_text("direct_url.json") or "")
 
 
-def add_requirements(contents: Contents, requirements: Path, target: WheelTarget) -> list[str]:
-    """Add the wheels that a requirements file asks for, and those that they need; return their names with versions."""
+def add_requirements(contents: Contents, requirements: Path, target: WheelTarget, build: bool = False) -> list[str]:
+    """Add the wheels that a requirements file asks for, and those that they need; return their names with versions.
+
+    ``build``: let pip build packages that have no wheel but need no compiler, if the target is this machine.
+    """
     if not requirements.is_file():
         raise ShippingError(f"there is no requirements file {requirements}")
     shipped = []
     with tempfile.TemporaryDirectory() as folder:
-        for wheel in download(["-r", str(requirements)], target, Path(folder)):
+        what = ["-r", str(requirements)]
+        try:
+            wheels = download(what, target, Path(folder))
+        except ShippingError as problem:
+            wheels = _built(what, Path(folder)) if build and target.here else []
+            if not wheels:
+                raise problem
+        for wheel in wheels:
             name, version = wheel.name.split("-")[:2]
             if name == "storm_multilang":
                 continue  # the package itself is in every jar
@@ -225,6 +235,17 @@ def download(what: Sequence[str], target: WheelTarget, folder: Path, deps: bool 
             f"(what has no wheel can go in an archive: multilang archive):\n" + "\n".join(errors)
         )
     return sorted(folder.glob("*.whl"))
+
+
+def _built(what: Sequence[str], folder: Path) -> list[Path]:
+    """Return the wheels that pip finds or builds; none if it can't, or if one is for this machine alone."""
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-input"]
+    shown = subprocess.run(
+        [*command, "--wheel-dir", str(folder), *what], stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    wheels = sorted(folder.glob("*.whl")) if not shown.returncode else []
+    portable = all(each.stem.endswith("-none-any") or _PORTABLE.search(each.stem) for each in wheels)
+    return wheels if portable else []
 
 
 def add_wheel(contents: Contents, wheel: Path, part: str) -> None:

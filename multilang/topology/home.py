@@ -24,11 +24,13 @@ class Home:
     Attributes:
         root: The folder that imports, and names in a jar, start from.
         own: The folder of the topology's module, which is another one when the module is in a package.
+        plain: Whether a folder ``resources/`` is one like any other.
     """
 
-    __slots__ = ("own", "root")
+    __slots__ = ("own", "plain", "root")
 
-    def __init__(self, root: str, own: str | None = None) -> None:
+    def __init__(self, root: str, own: str | None = None, plain: bool = False) -> None:
+        self.plain = plain
         self.root = os.path.abspath(root)
         self.own = self.root if own is None else os.path.abspath(own)
 
@@ -40,6 +42,8 @@ class Home:
     @property
     def resources(self) -> list[str]:
         """The folders ``resources/``, except Python packages of that name, whose modules are imported."""
+        if self.plain:
+            return []
         found = (os.path.join(folder, RESOURCES) for folder in self.folders)
         return [each for each in found if os.path.isdir(each) and not os.path.exists(os.path.join(each, "__init__.py"))]
 
@@ -77,7 +81,7 @@ class Home:
         return path if name is None else os.path.normpath(os.path.join(self.root, name))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Home) and (self.root, self.own) == (other.root, other.own)
+        return isinstance(other, Home) and (self.root, self.own, self.plain) == (other.root, other.own, other.plain)
 
     def __hash__(self) -> int:
         return hash((self.root, self.own))

@@ -46,7 +46,7 @@ def _settle_home(topology: Topology, place: str) -> None:
     if any(spec.command is not None for spec in topology.components.values()):
         from multilang.topology.home import home_of_place
 
-        home = home_of_place(place)
+        home = topology.home or home_of_place(place)
         for spec in topology.components.values():
             spec.home = home
 

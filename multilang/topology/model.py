@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from multilang.topology.home import Home
+
 __all__ = ["ACKER", "MAX_PARALLELISM", "TASKS", "ComponentSpec", "Input", "Topology", "describe", "is_count"]
 
 ACKER = "__acker"
@@ -37,6 +39,7 @@ class Topology:
         self.components = dict(components)
         self.module = module
         self._origin: str | None = None
+        self._home: Home | None = None
         self._made_from: Topology | None = None
         self._declared: Topology | None = None
         for spec in self.components.values():
@@ -80,6 +83,18 @@ class Topology:
     @origin.setter
     def origin(self, origin: str | None) -> None:
         self._origin = origin
+
+    @property
+    def home(self) -> Home | None:
+        """The folder with the files of its components, in which their processes start; None: its module's folder.
+
+        It is another one in projects that keep their topologies and their components apart.
+        """
+        return self._made_from.home if self._home is None and self._made_from is not None else self._home
+
+    @home.setter
+    def home(self, home: Home | None) -> None:
+        self._home = home
 
     def require_origin(self) -> str:
         """Return ``origin``.

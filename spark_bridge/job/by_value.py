@@ -84,12 +84,19 @@ def _modules(topology: Topology, provider: type[StateProvider] | None) -> Iterat
     named: set[Any] = {topology.module}
     named.update(each.__module__ for each in getattr(provider, "__mro__", ()))
     for spec in topology.components.values():
-        named.update(each.__module__ for each in type(innermost(spec.component)).__mro__)
+        inner = innermost(spec.component)
+        named.update(each.__module__ for each in type(inner).__mro__)
+        given = getattr(inner, "given", None)  # a component of another library's, in an adapter of this one
+        named.update(each.__module__ for each in getattr(given, "__mro__", type(given).__mro__))
         for input_ in spec.inputs:
             named.update(type(each).__module__ for each in (input_.grouping, input_.grouping.custom) if each)
     folders = {folder for name in named if (folder := _folder(sys.modules.get(name)))}
+    home = None if topology.home is None else topology.home.root + os.sep
     for name, module in list(sys.modules.items()):
-        if name != "__main__" and _folder(module) in folders and getattr(module, "__name__", None) == name:
+        if name == "__main__" or getattr(module, "__name__", None) != name:
+            continue
+        folder = _folder(module)
+        if folder in folders or (home is not None and folder is not None and f"{folder}{os.sep}".startswith(home)):
             yield module
 
 

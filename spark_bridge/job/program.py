@@ -66,7 +66,7 @@ class Program(ABC):
         while True:
             try:
                 self._command_line, self._start_folder = local_start(self.plan.spec, self.plan.conf)
-                self.child = Child(self._command_line, environment(), self._start_folder)
+                self.child = Child(self._command_line, environment(programs=True), self._start_folder)
                 self.conn = ParentConnection(self.kind)
                 self.conn.setup(dict(conf), self._folder, self.plan.context)
                 self._heard_at = time.monotonic()

@@ -345,9 +345,15 @@ def _set_up_logging(component: Component) -> None:
     logging.getLogger("pystorm").setLevel(level)
     form = conf.get("pystorm.log.format")
     handler: logging.Handler | None = None
+    problem: OSError | None = None
     if conf.get("pystorm.log.path"):
-        handler = _file_handler(component)
-        handler.setFormatter(logging.Formatter(form or _FILE_FORMAT))
+        try:
+            handler = _file_handler(component)
+            handler.setFormatter(logging.Formatter(form or _FILE_FORMAT))
+        except OSError as error:
+            if link is None:
+                raise
+            problem = error  # a folder of the cluster's that this machine does not have
     elif link is None:
         handler = StormHandler(component.serializer)
         handler.setFormatter(logging.Formatter(form or _STORM_FORMAT))
@@ -355,6 +361,8 @@ def _set_up_logging(component: Component) -> None:
         handler.setLevel(level)
     if link is not None:
         link.set_up_logging(component.logger, handler, level, form)
+        if problem is not None:
+            component.logger.warning("pystorm.log.path can't be written to, so that this is the log: %s", problem)
     elif handler is not None:
         logging.getLogger().addHandler(handler)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from _thread import get_ident
 from collections import deque
 
+from multilang.compat.nowhere import nowhere
 from multilang.compat.pystorm.bolt import BatchingBolt, Bolt, value_types
 from multilang.compat.pystorm.component import Component, Tuple, attach, handle_exception
 from multilang.compat.pystorm.spout import Spout
@@ -48,6 +49,7 @@ class Link:
     Attributes:
         sends_itself: Whether calls go to the collector at once; no when the user's class overrides ``send_message``.
         dying: Whether an exception that ends the task is handled.
+        goes_nowhere: Whether an emit was refused for a number of values that nobody would notice; see nowhere.
         task_ids: The task ids of the last emit that was sent by ``perform``.
     """
 
@@ -57,6 +59,7 @@ class Link:
         self._shared = collector
         self.sends_itself = type(component).send_message is Component.send_message
         self.dying = False
+        self.goes_nowhere = nowhere(context)
         self.task_ids: Any = None
         mild = conf.get(MILD)
         if mild is not None and type(mild) is not bool:
@@ -204,7 +207,7 @@ class BoltLink(Link):
         return call
 
     def _made_emit(self, bolt: Bolt, collector: BoltCollector) -> Callable[..., Any]:
-        state, emit, received = self.state, collector.emit, self._received
+        state, emit, received, goes_nowhere = self.state, collector.emit, self._received, self.goes_nowhere
 
         def send(
             tup: Any, stream: Any = None, anchors: Any = None, direct_task: Any = None, need_task_ids: bool = False
@@ -223,6 +226,10 @@ class BoltLink(Link):
                 return emit(tup, stream, anchors, direct_task, need_task_ids)
             except UnserializableValue:
                 return emit(_converted(tup), stream, anchors, direct_task, need_task_ids)
+            except LocalProtocolError:
+                if not goes_nowhere(tup, stream):
+                    raise
+                return [] if need_task_ids else None
 
         return send
 
@@ -321,6 +328,10 @@ class SpoutLink(Link):
             return self._emit(tup, tup_id, stream, direct_task, need_task_ids)
         except UnserializableValue:
             return self._emit(_converted(tup), as_simplejson_sends(tup_id), stream, direct_task, need_task_ids)
+        except LocalProtocolError:
+            if tup_id is not None or not self.goes_nowhere(tup, stream):
+                raise  # nothing would tell the spout that its tuple is done
+            return [] if need_task_ids else None
 
 
 def _converted(tup: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The names of Storm's ``storm.py``, on this library's engine: ``import storm``, ``storm.emit``, ``storm.BasicBolt``."""
+"""The names of Storm's own library for Python, on this library's engine: after ``import storm``, ``emit`` and ``BasicBolt``."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from _thread import get_ident
 from collections import deque
 from copy import deepcopy
 
+from multilang.compat.nowhere import nowhere
 from multilang.compat.storm import components
 from multilang.compat.storm.calls import enter
 from multilang.compat.storm.task_ids import TaskIds
@@ -14,7 +15,7 @@ from multilang.component import bolt as own_bolt
 from multilang.component import spout as own_spout
 from multilang.component.errors import ConfigError
 from multilang.component.report import report_exception
-from multilang.protocol.errors import UnserializableValue
+from multilang.protocol.errors import LocalProtocolError, UnserializableValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ class BoltTask:
         collector: The engine's collector.
     """
 
-    def __init__(self, collector: Any, is_basic: bool) -> None:
+    def __init__(self, collector: Any, context: Any, is_basic: bool) -> None:
         self.collector = collector
+        self._goes_nowhere = nowhere(context)
         self.held: dict[str, Any] = {}  # the tuples that are neither acked nor failed, by id
         self._is_basic = is_basic
         self._anchor: Any = []  # a basic bolt's tuple in process, as the engine delivered it
@@ -50,6 +52,10 @@ class BoltTask:
             return self._asking(tup, stream, anchors, directTask)
         except UnserializableValue:
             return self._asking(as_simplejson_sends(tup), stream, anchors, directTask)
+        except LocalProtocolError:
+            if not self._goes_nowhere(tup, stream):
+                raise
+            return []
 
     def ack(self, tup: Any) -> None:
         """Ack a tuple."""
@@ -139,7 +145,7 @@ class BoltAdapter(own_bolt.Bolt):
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         bolt = _made(self.given)
-        task = BoltTask(self._collector, isinstance(bolt, components.BasicBolt))
+        task = BoltTask(self._collector, context, isinstance(bolt, components.BasicBolt))
         execute = task.executor(bolt, self)
         for name in ("process", "process_tick"):
             setattr(self, name, execute)

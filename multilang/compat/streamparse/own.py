@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 
+from multilang.compat.project import ENVIRONMENT, Project, project_of
 from multilang.compat.pystorm.running import adapted
 from multilang.compat.streamparse.dsl.component import ShellComponentSpec
 from multilang.compat.streamparse.dsl.spout import ShellSpoutSpec
@@ -12,33 +14,44 @@ from multilang.component import find
 from multilang.component.streams import Stream
 from multilang.topology import ShellBolt, ShellSpout, Topology, TopologyBuilder, TopologyError
 from multilang.topology.groupings import Grouping
+from multilang.topology.home import Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-ENVIRONMENT = "MULTILANG_ENVIRONMENT"
 RUN = "streamparse_run"
 
 
 def own_topology(declared: Any, name: str | None = None, environment: str | None = None) -> Topology:
     """Return a topology of the DSL as one of this library.
 
+    In a project, its environment's conf comes first, which the topology's own overrides.
+
     Args:
         declared: The class.
         name: The topology's name; None is the name of the class's module.
-        environment: The environment whose numbers of tasks count; None is that of ``MULTILANG_ENVIRONMENT``.
+        environment: The environment whose conf and numbers of tasks count; None is that of ``MULTILANG_ENVIRONMENT``, or the
+            only one of the project.
 
     Raises:
         TopologyError: It has components in Java, or lacks the environment; or it can't run.
     """
+    project = None if find.is_finding else _project(declared)
+    given: dict[str, Any] = {}
+    environment = environment or os.environ.get(ENVIRONMENT) or None
+    if project is not None:
+        environment, entries = project.environment(environment)
+        given = project.conf(entries)
     builder = TopologyBuilder()
+    if project is not None:
+        builder.folder = project.source
     specs: list[Any] = declared.specs
     for spec in specs:
         streams = {each: Stream(of.output_fields, of.direct) for each, of in spec.outputs.items()}
         default = streams.pop("default", None)
         component = _component(spec, default, streams)
-        tasks = _number(spec, environment or os.environ.get(ENVIRONMENT))
+        tasks = _number(spec, environment)
         conf = json.loads(spec.config)
         if not spec.inputs:
             builder.set_spout(spec.name, component, tasks, conf=conf)
@@ -46,7 +59,18 @@ def own_topology(declared: Any, name: str | None = None, environment: str | None
             bolt = builder.set_bolt(spec.name, component, tasks, conf=conf)
             for source, grouping in spec.inputs.items():
                 bolt.grouping(source.componentId, _grouping(spec, grouping), source.streamId)
-    return builder.build(declared.__module__.rpartition(".")[2] if name is None else name, dict(declared.config))
+    conf = {**given, **declared.config}
+    if project is not None and conf.get("topology.debug"):
+        conf["pystorm.log.level"] = "debug"
+    topology = builder.build(declared.__module__.rpartition(".")[2] if name is None else name, conf)
+    if project is not None and os.path.isdir(project.source):
+        topology.home = Home(project.source, plain=True)
+    return topology
+
+
+def _project(declared: Any) -> Project | None:
+    file = getattr(sys.modules.get(declared.__module__), "__file__", None)
+    return None if file is None else project_of(file)
 
 
 def _component(spec: Any, default: Stream | None, streams: dict[str, Stream]) -> Any:

@@ -5,6 +5,8 @@ They need no package; ``Topology.write`` and ``read`` convert them to those of t
 
 from __future__ import annotations
 
+from importlib import import_module
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar
@@ -153,7 +155,7 @@ def to_bytes(topology: StormTopology) -> bytes:
     """Return a topology as Thrift's binary protocol writes it. Needs the extra ``storm``."""
     from thriftpy2.utils import serialize
 
-    from multilang.shipping.thrift_types import types
+    types = import_module("multilang.shipping.thrift_types").types  # workers, which have none, never come here
 
     made: bytes = serialize(_converted(topology, lambda struct: getattr(types(), type(struct).__name__)))
     return made
@@ -163,7 +165,7 @@ def from_bytes(data: bytes) -> StormTopology:
     """Return the topology that ``to_bytes`` wrote. Needs the extra ``storm``."""
     from thriftpy2.utils import deserialize
 
-    from multilang.shipping.thrift_types import types
+    types = import_module("multilang.shipping.thrift_types").types  # workers, which have none, never come here
 
     read = deserialize(types().StormTopology(), data)
     topology: StormTopology = _converted(read, lambda struct: _STRUCTS.get(type(struct).__name__))

@@ -58,6 +58,7 @@ class TaskCommands:
             for id, spec in topology.components.items()
             if isinstance(spec.component, ShellComponent)
         }
+        self._home = None if topology.home is None else topology.home.root
         python = [id for id, spec in topology.components.items() if not isinstance(spec.component, ShellComponent)]
         self._origin = (topology.origin or _pickled(topology, folder)) if python else ""
 
@@ -68,8 +69,8 @@ class TaskCommands:
         return [sys.executable, "-m", "multilang.component", self._origin]
 
     def folder_of(self, spec: ComponentSpec) -> str | None:
-        """Return the folder that replaces the one in which a worker starts the program; None: the current one."""
-        return self._programs[spec.id][1] if spec.id in self._programs else None
+        """Return the folder that replaces the one in which a worker starts the process; None: the current one."""
+        return self._programs[spec.id][1] if spec.id in self._programs else self._home
 
 
 class _Pickler(pickle.Pickler):

@@ -36,6 +36,7 @@ class TaskHost(Protocol):
         ending: Whether the topology ends, so that nothing is started any more.
         commands: The commands that start processes.
         env: The environment of the processes.
+        program_env: The environment of those that are programs of their own.
         pid_dir: The folder of their pid files.
         max_buffer: The largest message in bytes.
         pipes: The pipes of the processes.
@@ -50,6 +51,7 @@ class TaskHost(Protocol):
     ending: bool
     commands: TaskCommands
     env: dict[str, str]
+    program_env: dict[str, str]
     pid_dir: str
     max_buffer: int
     pipes: Pipes

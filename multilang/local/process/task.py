@@ -74,7 +74,8 @@ class ProcessTask(ABC):
         command = host.commands.of(self.plan.spec)
         folder = host.commands.folder_of(self.plan.spec)
         try:
-            self.child = Child(command, host.env, folder)
+            program = self.plan.spec.command is not None
+            self.child = Child(command, host.program_env if program else host.env, folder)
         except OSError as error:
             where = "" if folder is None else f" in {folder}"
             host.fail(TaskStartError(f"{self.plan}: the command {command!r} can't be started{where}: {error}"))

@@ -74,6 +74,7 @@ class ProcessTopology(LocalTopology):
         self.pid_dir = os.path.join(self._folder, "pids")
         os.mkdir(self.pid_dir)
         self.env = environment()
+        self.program_env = environment(programs=True)
         try:
             self.commands = TaskCommands(plan.topology, self._folder)
         except BaseException:

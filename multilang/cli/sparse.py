@@ -1,0 +1,267 @@
+"""``multilang sparse``, and the command ``sparse``: streamparse's commands for projects, with the options that people know."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from multilang.cli import exits
+from multilang.cli.app import run as run_command
+from multilang.cli.arguments import PROJECT_ENVIRONMENT, conf_entries
+from multilang.cli.loading import TopologyFault, load
+from multilang.cli.logs import logs
+from multilang.cli.nimbus import connected
+from multilang.cli.package import package
+from multilang.cli.quickstart import write_project
+from multilang.cli.show import show_topology
+from multilang.cli.submit import submit as submit_command
+from multilang.cli.topologies import list_topologies, status
+from multilang.compat.project import Project, project_at
+from multilang.component.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from multilang.shipping.nimbus import Nimbus
+
+_FOREVER = 1e9  # seconds
+_POLL = 0.5  # seconds
+
+_NAME = click.option(
+    "-n", "--name", help="The topology, a file in the project's folder; it may be left out if there is one."
+)
+_OVERRIDE = click.option("-N", "--override_name", "override", metavar="NAME", help="Its name on the cluster instead.")
+_WAIT = click.option(
+    "--wait", type=click.IntRange(min=0), default=5, show_default=True, help="Seconds to wait before a kill."
+)
+
+
+def _alias(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Return the callback of an option that stands for an entry of the conf."""
+
+    def note(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
+        if value is not None and value is not False:
+            context.ensure_object(dict)[key] = value
+
+    return note
+
+
+def _options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add streamparse's options for the conf to a command, which gets them as ``conf``."""
+    for option in (
+        click.option(
+            "-o", "--option", "conf", multiple=True, metavar="KEY=VALUE", callback=conf_entries, help="A conf entry."
+        ),
+        click.option(
+            "-d",
+            "--debug",
+            is_flag=True,
+            expose_value=False,
+            callback=_alias("topology.debug"),
+            help="Debugging output.",
+        ),
+        click.option(
+            "-w",
+            "--workers",
+            type=click.IntRange(min=1),
+            expose_value=False,
+            callback=_alias("topology.workers"),
+            help="The number of workers.",
+        ),
+        click.option(
+            "-a",
+            "--ackers",
+            type=click.IntRange(min=0),
+            expose_value=False,
+            callback=_alias("topology.acker.executors"),
+            help="The number of ackers.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group()
+@click.pass_context
+def sparse(context: click.Context) -> None:
+    """Run streamparse's commands in one of its projects."""
+    context.obj = {}
+
+
+@sparse.command()
+@_NAME
+@PROJECT_ENVIRONMENT
+@_options
+@click.option("-t", "--time", "seconds", type=int, default=0, help="Stop after this number of seconds; 0: run on.")
+@click.pass_context
+def run(context: click.Context, name: str | None, conf: dict[str, Any], seconds: int) -> Any:
+    """Run a topology on this machine."""
+    return context.invoke(
+        run_command, topology=_file(name), seconds=seconds if seconds > 0 else _FOREVER, conf={**context.obj, **conf}
+    )
+
+
+@sparse.command()
+@_NAME
+@PROJECT_ENVIRONMENT
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="The .jar to write.")
+@click.option("-s", "--simple_jar", is_flag=True, expose_value=False, help="Accepted: every jar is a simple one.")
+@click.pass_context
+def jar(context: click.Context, name: str | None, output: Path | None) -> Any:
+    """Pack a topology into a jar."""
+    return context.invoke(package, topology=_file(name), output=output)
+
+
+@sparse.command()
+@_NAME
+@PROJECT_ENVIRONMENT
+@_OVERRIDE
+@_options
+@click.option("-f", "--force", is_flag=True, help="Kill a topology of the same name first.")
+@click.option("-i", "--inactive", is_flag=True, help="Start no component before it is activated.")
+@click.option(
+    "-r", "--requirements", type=click.Path(path_type=Path), metavar="FILE", help="Other packages than its own."
+)
+@_WAIT
+@click.pass_context
+def submit(
+    context: click.Context,
+    name: str | None,
+    override: str | None,
+    conf: dict[str, Any],
+    force: bool,
+    inactive: bool,
+    requirements: Path | None,
+    wait: int,
+) -> Any:
+    """Submit a topology to the environment's cluster."""
+    file, where = _file(name), _nimbus()
+    for key in _project().needless(_project().environment()[1]):
+        click.echo(
+            f"note: {key} in config.json means nothing here: there is no SSH, and workers need no virtualenv", err=True
+        )
+    known = override or load(file).name
+    if force:
+        with connected(where) as nimbus:
+            _end(nimbus, known, wait)
+    return context.invoke(
+        submit_command,
+        topology=file,
+        where=where,
+        name=known,
+        conf={**context.obj, **conf},
+        inactive=inactive,
+        requirements=requirements,
+    )
+
+
+@sparse.command("list")
+@PROJECT_ENVIRONMENT
+@click.pass_context
+def list_all(context: click.Context) -> Any:
+    """Show the topologies of the environment's cluster."""
+    return context.invoke(list_topologies, where=_nimbus())
+
+
+@sparse.command()
+@_NAME
+@PROJECT_ENVIRONMENT
+@_OVERRIDE
+@_WAIT
+def kill(name: str | None, override: str | None, wait: int) -> int:
+    """Kill a topology on the environment's cluster."""
+    known = override or name or load(_file(None)).name
+    with connected(_nimbus()) as nimbus:
+        nimbus.kill(known, wait)
+    click.echo(f"{known} is being killed")
+    return exits.OK
+
+
+@sparse.command()
+@_NAME
+@PROJECT_ENVIRONMENT
+@_OVERRIDE
+@click.option("-l", "--num_lines", "lines", type=click.IntRange(min=1), default=50, show_default=True)
+@click.pass_context
+def tail(context: click.Context, name: str | None, override: str | None, lines: int) -> Any:
+    """Show the end of the logs of a topology's workers."""
+    return context.invoke(logs, name=override or name or load(_file(None)).name, where=_nimbus(), lines=lines)
+
+
+@sparse.command()
+@_NAME
+@PROJECT_ENVIRONMENT
+@_OVERRIDE
+@click.option("--all", "every", is_flag=True, help="All topologies.")
+@click.pass_context
+def stats(context: click.Context, name: str | None, override: str | None, every: bool) -> Any:
+    """Show the figures of a topology, or of the cluster."""
+    if every or (name is None and override is None):
+        return context.invoke(list_topologies, where=_nimbus())
+    return context.invoke(status, name=override or name, where=_nimbus())
+
+
+@sparse.command()
+@_NAME
+@PROJECT_ENVIRONMENT
+def visualize(name: str | None) -> int:
+    """Show a topology as a diagram of Mermaid's."""
+    click.echo(show_topology(load(_file(name)), "mermaid", {}), nl=False)
+    return exits.OK
+
+
+@sparse.command()
+@click.argument("name")
+def quickstart(name: str) -> int:
+    """Make a project with a word count in it."""
+    try:
+        made = write_project(Path(name))
+    except OSError as error:
+        raise click.UsageError(f"the project {name!r} can't be made: {error}") from None
+    click.echo("\n".join([*(f"  {each}" for each in made), f"try it: cd {name} && multilang sparse run"]))
+    return exits.OK
+
+
+def main() -> int:
+    """Run the command ``sparse``, and return its exit status."""
+    from multilang.cli import main as run_main
+
+    sys.argv.insert(1, "sparse")
+    return run_main()
+
+
+def _project() -> Project:
+    try:
+        project = project_at(".")
+    except ConfigError as error:
+        raise TopologyFault(str(error)) from error
+    if project is None:
+        raise TopologyFault("there is no project of streamparse here, which has a config.json; go to its folder")
+    return project
+
+
+def _file(name: str | None) -> str:
+    try:
+        return _project().file(name)
+    except ConfigError as error:
+        raise TopologyFault(str(error)) from error
+
+
+def _nimbus() -> str | None:
+    project = _project()
+    try:
+        return project.nimbus(project.environment()[1])
+    except ConfigError as error:
+        raise TopologyFault(str(error)) from error
+
+
+def _end(nimbus: Nimbus, name: str, wait: int) -> None:
+    """Kill a topology if it runs, and wait until it is gone."""
+    if any(each.name == name for each in nimbus.summary().topologies):
+        nimbus.kill(name, wait)
+        while any(each.name == name for each in nimbus.summary().topologies):
+            time.sleep(_POLL)

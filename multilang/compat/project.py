@@ -1,0 +1,186 @@
+"""Projects of streamparse: a folder with ``config.json``, ``topologies/``, ``src/`` and ``virtualenvs/``."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from multilang.component.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+CONFIG = "config.json"
+ENVIRONMENT = "MULTILANG_ENVIRONMENT"
+"""The environment variable with the name of the environment in config.json that counts."""
+
+NIMBUS = "STREAMPARSE_NIMBUS"
+_LOG = {"max_bytes": int, "backup_count": int, "level": str}
+_NEEDLESS = (
+    "install_virtualenv",
+    "use_virtualenv",
+    "virtualenv_flags",
+    "virtualenv_name",
+    "virtualenv_path",
+    "virtualenv_root",
+    "use_ssh_for_nimbus",
+    "ssh_password",
+    "ssh_port",
+)
+
+
+class Project:
+    """A project of streamparse.
+
+    Args:
+        root: Its folder.
+        config: The content of its config.json; empty if it has none.
+    """
+
+    def __init__(self, root: str, config: dict[str, Any]) -> None:
+        self.root = root
+        self.config = config
+
+    @property
+    def topologies(self) -> str:
+        """The folder of its topologies."""
+        return os.path.normpath(os.path.join(self.root, self.config.get("topology_specs") or "topologies"))
+
+    @property
+    def source(self) -> str:
+        """The folder of its components, in which their processes start."""
+        return os.path.join(self.root, "src")
+
+    def file(self, name: str | None = None) -> str:
+        """Return the file of a topology.
+
+        Args:
+            name: The topology's name; None: there is only one.
+
+        Raises:
+            ConfigError: There is no such topology, or there are several.
+        """
+        folder = self.topologies
+        there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        found = [each[:-3] for each in there if each.endswith(".py") and each != "__init__.py"]
+        if name is None and len(found) == 1:
+            name = found[0]
+        if name in found:
+            return os.path.join(folder, f"{name}.py")
+        clojure = [each for each in there if each.endswith(".clj")]
+        if clojure and (name is None or f"{name}.clj" in clojure):
+            raise ConfigError(
+                f"{os.path.join(folder, clojure[0])} declares its topology in Clojure, as streamparse did before version 3; "
+                f"declare it in {os.path.join(folder, clojure[0][:-4])}.py, as a class of streamparse's DSL: multilang migrate "
+                f"{self.root} shows the other things to do"
+            )
+        if not found:
+            raise ConfigError(f"{folder} has no topology, which is a file that ends in .py")
+        which = "has several topologies" if name is None else f"has no topology {name!r}"
+        raise ConfigError(f"{folder} {which}; name one of {', '.join(found)}")
+
+    def environment(self, name: str | None = None) -> tuple[str | None, dict[str, Any]]:
+        """Return the name and the entries of an environment.
+
+        Args:
+            name: The environment; None: that of ``MULTILANG_ENVIRONMENT``, or the only one.
+
+        Raises:
+            ConfigError: config.json has no such environment.
+        """
+        environments = self.config.get("envs") or {}
+        name = name or os.environ.get(ENVIRONMENT) or None
+        if name is None:
+            if len(environments) != 1:
+                return None, {}
+            (name,) = environments
+        if environments and name not in environments:
+            raise ConfigError(
+                f"{os.path.join(self.root, CONFIG)} has no environment {name!r}; it has {', '.join(map(repr, environments))}"
+            )
+        return name, environments.get(name) or {}
+
+    def conf(self, environment: dict[str, Any]) -> dict[str, Any]:
+        """Return the conf that an environment gives to topologies, whose own conf overrides it.
+
+        Raises:
+            ConfigError: It asks for a serializer that is not supported.
+        """
+        serializer = environment.get("serializer") or self.config.get("serializer")
+        if serializer not in (None, "json"):
+            raise ConfigError(
+                f'{os.path.join(self.root, CONFIG)} has "serializer": {json.dumps(serializer)}, which needs a Java class on the '
+                'workers that speaks it, and JSON is faster here; write "serializer": "json"'
+            )
+        conf = dict(environment.get("options") or {})
+        log = environment.get("log") or {}
+        for key in ("path", "file"):
+            value = log.get(key) or environment.get(f"log_{key}")
+            if value:
+                conf[f"pystorm.log.{key}"] = value
+        for key, kind in _LOG.items():
+            if isinstance(log.get(key), kind):
+                conf[f"pystorm.log.{key}"] = log[key].lower() if kind is str else log[key]
+        workers = environment.get("workers")
+        if isinstance(workers, list) and workers:
+            for key in ("topology.workers", "topology.acker.executors"):
+                conf.setdefault(key, len(workers))
+        return conf
+
+    def nimbus(self, environment: dict[str, Any]) -> str | None:
+        """Return the address of an environment's Nimbus, which ``STREAMPARSE_NIMBUS`` overrides; None if it has none."""
+        return os.environ.get(NIMBUS) or environment.get("nimbus") or None
+
+    def requirements(self, name: str) -> str | None:
+        """Return the file with the requirements of a topology; None if there is none."""
+        folder = os.path.join(self.root, self.config.get("virtualenv_specs") or "virtualenvs")
+        path = os.path.join(os.path.normpath(folder), f"{name}.txt")
+        return path if os.path.isfile(path) else None
+
+    def needless(self, environment: dict[str, Any]) -> list[str]:
+        """Return the settings of an environment that mean nothing here: there is no SSH, and there are no virtualenvs."""
+        options = environment.get("options") or {}
+        return [key for key in _NEEDLESS if environment.get(key) or options.get(key)]
+
+
+def project_at(folder: str) -> Project | None:
+    """Return the project in a folder; None if there is none.
+
+    Raises:
+        ConfigError: Its config.json can't be read.
+    """
+    root = os.path.abspath(folder)
+    path = os.path.join(root, CONFIG)
+    config: Any = None
+    if os.path.isfile(path):
+        try:
+            with open(path, encoding="utf-8-sig") as file:
+                config = json.load(file)
+        except (OSError, ValueError) as error:
+            if not os.path.isdir(os.path.join(root, "topologies")):
+                return None  # of something else
+            raise ConfigError(f"{path} can't be read: {error}") from None
+        if isinstance(config, dict) and ("topology_specs" in config or "envs" in config):
+            return Project(root, config)
+    if all(os.path.isdir(os.path.join(root, each)) for each in ("topologies", "src")):
+        return Project(root, {})
+    return None
+
+
+def project_of(file: str) -> Project | None:
+    """Return the project that a topology's file is in; None if it is in none.
+
+    Raises:
+        ConfigError: The project's config.json can't be read.
+    """
+    own = os.path.dirname(os.path.abspath(file))
+    folder = os.path.dirname(own)
+    while True:
+        found = project_at(folder)
+        if found is not None:
+            return found if found.topologies == own else None
+        above = os.path.dirname(folder)
+        if above == folder or folder.count(os.sep) < own.count(os.sep) - 2:
+            return None
+        folder = above

@@ -1,0 +1,193 @@
+"""Projects of streamparse are understood by the commands as they lie there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from multilang.cli.project import Hooks, requirements_of
+from multilang.compat.project import Project, project_at, project_of
+from multilang.component.errors import ConfigError
+from multilang.topology import load_topology
+from tests.cli.command import multilang
+
+WORDS = Path(__file__).with_name("words_project")
+EXPECTED = Counter((WORDS / "src" / "sentences.txt").read_text().split() * 4)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(WORDS, tmp_path / "words", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+def shown(folder: Path, *arguments: str, **env: str) -> Any:
+    done = multilang("show", "--format", "json", *arguments, cwd=folder, **env)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", ["words", ".", "topologies/words.py", "topologies/words.py:Words"])
+def test_a_topology_is_named_by_its_project_its_name_or_its_file(project: Path, name: str) -> None:
+    assert {each["id"]: each["tasks"] for each in shown(project, name, "-e", "beta")["components"]} == {
+        "lines": 1,
+        "split": 2,
+        "count": 3,
+    }
+
+
+def test_it_runs_with_its_files_beside_its_components(project: Path) -> None:
+    done = multilang("run", "words", "-e", "prod", "--top", "count:word:count", "--rows", 20, "--json", cwd=project)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["reliability"]["acked"] == 12
+    assert {row["word"]: row["count"] for row in figures["top"]} == EXPECTED
+
+
+def test_the_topologys_conf_goes_before_the_environments(project: Path) -> None:
+    env = {**os.environ, "MULTILANG_ENVIRONMENT": "prod"}
+    script = (
+        "import json; from multilang.topology import load_topology\n"
+        "print(json.dumps(load_topology('topologies/words.py').with_conf({'topology.debug': True}).conf))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=project, env=env, capture_output=True, text=True)
+    assert json.loads(done.stdout) == {
+        "topology.message.timeout.secs": 45,
+        "topology.max.spout.pending": 100,
+        "topology.debug": True,
+        "pystorm.log.path": "/nowhere/logs",
+        "pystorm.log.level": "warning",
+        "pystorm.log.max_bytes": 1000,
+    }, done.stderr
+
+
+def test_the_number_of_workers_is_that_of_the_environments_list(project: Path) -> None:
+    found = project_at(str(project))
+    assert found is not None
+    assert found.conf(found.environment("beta")[1]) == {"topology.workers": 2, "topology.acker.executors": 2}
+
+
+def test_several_environments_need_a_name_where_par_differs(project: Path) -> None:
+    done = multilang("show", "words", cwd=project)
+    assert done.returncode == 2
+    assert "par of 'count' has numbers for 'prod', 'beta', and no environment is named" in done.stderr
+    done = multilang("show", "words", "-e", "test", cwd=project)
+    assert "config.json has no environment 'test'; it has 'prod', 'beta'" in done.stderr
+
+
+def test_a_jar_has_the_components_their_files_and_the_layer(project: Path) -> None:
+    (project / "virtualenvs" / "words.txt").write_text("streamparse\n")
+    done = multilang("package", "words", "-e", "prod", "-o", "words.jar", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert "the topology was loaded from these files alone" in done.stdout
+    with zipfile.ZipFile(project / "words.jar") as jar:
+        names = set(jar.namelist())
+        jar.extractall(project / "jar")
+    assert {f"resources/{each}" for each in ("words.py", "sentences.txt", "bolts/words.py", "streamparse.py")} <= names
+    assert "resources/multilang/compat/streamparse/__init__.py" in names
+    assert not [name for name in names if name.startswith("resources/multilang/compat/storm/__pycache__")]
+
+
+def test_requirements_come_from_the_projects_virtualenvs(project: Path) -> None:
+    found = project_at(str(project))
+    assert found is not None
+    os.environ["MULTILANG_ENVIRONMENT"] = "prod"
+    try:
+        topology = load_topology(str(project / "topologies" / "words.py"))
+    finally:
+        del os.environ["MULTILANG_ENVIRONMENT"]
+    with requirements_of(found, topology) as path:
+        assert path is not None
+        assert path.read_text() == "six>=1.16\n"
+    (project / "virtualenvs" / "words.txt").write_text("pystorm==3.1.4\ngit+https://host.invalid/streamparse.git\n")
+    with requirements_of(found, topology) as path:
+        assert path is None
+
+
+def test_hooks_are_called_with_as_many_arguments_as_they_take(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = project_at(str(project))
+    assert found is not None
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("MULTILANG_ENVIRONMENT", "prod")
+    hooks = Hooks(found, "words-2")
+    options: dict[str, Any] = {}
+    hooks.call("pre_submit", options)
+    hooks.call("post_submit", {})
+    assert options == {"words.submitted.as": ["words-2", "prod", "/data/virtualenvs"]}
+    assert json.loads((project / "submitted.json").read_text()) == ["words-2", "prod"]
+
+
+def test_hooks_that_need_fabric_are_left_out_with_a_note(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "fabfile.py").write_text("import a_fabric_that_nobody_has\n")
+    monkeypatch.setenv("MULTILANG_ENVIRONMENT", "prod")
+    found = project_at(str(project))
+    assert found is not None
+    Hooks(found, "words").call("pre_submit", {})
+    assert "fabfile.py of the project is not used" in capsys.readouterr().err
+
+
+def test_a_topology_in_clojure_is_refused_with_what_to_do(project: Path) -> None:
+    (project / "topologies" / "old.clj").touch()
+    done = multilang("show", "topologies/old.clj", cwd=project)
+    assert done.returncode == 2
+    assert "declares its topology in Clojure" in done.stderr
+
+
+def test_another_serializer_is_refused(project: Path) -> None:
+    config = json.loads((project / "config.json").read_text())
+    with pytest.raises(ConfigError, match='"serializer": "msgpack", which needs a Java class'):
+        Project(str(project), {**config, "serializer": "msgpack"}).conf({})
+
+
+def test_a_config_json_of_something_else_makes_no_project(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"name": "another tool"}')
+    assert project_at(str(tmp_path)) is None
+    (tmp_path / "config.json").write_text("not JSON")
+    assert project_at(str(tmp_path)) is None
+    (tmp_path / "topologies").mkdir()
+    with pytest.raises(ConfigError, match=r"config\.json can't be read"):
+        project_at(str(tmp_path))
+    assert project_of(str(tmp_path.parent / "words.py")) is None
+
+
+def test_sparse_makes_runs_packs_and_shows_a_project(tmp_path: Path) -> None:
+    assert multilang("sparse", "quickstart", "first", cwd=tmp_path).returncode == 0
+    again = multilang("sparse", "quickstart", "first", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "the project 'first' can't be made" in again.stderr
+    folder = tmp_path / "first"
+    run = multilang("sparse", "run", "-n", "wordcount", "-e", "prod", "-t", 2, "-o", "words.a=1", "-w", 1, cwd=folder)
+    assert run.returncode == 0, run.stderr
+    assert "counts     bolt       2" in run.stdout
+    assert "flowchart" in multilang("sparse", "visualize", cwd=folder).stdout
+    jar = multilang("sparse", "jar", cwd=folder)
+    assert jar.returncode == 0, jar.stderr
+    assert (folder / "wordcount.jar").is_file()
+
+
+def test_sparse_asks_the_environments_nimbus(project: Path) -> None:
+    for command in (["list"], ["kill", "-n", "words"], ["stats", "-n", "words"], ["tail", "-n", "words"]):
+        done = multilang("sparse", *command, "-e", "prod", cwd=project)
+        assert done.returncode == 69
+        assert "nimbus.invalid" in done.stderr
+    done = multilang("sparse", "list", "-e", "prod", cwd=project, STREAMPARSE_NIMBUS="other.invalid:6628")
+    assert "other.invalid:6628" in done.stderr
+    done = multilang("sparse", "submit", "-e", "prod", "-f", cwd=project)
+    assert "note: virtualenv_root in config.json means nothing here" in done.stderr
+    assert done.returncode == 69
+
+
+def test_sparse_outside_of_a_project_says_so(tmp_path: Path) -> None:
+    done = multilang("sparse", "run", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "there is no project of streamparse here" in done.stderr

@@ -1,0 +1,2 @@
+def words(line):
+    return line.split()
