@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cached_property, partial
 from zlib import crc32
 
+from multilang.checksums import extended
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps
 from multilang.state.settings import owner_of
@@ -21,7 +22,7 @@ from multilang.transactional.spouts.source import (
     TransactionalSourceSpout,
 )
 from spark_bridge.sources import errors
-from spark_bridge.sources.identity import Comparison, Mark, described, extended
+from spark_bridge.sources.identity import Comparison, Mark, described
 from spark_bridge.sources.source import Progress
 from spark_bridge.spout import OverSource, check_fields
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from multilang.component.streams import Stream
-    from spark_bridge.sources.plain import Row
+    from multilang.plain import Row
     from spark_bridge.sources.source import PartitionSource
 
     T = TypeVar("T")
@@ -96,6 +97,8 @@ class OpaqueTransactionalPartitionSpout(_SourcePartitions, OpaqueTransactionalSo
 
 class PartitionRows(Source):
     """A partition source as transactions read it."""
+
+    compares_itself = True  # the checksum of all rows before is in each position
 
     def __init__(self, source: PartitionSource, fields: Sequence[str]) -> None:
         self._source = source

@@ -5,6 +5,8 @@ The conf key ``multilang.kafka.options`` has settings of librdkafka for all topi
 
 from __future__ import annotations
 
+from concurrent.futures import TimeoutError as FutureTimeout
+
 from multilang.component.errors import ConfigError
 from multilang.masked import is_reference
 from multilang.secret import Secret
@@ -16,6 +18,14 @@ if TYPE_CHECKING:
 
 REQUIRES = {"confluent_kafka": "confluent-kafka>=2.6"}
 OPTIONS = "multilang.kafka.options"
+_OF_ANY_CLIENT = ("bootstrap.servers", "log_level", "error_cb")
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"  # of a topic at a broker that knows no ids
+_MAY_NOT_TELL = (
+    "TOPIC_AUTHORIZATION_FAILED",
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "UNSUPPORTED_VERSION",
+    "_UNSUPPORTED_FEATURE",
+)
 _HASTE_SECS = 1.0  # after which a refusal is looked for
 PARTS = ("key", "offset", "partition", "timestamp", "value")
 
@@ -95,6 +105,33 @@ class Topic:
         if found.error is not None:
             raise self._error(f"{self.where} can't be read: {found.error.str()}; make the topic, or name another")
         return len(found.partitions)
+
+    def identity(self, consumer: Any, patience: float) -> dict[str, str | None]:
+        """Return the ids of the cluster and of the topic, which a topic that is made anew does not share.
+
+        One that this version of the client, the broker or its access rules don't tell is None.
+
+        Raises:
+            error: They can't be told now.
+        """
+        cluster = self._asked(consumer, "list_topics", self.name, patience).cluster_id
+        try:
+            from confluent_kafka import TopicCollection
+            from confluent_kafka.admin import AdminClient
+
+            options = {name: _revealed(name, value) for name, value in self._options.items()}
+            admin = AdminClient({**{key: self._settings[key] for key in _OF_ANY_CLIENT}, **options})
+            asked = admin.describe_topics(TopicCollection([self.name]), request_timeout=patience)[self.name]
+            id = str(asked.result(patience).topic_id)
+        except (ImportError, AttributeError):  # of a version of the client that asks for no ids
+            id = _NO_ID
+        except FutureTimeout:
+            raise self._error(f"{self.where} does not tell its id; is a broker running there?") from None
+        except self.kafka.KafkaException as problem:
+            if problem.args[0].name() not in _MAY_NOT_TELL:
+                raise self._error(f"{self.where} does not tell its id: {problem.args[0].str()}") from problem
+            id = _NO_ID
+        return {"cluster": cluster, "topic id": None if id == _NO_ID else id}
 
     def ends(self, consumer: Any, partition: int, patience: float) -> tuple[int, int]:
         """Return the first offset that is there, and the one after the last."""

@@ -24,11 +24,12 @@ from multilang.transactional.api import (
     PartitionedTransactionalSpout,
 )
 from multilang.transactional.marker import Committer
-from multilang.transactional.names import USER
+from multilang.transactional.names import CURRENT, USER
 from multilang.transactional.rotating import Changes, RotatingTransactionalState, as_stored
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from multilang.component.context import Context
@@ -86,11 +87,13 @@ def _whole(own: Any, spout: AnySpout, kind: type) -> Any:
 
 
 class Following:
-    """A coordinator that is told which transactions begin."""
+    """A coordinator that is told what has happened before, and which transactions begin."""
 
     def begun(self, txid: int) -> None:
         """Note that a transaction begins for the first time."""
-        raise NotImplementedError
+
+    def resume(self, metadata: Mapping[int, Any]) -> None:
+        """Check that the source is the one of which these are the last batches. Called behind the claim."""
 
 
 class _PartitionedCoordinator:
@@ -102,9 +105,18 @@ class _PartitionedCoordinator:
         self.is_ready = own.is_ready
         self.close = own.close
 
+    def resume(self) -> None:
+        """Check that the source is the one that was, before any transaction begins."""
+        if isinstance(self._own, Following):
+            self._own.resume(last_metadata(self._state, self._last_fixed()))
+
     def initialize_transaction(self, txid: int, previous: Any) -> Any:
         self._note(txid)
         return None
+
+    def _last_fixed(self) -> float:
+        """Return the last transaction whose rows are the same in each replay: an opaque spout's are when committed."""
+        return (self._state.get_data(CURRENT) or 1) - 1
 
     def _note(self, txid: int) -> None:
         if isinstance(self._own, Following):
@@ -125,6 +137,9 @@ class _CountingCoordinator(_PartitionedCoordinator):
             )
         self._note(txid)
         return partitions
+
+    def _last_fixed(self) -> float:
+        return float("inf")
 
 
 class _Partitions(dict[int, RotatingTransactionalState]):

@@ -136,6 +136,8 @@ class TransactionalSpoutCoordinator(Spout):
         self._in_doubt = False
         self._not_before = float("-inf")
         self._coordinator = coordinator_of(self.spout, self._state, conf, context)
+        if hasattr(self._coordinator, "resume"):
+            self._coordinator.resume()
 
     def next_tuple(self) -> None:
         """Begin the transactions that may begin, and commit the one that may be committed."""

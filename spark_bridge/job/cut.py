@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.accumulators import AccumulatorParam
 
+from multilang.checksums import extended
 from multilang.state.replayable import ReplayableSpout
 from multilang.state.settings import EXACT, alignment
 from multilang.topology.errors import did_you_mean
@@ -19,7 +20,7 @@ from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.sources import check_sources, fields_of_rows
 from spark_bridge.replayable import ReplayablePartitionSpout, marks_of, positions_at
 from spark_bridge.sources.errors import ChangedRowsError, SourceError
-from spark_bridge.sources.identity import Comparison, Mark, described, extended
+from spark_bridge.sources.identity import Comparison, Mark, described
 from spark_bridge.sources.source import PartitionSource
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any, NoReturn
 
-    from spark_bridge.sources.plain import Row
+    from multilang.plain import Row
     from spark_bridge.sources.values import Kind
 
 BLOCK_ROWS = 4096

@@ -8,8 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from multilang.plain import Row
     from spark_bridge.sources.blocks import Block
-    from spark_bridge.sources.plain import Row
 
 _KEPT = 4  # decoded blocks that are kept: the present one, and some in which failed rows are
 

@@ -1,55 +1,29 @@
 """The identity of a source: its number of partitions, its fields, and a running checksum of the rows that were read.
 
-The checksum is computed row by row, so that it is the same however the rows are divided into pieces. A source is the
-same one as before if the rows up to where each partition was read give the same checksum as then; later rows may be
-anything.
+A source is the same one as before if the rows up to where each partition was read give the same checksum as then; later
+rows may be anything.
 """
 
 from __future__ import annotations
 
-import marshal
 from array import array
 from bisect import bisect_right
 from collections import deque
-from zlib import crc32
 
-from multilang.protocol.codec import dumps
+from multilang.checksums import FORM, extended
 from spark_bridge.sources.errors import ChangedRowsError
-from spark_bridge.sources.plain import plain_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, NoReturn
 
-    from spark_bridge.sources.plain import Row
+    from multilang.plain import Row
     from spark_bridge.sources.source import PartitionSource
 
-FORM = 1  # the version of the checksum; different versions can't be compared
-_MARSHAL = 2  # marshal's oldest version with binary floats: it has no references, so equal rows have equal text
-_HEAD = 5  # bytes of marshal's text before the first item of a list
 _PIECE = 8192  # rows of one read for a comparison
 _KEPT_ROWS = 16384  # rows that a spout keeps, over all partitions
 _STEP = 512  # rows between two places whose checksum is kept when the rows are not
-
-
-def extended(total: int, rows: Sequence[Row]) -> int:
-    """Return the checksum of rows with the checksum ``total`` followed by ``rows``. The checksum of no rows is 0."""
-    try:
-        text = marshal.dumps(list(map(tuple, rows)), _MARSHAL)
-    except ValueError:  # marshal refuses some values, such as objects of a subclass of str
-        for row in plain_rows(rows):
-            total = crc32(_text(row), total)
-        return total
-    return crc32(memoryview(text)[_HEAD:], total)
-
-
-def _text(row: Row) -> bytes:
-    """Return the text of one row, which does not depend on the rows beside it."""
-    try:
-        return marshal.dumps([tuple(row)], _MARSHAL)[_HEAD:]
-    except ValueError:
-        return dumps(list(row)).encode("utf-8", "surrogatepass")
 
 
 class Mark:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from multilang.plain import plain_rows
 from spark_bridge.sources.errors import SourceError
-from spark_bridge.sources.plain import plain_rows
 from spark_bridge.sources.source import PartitionSource
 
 TYPE_CHECKING = False
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from spark_bridge.sources.plain import Row
+    from multilang.plain import Row
 
 
 class ListSource(PartitionSource):

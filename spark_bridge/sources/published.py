@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from spark_bridge.sources.plain import Row
+    from multilang.plain import Row
     from spark_bridge.sources.values import Kind
 
 _KEPT = 3  # decoded row groups that are kept: the present one, and some in which failed rows are

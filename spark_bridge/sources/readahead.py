@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from spark_bridge.sources.plain import Row
+    from multilang.plain import Row
     from spark_bridge.sources.resume import Resume
     from spark_bridge.sources.source import PartitionSource
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from spark_bridge.sources.plain import Row
+    from multilang.plain import Row
 
 _COUNTED = 8192  # rows of one read when rows are counted
 

@@ -42,6 +42,10 @@ class Out:
             self.emit(values)
 
 
+def without_history(stored):
+    return {path: {key: each for key, each in value.items() if key != "history"} for path, value in stored.items()}
+
+
 @pytest.fixture
 def store(request):
     found = Kept(kept_conf(request.node.name), "words")
@@ -80,7 +84,7 @@ def test_each_task_has_every_nth_partition(store):
     spout = MemoryTransactionalSpout(ROWS, ["n"], 1)
     emitted = [Emitting(spout, store, index, 2).emit(1, 5) for index in range(2)]
     assert emitted == [["0a", "2a", "4a"], ["1a", "3a"]]
-    assert store.stored == {f"user/{p}/1": {"index": 0, "amount": 1} for p in range(5)}
+    assert without_history(store.stored) == {f"user/{p}/1": {"index": 0, "amount": 1} for p in range(5)}
 
 
 def test_the_same_transaction_has_the_same_batch_also_in_another_process(store):
@@ -91,7 +95,7 @@ def test_the_same_transaction_has_the_same_batch_also_in_another_process(store):
     assert [again.emit(2, 1), again.emit(3, 1), again.emit(1, 1)] == [["0c", "0d"], ["0e", "0f"], ["0a", "0b"]]
     again.emitter.cleanup_before(3)
     again.emitter.close()
-    assert store.stored == {"user/0/3": {"index": 4, "amount": 2}}
+    assert without_history(store.stored) == {"user/0/3": {"index": 4, "amount": 2}}
 
 
 class Flaky(PartitionedEmitter):
@@ -234,7 +238,7 @@ def test_an_opaque_batch_begins_where_the_one_before_it_ended_and_is_stored_when
     assert [emitting.emit(1), emitting.emit(2)] == [["0a", "0b"], ["0c", "0d"]]
     assert store.stored == {}
     emitting.commit(1)
-    assert store.stored == {"user/0/1": {"index": 0, "amount": 2}}
+    assert without_history(store.stored) == {"user/0/1": {"index": 0, "amount": 2}}
     assert emitting.emit(3) == ["0e", "0f"]  # after the second, which is under way
     again = Emitting(OpaqueMemoryTransactionalSpout({0: ROWS[0]}, ["n"], 3), store)
     assert [again.emit(2), again.emit(3)] == [["0c", "0d", "0e"], ["0f"]]
@@ -242,7 +246,7 @@ def test_an_opaque_batch_begins_where_the_one_before_it_ended_and_is_stored_when
     again.commit(3)
     again.emitter.cleanup_before(3)
     again.emitter.close()
-    assert store.stored == {"user/0/3": {"index": 5, "amount": 1}}
+    assert without_history(store.stored) == {"user/0/3": {"index": 5, "amount": 1}}
 
 
 def test_a_commit_that_is_repeated_begins_again_before_the_transaction(store):

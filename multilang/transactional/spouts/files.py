@@ -125,6 +125,19 @@ class FileSource(Source):
     def first(self, partition: int) -> int:
         return 0
 
+    def describe(self) -> str:
+        return f"folder {self._folder} ({INDEX} there has the numbers of its files)"
+
+    def identity(self, partition: int) -> dict[str, str]:
+        return {"file": self._name(partition)}
+
+    def stamp(self, partition: int) -> tuple[int, int] | None:
+        try:
+            found = os.stat(os.path.join(self._folder, self._name(partition)))
+        except (OSError, ReadError):
+            return None  # the read will say why
+        return found.st_dev, found.st_ino
+
     def read(self, partition: int, position: int, most: int) -> tuple[list[list[str]], int]:
         end = position
         rows = []
@@ -150,12 +163,15 @@ class FileSource(Source):
         with self._at(partition, position) as file:
             return file.readline().endswith(b"\n")
 
-    def _at(self, partition: int, position: int) -> BinaryIO:
+    def _name(self, partition: int) -> str:
         if partition >= len(self._names) and partition >= self.num_partitions():
             raise ReadError(
                 f"{self._folder}/{INDEX} does not name file {partition} yet; is it the same folder for all tasks?"
             )
-        path = os.path.join(self._folder, self._names[partition])
+        return self._names[partition]
+
+    def _at(self, partition: int, position: int) -> BinaryIO:
+        path = os.path.join(self._folder, self._name(partition))
         try:
             file = open(path, "rb")  # noqa: SIM115 - the caller closes it
         except OSError as problem:

@@ -74,6 +74,8 @@ class OpaqueTransactionalKafkaSpout(_Kafka, OpaqueTransactionalSourceSpout):
 class KafkaSource(Source):
     """The source of both spouts of Kafka. It has a consumer for each partition, which goes on from its last message."""
 
+    forgets = True  # messages have a retention
+
     def __init__(self, servers: str, topic: str, fields: Sequence[str], options: Mapping[str, Any]) -> None:
         self._topic = Topic(servers, topic, options, ReadError)
         self._fields = fields
@@ -81,6 +83,7 @@ class KafkaSource(Source):
         self._next: dict[int, int] = {}  # the offset that a consumer gives next
         self._partitions = 0
         self._asked_at = float("-inf")
+        self._identity: dict[str, str | None] | None = None
         self._control = self._topic.consumer(_ALONE)
         try:
             self.num_partitions()
@@ -96,6 +99,22 @@ class KafkaSource(Source):
 
     def first(self, partition: int) -> int:
         return self._ends(partition)[0]
+
+    def describe(self) -> str:
+        return self._topic.where
+
+    def identity(self, partition: int) -> dict[str, str | None]:
+        if self._identity is None:
+            self._identity = self._topic.identity(self._control, PATIENCE_SECS)
+        return self._identity
+
+    def left(self, partition: int, start: int, end: int) -> list[list[Any]] | None:
+        if self.identity(partition)["topic id"] is not None:
+            return None  # its messages never change
+        low, high = self._ends(partition)
+        if end > high:
+            return None  # the read will say that
+        return self._messages(partition, max(start, low), end, end)[0]
 
     def read(self, partition: int, position: int, most: int) -> tuple[list[list[Any]], int]:
         return self._messages(partition, position, self._end(partition, position), most)

@@ -12,6 +12,9 @@ from multilang.transactional.api import (
     PartitionedEmitter,
     PartitionedTransactionalSpout,
 )
+from multilang.transactional.executors import Following
+from multilang.transactional.spouts.history import History
+from multilang.transactional.spouts.source import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from multilang.component.streams import Stream
     from multilang.coordination import BatchCollector
     from multilang.transactional.attempt import TransactionAttempt
+    from multilang.transactional.spouts.source import Rows
 
     Partitions = Mapping[int, Sequence[Sequence[Any]]]
 
@@ -57,22 +61,63 @@ class _Memory:
         """Return whether all rows were in these batches or earlier ones."""
         return all(_end(metadata.get(partition)) >= len(rows) for partition, rows in self.partitions.items())
 
-    def emit_from(
-        self, attempt: TransactionAttempt, collector: BatchCollector, partition: int, start: int
-    ) -> dict[str, int]:
-        """Emit the batch that begins at ``start``, and return its metadata."""
+    def history(self) -> History:
+        """Return what compares the rows with those that were read before."""
+        return History(_MemorySource(self.partitions), self._fields)
+
+    def emit_after(
+        self, attempt: TransactionAttempt, collector: BatchCollector, partition: int, last: Any, history: History
+    ) -> dict[str, Any]:
+        """Emit the batch that follows the last one, and return its metadata."""
+        history.compare(partition, last)
+        start = _end(last)
         rows = self.partitions[partition][start : start + self.batch_size]
+        more = history.after(partition, last, start, start + len(rows), rows)
         collector.emit_many([attempt, *row] for row in rows)
-        return {"index": start, "amount": len(rows)}
+        return {"index": start, "amount": len(rows), **more}
+
+
+class _MemorySource(Source):
+    """The rows as a source, by which they are compared."""
+
+    def __init__(self, partitions: Partitions) -> None:
+        self._partitions = partitions
+
+    def num_partitions(self) -> int:
+        return len(self._partitions)
+
+    def first(self, partition: int) -> int:
+        return 0
+
+    def describe(self) -> str:
+        return "memory"
+
+    def identity(self, partition: int) -> dict[str, str]:
+        return {"kind": "memory"}
+
+    def read(self, partition: int, position: int, most: int) -> tuple[Rows, int]:
+        rows = self._partitions[partition][position : position + most]
+        return rows, position + len(rows)
+
+    def read_again(self, partition: int, start: int, end: int) -> Rows:
+        return self._partitions[partition][start:end]
+
+    def has_more(self, partition: int, position: int) -> bool:
+        return position < len(self._partitions[partition])
 
 
 def _end(metadata: dict[str, int] | None) -> int:
     return 0 if metadata is None else metadata["index"] + metadata["amount"]
 
 
-class _MemoryCoordinator(PartitionedCoordinator, OpaqueCoordinator):
+class _MemoryCoordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
     def __init__(self, memory: _Memory) -> None:
         self._memory = memory
+
+    def resume(self, metadata: Mapping[int, Any]) -> None:
+        history = self._memory.history()
+        for partition, last in metadata.items():
+            history.compare(partition, last)
 
     def num_partitions(self) -> int:
         return len(self._memory.partitions)
@@ -84,11 +129,12 @@ class _MemoryCoordinator(PartitionedCoordinator, OpaqueCoordinator):
 class _MemoryEmitter(PartitionedEmitter):
     def __init__(self, memory: _Memory) -> None:
         self._memory = memory
+        self._history = memory.history()
 
     def emit_partition_batch_new(
         self, attempt: TransactionAttempt, collector: BatchCollector, partition: int, last_metadata: Any
     ) -> Any:
-        return self._memory.emit_from(attempt, collector, partition, _end(last_metadata))
+        return self._memory.emit_after(attempt, collector, partition, last_metadata, self._history)
 
     def emit_partition_batch(
         self, attempt: TransactionAttempt, collector: BatchCollector, partition: int, metadata: Any
@@ -100,13 +146,14 @@ class _MemoryEmitter(PartitionedEmitter):
 class _OpaqueMemoryEmitter(OpaqueEmitter):
     def __init__(self, memory: OpaqueMemoryTransactionalSpout) -> None:
         self._memory = memory
+        self._history = memory.history()
 
     def emit_partition_batch(
         self, attempt: TransactionAttempt, collector: BatchCollector, partition: int, last_metadata: Any
     ) -> Any:
         if partition in self._memory.disabled:
             return last_metadata
-        return self._memory.emit_from(attempt, collector, partition, _end(last_metadata))
+        return self._memory.emit_after(attempt, collector, partition, last_metadata, self._history)
 
     def num_partitions(self) -> int:
         return len(self._memory.partitions)

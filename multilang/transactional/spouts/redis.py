@@ -87,6 +87,8 @@ class OpaqueTransactionalRedisSpout(_RedisStreams, OpaqueTransactionalSourceSpou
 class RedisSource(Source):
     """The source of both spouts of Redis Streams."""
 
+    forgets = True  # streams are trimmed
+
     def __init__(
         self, streams: Sequence[str], fields: Sequence[str], settings: dict[str, Any], patience: float | None = None
     ) -> None:
@@ -112,6 +114,12 @@ class RedisSource(Source):
 
     def first(self, partition: int) -> str:
         return "0-0"
+
+    def describe(self) -> str:
+        return self._where
+
+    def identity(self, partition: int) -> dict[str, str]:
+        return {"stream": self._streams[partition]}
 
     def read(self, partition: int, position: str, most: int) -> tuple[list[list[Any]], str]:
         entries = self._entries(partition, position, "+", most)

@@ -1,7 +1,8 @@
 """Transactional and opaque spouts that read any source whose rows can be read again.
 
 A source has partitions, and each row of a partition has a position. The metadata of a batch says where it begins and
-ends, and how many rows it has: ``{"from": 1200, "to": 2400, "rows": 31}``.
+ends, and how many rows it has: ``{"from": 1200, "to": 2400, "rows": 31}``. It also has the partition's history, by which another
+source is noticed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from multilang.transactional.api import (
 )
 from multilang.transactional.executors import Following, last_metadata
 from multilang.transactional.names import CURRENT, METADATA, USER
+from multilang.transactional.spouts.history import History
 from multilang.transactional.stores import open_state
 
 TYPE_CHECKING = False
@@ -55,7 +57,21 @@ class Source(ABC):
     """A source of rows that can be read again. Each task of a spout opens one.
 
     Its ``__init__`` raises ConfigError if there is no such source.
+
+    What was read of each partition is stored with its position, and compared when the spout goes on there: another source
+    is refused (see ``multilang.transactional.spouts.history``). So rows that were read stay as they are, unless the source
+    says that it forgets.
+
+    Attributes:
+        forgets: Whether rows that were read may be gone later, as messages of a topic are. Then the rows that are left are
+            compared.
+        compares_itself: Whether ``resume`` and the positions show that the source is the one that was. Then nothing else is
+            stored or compared.
     """
+
+    forgets: bool = False
+
+    compares_itself: bool = False
 
     def discover(self) -> None:  # noqa: B027  # not every source can grow
         """Look for new partitions. Only the coordinator calls it."""
@@ -72,8 +88,56 @@ class Source(ABC):
             partition: The partition's number.
         """
 
-    def resume(self, positions: Mapping[int, Position]) -> None:  # noqa: B027  # by default nothing is checked
-        """Check that this is the source that was read before. The coordinator calls it once, before it reads anything.
+    def describe(self) -> str:
+        """Return the source in the words of a message: ``folder /var/log``; unless overridden, its class."""
+        return type(self).__name__
+
+    def identity(self, partition: int) -> Mapping[str, Any]:
+        """Return what identifies a partition beside its rows, by name: ``{"file": "orders.log"}``.
+
+        It is stored with each position. A source with another identity is refused; an entry that is None, or that was not
+        there before, is not compared.
+
+        Args:
+            partition: The partition's number.
+
+        Returns:
+            JSON values by their names in messages; nothing unless overridden.
+
+        Raises:
+            ReadError: It can't be told now.
+        """
+        return {}
+
+    def stamp(self, partition: int) -> Any:
+        """Return a value that changes when a partition may have been replaced, so that its rows are compared again.
+
+        Args:
+            partition: The partition's number.
+
+        Returns:
+            A value that is cheap to get; None unless overridden: the rows are compared once in each task.
+        """
+        return None
+
+    def left(self, partition: int, start: Position, end: Position) -> Rows | None:
+        """Return the rows between two positions that are left, to be compared with those that were read.
+
+        Args:
+            partition: The partition's number.
+            start: The position to begin at.
+            end: The position after the last row.
+
+        Returns:
+            The rows of ``read_again`` unless overridden; None if the identity tells all, so that none need be compared.
+
+        Raises:
+            ReadError: They can't be read now.
+        """
+        return self.read_again(partition, start, end)
+
+    def resume(self, positions: Mapping[int, Position]) -> None:  # noqa: B027  # the rows are compared anyway
+        """Check more than the rows that were read before. The coordinator calls it once, before it reads anything.
 
         Args:
             positions: The position after the last row that was read of each partition, including partitions that are
@@ -174,10 +238,10 @@ class TransactionalSourceSpout(SourceSpout, PartitionedTransactionalSpout):
     """A spout that replays the very same batch. A partition that can't be read holds up everything until it can."""
 
     def get_coordinator(self, conf: dict[str, Any], context: Context) -> PartitionedCoordinator:
-        return _Coordinator(self.open(conf), conf, self.batch_size, waits=True)
+        return _Coordinator(self.open(conf), self.fields, conf, self.batch_size, waits=True)
 
     def get_emitter(self, conf: dict[str, Any], context: Context) -> PartitionedEmitter:
-        return _Emitter(self.open(conf), self.batch_size)
+        return _Emitter(self.open(conf), self.fields, self.batch_size)
 
 
 class OpaqueTransactionalSourceSpout(SourceSpout, OpaquePartitionedTransactionalSpout):
@@ -187,10 +251,10 @@ class OpaqueTransactionalSourceSpout(SourceSpout, OpaquePartitionedTransactional
     """
 
     def get_coordinator(self, conf: dict[str, Any], context: Context) -> OpaqueCoordinator:
-        return _Coordinator(self.open(conf), conf, self.batch_size, waits=False)
+        return _Coordinator(self.open(conf), self.fields, conf, self.batch_size, waits=False)
 
     def get_emitter(self, conf: dict[str, Any], context: Context) -> OpaqueEmitter:
-        return _OpaqueSourceEmitter(self.open(conf), self.batch_size)
+        return _OpaqueSourceEmitter(self.open(conf), self.fields, self.batch_size)
 
 
 class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
@@ -200,9 +264,11 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
     ``waits`` is whether it waits for partitions that can't be read.
     """
 
-    def __init__(self, source: Source, conf: dict[str, Any], batch_size: int, waits: bool) -> None:
+    def __init__(
+        self, source: Source, fields: Sequence[str], conf: dict[str, Any], batch_size: int, waits: bool
+    ) -> None:
         self._source = source
-        self._reader = _SourcePartitionReader(source, batch_size, 0.0 if waits else REST)
+        self._reader = _SourcePartitionReader(source, fields, batch_size, 0.0 if waits else REST)
         self._waits = waits
         self._tells = type(source).committed is not Source.committed
         self._state = open_state(conf)
@@ -227,6 +293,14 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
     def begun(self, txid: int) -> None:
         """Note that a new transaction begins."""
         self._newest = txid
+
+    def resume(self, metadata: Mapping[int, Any]) -> None:
+        try:
+            self._resume(metadata)
+        except ReadError as problem:
+            self._tell(
+                problem
+            )  # it is tried again before a new transaction begins; the emitters compare for themselves
 
     def num_partitions(self) -> int:
         return _count(self._source)
@@ -256,13 +330,24 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
                 return None
         return more
 
+    def _resume(self, metadata: Mapping[int, Any]) -> None:
+        """Check, before anything is read, that the source is the one of which these batches were the last."""
+        known = {each: value for each, value in metadata.items() if value is not None}
+        for partition, value in known.items():
+            try:
+                self._reader.compare(partition, value)
+            except ReadError as problem:
+                if self._waits:
+                    raise
+                self._tell(problem)  # with an opaque spout it is left out until it can be read, and compared then
+        self._source.resume({each: value["to"] for each, value in known.items()})
+        self._resumed = True
+
     def _look(self, metadata: Mapping[int, Any], unknown: Mapping[int, int] | None) -> bool | None:
         try:
             if not self._resumed:
                 # With an opaque spout, the rows of a batch that is not committed may differ when it is read again.
-                fixed = metadata if self._waits else last_metadata(self._state, self._committed())
-                self._source.resume({each: known["to"] for each, known in fixed.items() if known is not None})
-                self._resumed = True
+                self._resume(metadata if self._waits else last_metadata(self._state, self._committed()))
             self._source.discover()
             partitions = self._source.num_partitions()
         except ReadError as problem:
@@ -292,9 +377,9 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
 
 
 class _Emitter(PartitionedEmitter):
-    def __init__(self, source: Source, batch_size: int) -> None:
+    def __init__(self, source: Source, fields: Sequence[str], batch_size: int) -> None:
         self._source = source
-        self._reader = _SourcePartitionReader(source, batch_size, 0.0)
+        self._reader = _SourcePartitionReader(source, fields, batch_size, 0.0)
 
     def close(self) -> None:
         self._source.close()
@@ -320,9 +405,9 @@ class _Emitter(PartitionedEmitter):
 
 
 class _OpaqueSourceEmitter(OpaqueEmitter):
-    def __init__(self, source: Source, batch_size: int) -> None:
+    def __init__(self, source: Source, fields: Sequence[str], batch_size: int) -> None:
         self._source = source
-        self._reader = _SourcePartitionReader(source, batch_size, REST)
+        self._reader = _SourcePartitionReader(source, fields, batch_size, REST)
         self._told: dict[int, str] = {}
 
     def close(self) -> None:
@@ -349,8 +434,9 @@ class _OpaqueSourceEmitter(OpaqueEmitter):
 class _SourcePartitionReader:
     """A reader of batches. ``rest`` is REST, or 0 if everything waits for a partition that can't be read anyway."""
 
-    def __init__(self, source: Source, batch_size: int, rest: float) -> None:
+    def __init__(self, source: Source, fields: Sequence[str], batch_size: int, rest: float) -> None:
         self._source = source
+        self._history = History(source, fields)
         self._batch_size = batch_size
         self._rest = rest
         self._resting: dict[int, tuple[float, ReadError]] = {}
@@ -364,7 +450,13 @@ class _SourcePartitionReader:
         with self._tried(partition):
             start = self._start(partition, last)
             rows, end = self._source.read(partition, start, self._batch_size)
-        return rows, {"from": start, "to": end, "rows": len(rows)}
+            more = self._history.after(partition, last, start, end, rows)
+        return rows, {"from": start, "to": end, "rows": len(rows), **more}
+
+    def compare(self, partition: int, last: Any) -> None:
+        """Check that the partition is the one of which this was the last batch."""
+        with self._tried(partition):
+            self._history.compare(partition, last)
 
     def read_again(self, partition: int, metadata: Mapping[str, Any]) -> Rows:
         """Return the rows of a batch."""
@@ -372,10 +464,11 @@ class _SourcePartitionReader:
             return []
         with self._tried(partition):
             rows = self._source.read_again(partition, metadata["from"], metadata["to"])
-        if len(rows) != metadata["rows"]:
+        if len(rows) != metadata["rows"] or not self._history.is_same(partition, metadata, rows):
+            now = f"{len(rows)} now" if len(rows) != metadata["rows"] else "others now"
             raise ReadError(
                 f"partition {partition} had {metadata['rows']} rows from {metadata['from']} to {metadata['to']} when they were "
-                f"emitted, and has {len(rows)} now: what is read must stay as it is until it is committed. Where that can't be "
+                f"emitted, and has {now}: what is read must stay as it is until it is committed. Where that can't be "
                 "promised, use the opaque spout of this source, and OpaqueMap"
             )
         return rows
@@ -403,6 +496,7 @@ class _SourcePartitionReader:
             return has_more(partition, ends[batches])
 
     def _start(self, partition: int, last: Any) -> Position:
+        self._history.compare(partition, last)
         return self._source.first(partition) if last is None else last["to"]
 
     @contextmanager

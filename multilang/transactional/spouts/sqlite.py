@@ -78,6 +78,8 @@ class OpaqueTransactionalSqliteSpout(_Sqlite, OpaqueTransactionalSourceSpout):
 class SqliteSource(Source):
     """The source of both spouts of SQLite. ``columns`` is the number of columns that the query must have."""
 
+    forgets = True  # rows may be deleted when they are committed
+
     def __init__(self, path: str, query: str, columns: int, partitions: int) -> None:
         if not os.path.isfile(path):
             raise ConfigError(f"there is no database {path}, which the spout is to read; make it, or name another")
@@ -101,6 +103,12 @@ class SqliteSource(Source):
 
     def first(self, partition: int) -> int:
         return _LEAST
+
+    def describe(self) -> str:
+        return f"database {self._path}"
+
+    def identity(self, partition: int) -> dict[str, Any]:
+        return {"partitions": self._partitions}
 
     def read(self, partition: int, position: int, most: int) -> tuple[list[list[Any]], int]:
         rows = self._rows(partition, position, _GREATEST, most)

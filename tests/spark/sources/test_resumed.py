@@ -13,9 +13,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from multilang import LocalCluster
+from multilang.checksums import extended
 from multilang.state.errors import FencedError, InUseError
 from spark_bridge import ChangedRowsError, ListSource, PartitionSource, PartitionSpout, RDDSource, SQLiteStore, publish
-from spark_bridge.sources.identity import Comparison, Mark, Sums, described, extended
+from spark_bridge.sources.identity import Comparison, Mark, Sums, described
 from spark_bridge.sources.store import GroupReader
 from tests.soak import SOAK
 from tests.spark.sources.topologies import Echo, through
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from spark_bridge.sources.plain import Row
+    from multilang.plain import Row
 
 ROWS = 20_000
 STOPPED = 8_000

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang import LocalCluster, TopologyBuilder
+from multilang.checksums import extended
 from spark_bridge import (
     ChangedRowsError,
     PartitionSpout,
@@ -29,7 +30,6 @@ from spark_bridge import (
 )
 from spark_bridge.sources import serve as serve_module
 from spark_bridge.sources.channel import MAX_ANSWER, connect
-from spark_bridge.sources.identity import extended
 from tests.spark.sources.topologies import Echo, FailsFirst, SlowAtFirst, TooMuch, through
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multilang import LocalCluster, TopologyBuilder
+from multilang.checksums import extended
 from multilang.component.errors import ConfigError
 from multilang.local import LocalClusterError
 from multilang.topology import TopologyError
@@ -31,7 +32,7 @@ from spark_bridge import (
     SQLiteStore,
     WatermarkStore,
 )
-from spark_bridge.sources.identity import Mark, described, extended
+from spark_bridge.sources.identity import Mark, described
 from spark_bridge.sources.readahead import ReadAhead
 from spark_bridge.sources.store import GroupReader
 from tests.spark.sources.topologies import Asked, Echo, FailsAlways, FailsFirst, TooMuch, through
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from spark_bridge.sources.plain import Row
+    from multilang.plain import Row
 
 
 class DictStore(WatermarkStore):

@@ -1,0 +1,233 @@
+"""The history of a partition: what it was when it was read, so that another source is not taken for it.
+
+A position means something only to the source that it belongs to. To go on there in another one, or in one with other
+rows before it, would lose rows or read them twice, and nothing would tell. So the metadata of each batch has a history:
+what the source says of the partition (``Source.identity``), and blocks of rows with their place, number and checksum.
+Each task compares it with its source before it goes on in a partition, and the coordinator compares all of them when it
+has claimed the transactions. Rows that come behind are no difference.
+
+The blocks are the last batch, and those batches whose number is a power of 8. The checksum runs through all rows. So
+up to ``WHOLE`` rows are compared whole, and of more rows the blocks. A source that loses rows in time (``Source.forgets``)
+is compared as far as its rows are left.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from multilang.checksums import FORM, extended
+from multilang.component.errors import UnrecoverableError
+from multilang.protocol.codec import dumps, loads
+from multilang.state.errors import StateError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, NoReturn
+
+    from multilang.transactional.spouts.source import Position, Rows, Source
+
+KEY = "history"
+"""The name of the history in the metadata of a batch. Its value is a text of JSON, which most of those who read the
+metadata need not take apart."""
+
+WHOLE = 16_384  # up to so many rows of a partition are read again when it is resumed
+_STEP = 8  # each block that is kept has a number so many times that of the one before
+_TAIL = 8  # rows at the end that are known one by one, for sources that forget
+
+log = logging.getLogger(__name__)
+
+
+class ChangedSourceError(StateError, UnrecoverableError):
+    """The source of a transactional spout is not the one whose position is stored. The message names the partition."""
+
+
+class _Block:
+    """Rows of one batch: where they are, how many, and the running checksum before and after them."""
+
+    __slots__ = ("after", "before", "end", "number", "rows", "start")
+
+    def __init__(self, number: int, start: Position, end: Position, rows: int, before: int, after: int) -> None:
+        self.number = number
+        self.start = start
+        self.end = end
+        self.rows = rows
+        self.before = before
+        self.after = after
+
+    def to_json(self) -> list[Any]:
+        return [self.number, self.start, self.end, self.rows, self.before, self.after]
+
+
+class History:
+    """The history of one source's partitions, as one task compares and continues it.
+
+    Args:
+        source: The source.
+        fields: The names of a row's values.
+    """
+
+    def __init__(self, source: Source, fields: Sequence[str]) -> None:
+        self._source = source
+        self._fields = list(fields)
+        self._stamps: dict[int, Any] = {}  # of the partitions that were compared
+        self._about: dict[int, dict[str, Any]] = {}
+        self._last: dict[int, tuple[str, dict[str, Any]]] = {}  # by partition, a text and what it says
+
+    def compare(self, partition: int, metadata: Mapping[str, Any] | None) -> None:
+        """Check that a partition is the one that was read; nothing is read of one that was compared before.
+
+        Args:
+            partition: The partition's number.
+            metadata: The metadata of its last batch; None: there was none.
+
+        Raises:
+            ChangedSourceError: It is another one.
+            ReadError: That can't be told now.
+        """
+        if self._source.compares_itself:
+            return
+        stamp = self._source.stamp(partition)
+        if partition in self._stamps and self._stamps[partition] == stamp:
+            return
+        if metadata is not None:
+            found = self._of(partition, metadata)
+            if found is None:
+                log.warning(
+                    "the position of partition %d was stored by another version of this library, which kept no history: whether "
+                    "the source is the one that was can't be compared this time",
+                    partition,
+                )
+            elif found["rows"]:
+                self._compare(partition, found)
+        self._stamps[partition] = stamp
+
+    def after(
+        self, partition: int, last: Mapping[str, Any] | None, start: Position, end: Position, rows: Rows
+    ) -> dict[str, Any]:
+        """Return what is added to the metadata of a batch.
+
+        Args:
+            partition: The partition's number.
+            last: The metadata of the batch before; None: there was none.
+            start: The position at which the batch begins.
+            end: The position after its last row.
+            rows: Its rows.
+        """
+        if self._source.compares_itself:
+            return {}
+        found = self._of(partition, last)
+        if found is None:
+            found = {"rows": 0, "blocks": []}
+        elif not rows:
+            return {KEY: self._last[partition][0]}
+        blocks = found["blocks"]
+        if rows:
+            number, before = (blocks[-1][0] + 1, blocks[-1][5]) if blocks else (1, 0)
+            new = _Block(number, start, end, len(rows), before, extended(before, rows))
+            blocks = [*blocks[:-1], *(blocks[-1:] if _is_kept(number - 1) else ()), new.to_json()]
+        history = {
+            "form": FORM,
+            "source": self._known(partition),
+            "rows": found["rows"] + len(rows),
+            "blocks": blocks,
+        }
+        if self._source.forgets:
+            history["tail"] = [extended(0, [row]) for row in rows[-_TAIL:]]
+        text = dumps(history)
+        self._last[partition] = text, history
+        return {KEY: text}
+
+    def is_same(self, partition: int, metadata: Mapping[str, Any], rows: Rows) -> bool:
+        """Return whether the rows are those of a batch that had some.
+
+        Args:
+            partition: The partition's number.
+            metadata: The metadata of the batch.
+            rows: The rows that are there now.
+        """
+        found = self._of(partition, metadata)
+        if found is None:
+            return True
+        block = _Block(*found["blocks"][-1])
+        return extended(block.before, rows) == block.after
+
+    def _of(self, partition: int, metadata: Any) -> dict[str, Any] | None:
+        """Return the history in the metadata of a batch; None: there is none that can be compared."""
+        text = metadata.get(KEY) if isinstance(metadata, dict) else None
+        if text is None:
+            return None
+        last = self._last.get(partition)
+        if last is not None and last[0] == text:
+            return last[1]
+        found = loads(text)
+        if found["form"] != FORM:
+            return None
+        self._last[partition] = text, found
+        return found
+
+    def _compare(self, partition: int, found: Mapping[str, Any]) -> None:
+        there = self._source.num_partitions()
+        read = f"{found['rows']:,} rows"
+        if partition >= there:
+            self._refuse(partition, read, f"is not there any more ({there} partitions are)", found)
+        self._compare_about(partition, read, found)
+        blocks = [_Block(*each) for each in found["blocks"]]
+        first, last = blocks[0], blocks[-1]
+        if found["rows"] <= WHOLE:
+            blocks = [_Block(1, first.start, last.end, found["rows"], 0, last.after)]
+        for block in blocks:
+            rows = self._source.left(partition, block.start, block.end)
+            if rows is not None and not self._is_block(
+                block, rows, found.get("tail") if block.end == last.end else None
+            ):
+                what = (
+                    "are others"
+                    if len(rows) == block.rows
+                    else f"are {len(rows):,} now, where {block.rows:,} were read"
+                )
+                self._refuse(partition, read, f"has other rows: those from {block.start} to {block.end} {what}", found)
+
+    def _is_block(self, block: _Block, rows: Rows, tail: Sequence[int] | None) -> bool:
+        if len(rows) == block.rows:
+            return extended(block.before, rows) == block.after
+        if len(rows) > block.rows or not self._source.forgets:
+            return False
+        # Some rows are gone. Of what is left, the last row is the one that is surest to be among those that are known.
+        return not rows or tail is None or extended(0, rows[-1:]) in tail
+
+    def _compare_about(self, partition: int, read: str, found: Mapping[str, Any]) -> None:
+        then, now = found["source"], self._known(partition)
+        for key, value in then.items():
+            if key not in now:
+                self._refuse(partition, read, f"is one of another kind: it has no {key}, which was {value!r}", found)
+            elif key != "fields" and now[key] != value and None not in (now[key], value):
+                self._refuse(partition, read, f"has {key} {now[key]!r}, and had {value!r}", found)
+        before, fields = then["fields"], now["fields"]
+        # A field that is at its old place with another name was only renamed, and has the same values.
+        moved = [field for place, field in enumerate(fields) if field in before and before.index(field) != place]
+        if len(before) != len(fields) or moved:
+            self._refuse(partition, read, f"has the fields {', '.join(fields)}, and had {', '.join(before)}", found)
+
+    def _known(self, partition: int) -> dict[str, Any]:
+        about = self._about.get(partition)
+        if about is None:
+            about = self._about[partition] = {**self._source.identity(partition), "fields": self._fields}
+        return about
+
+    def _refuse(self, partition: int, read: str, what: str, found: Mapping[str, Any]) -> NoReturn:
+        names = [f"{key} {value!r}" for key, value in found["source"].items() if key != "fields" and value is not None]
+        of = f" ({', '.join(names)})" if names else ""
+        raise ChangedSourceError(
+            f"partition {partition} of the spout's source, {self._source.describe()}, {what}. It is not the one of which {read} were read by these "
+            f"transactions{of}, and to go on there would lose rows or give them twice. Give the spout the source that it had, with "
+            "the same rows in the same partitions and the same order; what is new comes behind them. Or begin anew: give "
+            "TransactionalTopologyBuilder another id, and its maps other names"
+        )
+
+
+def _is_kept(number: int) -> bool:
+    """Return whether a block is kept when later ones follow: whether its number is a power of 8."""
+    while number > 1 and number % _STEP == 0:
+        number //= _STEP
+    return number == 1
