@@ -14,26 +14,25 @@ from multilang.protocol.codec import dumps
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from multilang.plain import Row
+    from typing import Any
 
 FORM = 1  # the version of the checksum; different versions can't be compared
 _MARSHAL = 2  # marshal's oldest version with binary floats: it has no references, so equal rows have equal text
 _HEAD = 5  # bytes of marshal's text before the first item of a list
 
 
-def extended(total: int, rows: Sequence[Row]) -> int:
+def extended(total: int, rows: Sequence[Sequence[Any]]) -> int:
     """Return the checksum of rows with the checksum ``total`` followed by ``rows``. The checksum of no rows is 0."""
     try:
         text = marshal.dumps(list(map(tuple, rows)), _MARSHAL)
     except ValueError:  # marshal refuses some values, such as objects of a subclass of str
-        for row in plain_rows(rows):
+        for row in plain_rows([tuple(row) for row in rows]):
             total = crc32(_text(row), total)
         return total
     return crc32(memoryview(text)[_HEAD:], total)
 
 
-def _text(row: Row) -> bytes:
+def _text(row: Sequence[Any]) -> bytes:
     """Return the text of one row, which does not depend on the rows beside it."""
     try:
         return marshal.dumps([tuple(row)], _MARSHAL)[_HEAD:]

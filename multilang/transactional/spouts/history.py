@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, NoReturn
 
-    from multilang.transactional.spouts.source import Position, Rows, Source
+    from multilang.transactional.spouts.interface import Position, Rows, Source
 
 KEY = "history"
 """The name of the history in the metadata of a batch. Its value is a text of JSON, which most of those who read the
@@ -160,7 +160,7 @@ class History:
         last = self._last.get(partition)
         if last is not None and last[0] == text:
             return last[1]
-        found = loads(text)
+        found: dict[str, Any] = loads(text)
         if found["form"] != FORM:
             return None
         self._last[partition] = text, found

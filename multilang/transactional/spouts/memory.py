@@ -14,7 +14,7 @@ from multilang.transactional.api import (
 )
 from multilang.transactional.executors import Following
 from multilang.transactional.spouts.history import History
-from multilang.transactional.spouts.source import Source
+from multilang.transactional.spouts.interface import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from multilang.component.streams import Stream
     from multilang.coordination import BatchCollector
     from multilang.transactional.attempt import TransactionAttempt
-    from multilang.transactional.spouts.source import Rows
+    from multilang.transactional.spouts.interface import Rows
 
     Partitions = Mapping[int, Sequence[Sequence[Any]]]
 

@@ -142,7 +142,8 @@ def test_a_file_that_can_not_be_read_is_not_taken_for_one_that_is_at_its_end(sou
     # The idempotent spout begins a batch all the same, whose emitter reports it.
     assert sum("can't be read" in each for each in caplog.messages) == (kind == "opaque")
     (source.folder / "elsewhere").rename(file)
-    assert coordinator.exhausted(ended)
+    # A partition rests after a failed try, for twice as long as that took.
+    wait_for(lambda: coordinator.exhausted(ended), "the file is at its end again")
     coordinator.close()
 
 
