@@ -30,6 +30,7 @@ ELSEWHERE = {
     "conformance": ("conformance", "conformance"),
     "list": ("topologies", "list_topologies"),
     "logs": ("logs", "logs"),
+    "page": ("page", "page"),
     "spark": ("spark", "spark"),
     "sparse": ("sparse", "sparse"),
     "state": ("state", "state"),
@@ -107,6 +108,14 @@ def app() -> None:
     type=click.IntRange(0, 65535),
     metavar="PORT",
     help="Serve the status to Prometheus on this machine; 0: any free port.",
+)
+@click.option(
+    "--page",
+    type=click.IntRange(0, 65535),
+    metavar="[PORT]",
+    is_flag=False,
+    flag_value=8765,
+    help="Show the run in a browser while it lasts: its graph, figures, curves and errors.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Write the figures as one JSON document, and nothing else, to stdout."

@@ -20,7 +20,7 @@ from multilang.shipping.storm_yaml import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from multilang.shipping.cluster import Cluster
     from multilang.shipping.nimbus import Nimbus
@@ -66,12 +66,17 @@ def faults() -> Iterator[None]:
 @contextmanager
 def connected(where: str | None) -> Iterator[Nimbus]:
     """Connect to the Nimbus that the command line names, or the configuration; errors are shown."""
+    with faults(), connect_to(where)() as nimbus:
+        yield nimbus
+
+
+def connect_to(where: str | None) -> Callable[[], Nimbus]:
+    """Return a function that connects to the Nimbus that the command line names, or the configuration."""
     from multilang.shipping.nimbus import Nimbus
 
     with faults():
         seeds, conf = _cluster(where)
-        with Nimbus(seeds, conf=conf) as nimbus:
-            yield nimbus
+    return lambda: Nimbus(seeds, conf=conf)
 
 
 def storm_yaml() -> dict[str, Any]:

@@ -51,6 +51,7 @@ def run_topology(
     top: Top | None,
     rows: int,
     prometheus: int | None,
+    page: int | None,
     as_json: bool,
     quiet: bool,
     verbose: int,
@@ -70,7 +71,7 @@ def run_topology(
         )
         cluster = LocalCluster(mode=mode, seed=seed, faults=Faults() if faults else None)  # type: ignore[arg-type]
         run = _Run(loaded, cluster, conf, ranking, progress, stop)
-        with _served(run, prometheus, progress):
+        with _served(run, prometheus, progress), _shown_on_page(run, page, progress):
             outcome = run.to_the_end(seconds, drained=until_drained or seconds is None)
         shown.repeats.tell_rest()
         outcome.rows = ranking.rows(rows) if ranking is not None else []
@@ -127,7 +128,7 @@ class _Run:
         self._progress = progress
         self._stop = stop
         self.last: RunStatus | None = None  # the last status
-        self.by_task = False  # tell each task's figures while it runs
+        self.by_task: list[Callable[[], bool]] = []  # whether each task's figures are asked for while it runs
 
     def to_the_end(self, seconds: float | None, drained: bool) -> Outcome:
         """Submit the topology, wait, and return the outcome. Raises click's usage errors for a wrong conf."""
@@ -152,7 +153,8 @@ class _Run:
                 took = time.monotonic() - start
                 last = RunStatus(topology=self._topology.name, engine=cluster.mode, state="failed", seconds=took)
             else:
-                last = run.status().averaged()
+                self.last = run.status()
+                last = self.last.averaged()
             cut = end in ("interrupted", "terminated") or (drained and end == "time")
             waiting_for = listed(last.waiting_for or ()) if cut else []
             seed = cluster.seed if cluster.mode == "simulated" else None
@@ -196,7 +198,7 @@ class _Run:
                 return "time"
 
     def _show(self, run: LocalTopology, note: str = "") -> None:
-        self.last = run.status(by_task=self.by_task)
+        self.last = run.status(by_task=any(is_asked() for is_asked in self.by_task))
         self._progress.update(self.last, note)
 
 
@@ -208,7 +210,7 @@ def _served(run: _Run, port: int | None, progress: RunView) -> Iterator[None]:
         return
     from multilang.runtime.exposition import serve_status
 
-    run.by_task = True
+    run.by_task.append(lambda: True)
     try:
         endpoint = serve_status(lambda: run.last, port, setting="--prometheus")
     except ConfigError as error:
@@ -218,6 +220,26 @@ def _served(run: _Run, port: int | None, progress: RunView) -> Iterator[None]:
         yield
     finally:
         endpoint.close()
+
+
+@contextmanager
+def _shown_on_page(run: _Run, port: int | None, progress: RunView) -> Iterator[None]:
+    """Show a run on a page, if ``port`` is given."""
+    if port is None:
+        yield
+        return
+    from multilang.page import RunPage
+
+    try:
+        page = RunPage(lambda: run.last, port)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
+    run.by_task.append(lambda: page.is_watched)
+    progress.message(f"page: {page.url}", "bold")
+    try:
+        yield
+    finally:
+        page.close(run.last)
 
 
 def _with_last_report(error: TaskStartError, run: LocalTopology | None) -> str:

@@ -12,8 +12,9 @@ from rich.table import Table
 
 from multilang.cli import exits
 from multilang.cli.nimbus import NIMBUS, WAIT, connected
-from multilang.cli.view import NARROW, UNKNOWN, console, milliseconds, number
+from multilang.cli.view import NARROW, console
 from multilang.masked import harmless
+from multilang.runtime.readable import milliseconds, number, per_second
 from multilang.shipping.topology_status import least_uptime, worth_showing
 
 if TYPE_CHECKING:
@@ -144,8 +145,9 @@ def _components(status: RunStatus, screen: Console) -> Table:
     table = _table("component", "executors", "tasks", "running", "emitted", "acked", "failed", *more)
     for each in status.components:
         numbers = (each.executors, each.tasks, each.up, each.emitted, each.acked, each.failed)
-        rate = UNKNOWN if each.rate is None else f"{each.rate:,.0f}/s"
-        table.add_row(each.id, *map(number, numbers), *(() if narrow else (milliseconds(each.latency_ms), rate)))
+        table.add_row(
+            each.id, *map(number, numbers), *(() if narrow else (milliseconds(each.latency_ms), per_second(each.rate)))
+        )
     return table
 
 

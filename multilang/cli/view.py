@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from multilang.masked import harmless
+from multilang.runtime.readable import UNKNOWN, milliseconds, number, per_second
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,6 @@ def console(stream: Any) -> Console:
     return Console(file=stream, highlight=False, color_system=None, width=PLAIN_WIDTH)
 
 
-UNKNOWN = "-"  # a figure that the engine can't know
 _BUSY = 0.9  # the capacity from which on a component is a bottleneck
 
 
@@ -62,7 +62,7 @@ def components_table(status: RunStatus, console: Console) -> Table:
         row += [number(each.waiting), milliseconds(each.latency_ms)]
         if wide:
             row.append(capacity(each, plain))
-        row.append(UNKNOWN if each.rate is None else f"{each.rate:,.0f}/s")
+        row.append(per_second(each.rate))
         table.add_row(*row)
     return table
 
@@ -75,11 +75,6 @@ def capacity(component: ComponentStatus, plain: bool) -> Text:
     return Text(f"{share:.0%}", style="bold yellow" if share >= _BUSY and not plain else "")
 
 
-def number(count: int | None) -> str:
-    """Return a count as text."""
-    return UNKNOWN if count is None else f"{count:,}"
-
-
 def top_table(top: Top, rows: Sequence[tuple[Any, Any]], console: Console) -> Table:
     """Return the table of ``--top``."""
     table = Table(box=None, pad_edge=False, header_style="bold" if console.is_terminal else "", padding=(0, 2, 0, 0))
@@ -89,17 +84,6 @@ def top_table(top: Top, rows: Sequence[tuple[Any, Any]], console: Console) -> Ta
         shown = f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
         table.add_row(Text(str(key)), shown)
     return table
-
-
-def milliseconds(latency: float | None) -> str:
-    """Return a latency as text, with as many digits as are significant."""
-    if latency is None:
-        return UNKNOWN
-    if latency >= 10_000:
-        return f"{latency / 1000:,.1f} s"
-    if latency < 1:
-        return f"{latency * 1000:.{1 if latency < 0.01 else 0}f} µs"
-    return f"{latency:,.0f} ms" if latency >= 10 else f"{latency:.1f} ms"
 
 
 class RunView:

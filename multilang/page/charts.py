@@ -1,0 +1,298 @@
+"""The options of the page's charts (of the library ECharts), made of a status."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING
+
+from multilang.page.layout import places
+from multilang.runtime.readable import milliseconds, number, per_second, percent
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.page.feed import Curves, Feed
+    from multilang.runtime.status import ComponentStatus, RunStatus
+
+BUSY = 0.9
+"""The capacity from which on a component is a bottleneck."""
+
+_WIDTH, _HEIGHT = 168, 58  # of a node in a graph without zoom, in pixels
+_ACROSS, _DOWN = 250, 92  # between the middles of two nodes
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colours that can be told apart with any kind of sight. Each meaning is also written or drawn.
+
+    Attributes:
+        text, dim, line, node: Of texts, of less important ones, of edges, and of a node that does nothing.
+        busy: Of a node that is always busy; those between are mixed of both.
+        alarm: Of bottlenecks and failures.
+        curves: Of the curves of several components.
+    """
+
+    text: str
+    dim: str
+    line: str
+    node: str
+    busy: str
+    alarm: str
+    curves: tuple[str, ...] = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8c6d31", "#7f7f7f")
+
+
+LIGHT = Palette(text="#1a2230", dim="#414b59", line="#8d98a7", node="#f1f5fa", busy="#b3d1ee", alarm="#9a2e06")
+DARK = Palette(text="#eef2f7", dim="#bac4d0", line="#6b7685", node="#1c2430", busy="#254c74", alarm="#ffab6b")
+
+
+def is_shown(component: ComponentStatus) -> bool:
+    """Return whether a component is drawn: Storm's own are not."""
+    return not component.id.startswith("__")
+
+
+def graph(feed: Feed, palette: Palette, selected: str | None) -> dict[str, Any]:
+    """Return the options of the graph, with nodes from spouts on the left to sinks on the right."""
+    assert feed.status is not None
+    shown = [each for each in feed.status.components if is_shown(each)]
+    place = _places(feed.status)
+    left, right, top, bottom = _box(place)
+    most = max((rate for rate in feed.traffic.values() if rate), default=0.0)
+    return {
+        "animation": False,
+        "tooltip": {"show": False},
+        "series": [
+            {
+                "type": "graph",
+                "layout": "none",
+                "symbol": "rect",
+                "edgeSymbol": ["none", "arrow"],
+                "edgeSymbolSize": 8,
+                "left": "center",
+                "top": "middle",
+                "width": (right - left) * _ACROSS,  # as far as the places reach: nothing is stretched
+                "height": (bottom - top) * _DOWN,
+                "data": [
+                    *(_node(each, place[each.id], palette, each.id == selected) for each in shown),
+                    _corner(left, top),
+                    _corner(right, bottom),
+                ],
+                "links": [
+                    _edge(edge, rate, most, palette)
+                    for edge, rate in feed.traffic.items()
+                    if edge[0] in place and edge[2] in place
+                ],
+            }
+        ],
+    }
+
+
+def size(status: RunStatus) -> tuple[int, int]:
+    """Return the width and height that the graph needs, in pixels."""
+    left, right, top, bottom = _box(_places(status))
+    return round((right - left) * _ACROSS + 4), round((bottom - top) * _DOWN + 4)
+
+
+def _places(status: RunStatus) -> dict[str, tuple[int, float]]:
+    shown = [each for each in status.components if is_shown(each)]
+    return places([each.id for each in shown], [(read.component, each.id) for each in shown for read in each.inputs])
+
+
+def _box(place: dict[str, tuple[int, float]]) -> tuple[float, float, float, float]:
+    """Return the left, right, upper and lower edge of the graph, with room for half a node's distance."""
+    across, down = [x for x, _ in place.values()], [y for _, y in place.values()]
+    return (
+        min(across, default=0) - 0.5,
+        max(across, default=0) + 0.5,
+        min(down, default=0) - 0.5,
+        max(down, default=0) + 0.5,
+    )
+
+
+def _corner(x: float, y: float) -> dict[str, Any]:
+    """Return a node that is not seen. The chart fails if all nodes are in one line, or in one place."""
+    return {"name": f"\0{x} {y}", "x": x * _ACROSS, "y": y * _DOWN, "symbolSize": 0, "label": {"show": False}}
+
+
+def _node(each: ComponentStatus, place: tuple[int, float], palette: Palette, is_selected: bool) -> dict[str, Any]:
+    is_alarm = bool(each.failed or each.restarts) or (each.capacity or 0) >= BUSY
+    title = each.id if len(each.id) <= 20 else f"{each.id[:9]}…{each.id[-10:]}"
+    lines = [f"{{title|{title}}}{{dim| ×{each.tasks}}}", f"{{figures|{per_second(each.rate)}}}"]
+    if each.capacity is not None:
+        lines[-1] += f"{{dim|  busy {percent(each.capacity)}}}"
+    if each.restarts:
+        lines.append(f"{{alarm|↻ {number(each.restarts)} restarts}}")
+    elif each.failed:
+        lines.append(f"{{alarm|✗ {number(each.failed)} failed}}")
+    elif is_alarm:
+        lines.append("{alarm|▲ bottleneck}")
+    return {
+        "name": each.id,
+        "x": place[0] * _ACROSS,
+        "y": place[1] * _DOWN,
+        "symbolSize": [_WIDTH, _HEIGHT],
+        "itemStyle": {
+            "color": mixed(palette.node, palette.busy, each.capacity or 0.0),
+            "borderColor": palette.alarm if is_alarm else palette.text if is_selected else palette.line,
+            "borderWidth": 3 if is_selected or is_alarm else 1,
+            "borderType": "solid" if each.kind == "bolt" else "dashed",
+        },
+        "label": {
+            "show": True,
+            "formatter": "\n".join(lines),
+            "rich": {
+                "title": {"fontWeight": "bold", "fontSize": 13, "color": palette.text, "lineHeight": 18},
+                "figures": {"fontSize": 12, "color": palette.text, "lineHeight": 16},
+                "dim": {"fontSize": 12, "color": palette.dim, "lineHeight": 16},
+                "alarm": {"fontSize": 12, "fontWeight": "bold", "color": palette.alarm, "lineHeight": 16},
+            },
+        },
+    }
+
+
+def _edge(edge: tuple[str, str, str], rate: float | None, most: float, palette: Palette) -> dict[str, Any]:
+    source, stream, target = edge
+    text = per_second(rate) if stream == "default" else f"{stream}: {per_second(rate)}"
+    return {
+        "source": source,
+        "target": target,
+        "lineStyle": {
+            "color": palette.line,
+            "width": 1.0 + (5.0 * sqrt(rate / most) if rate and most else 0.0),
+            "type": "dashed" if rate is None else "solid",
+            "opacity": 1,
+            "curveness": 0.25 if source == target else 0.0,
+        },
+        "label": {"show": rate is not None, "formatter": text, "color": palette.dim, "fontSize": 11},
+    }
+
+
+def mixed(one: str, other: str, share: float) -> str:
+    """Return the colour between two: ``one`` at a share of 0, ``other`` at 1."""
+    share = min(max(share, 0.0), 1.0)
+    pairs = zip(bytes.fromhex(one[1:]), bytes.fromhex(other[1:]), strict=True)
+    return "#" + bytes(round(a + (b - a) * share) for a, b in pairs).hex()
+
+
+def curves(
+    history: Curves, ids: list[str], column: str, name: str, palette: Palette, is_share: bool = False
+) -> dict[str, Any]:
+    """Return the options of a chart with a line for each component.
+
+    Args:
+        history: The figures over time.
+        ids: The components.
+        column: The figure: "rate", "failed", "pending", "latency_ms" or "capacity".
+        name: The chart's title, with the unit.
+        palette: The colours.
+        is_share: Whether the figure is a share from 0 to 1.
+    """
+    axis = {"axisLine": {"lineStyle": {"color": palette.line}}, "axisLabel": {"color": palette.dim, "fontSize": 10}}
+    end = history.at[-1] if history.at else 0.0
+    return {
+        "animation": False,
+        "color": list(palette.curves),
+        "title": {"text": name, "left": 8, "top": 4, "textStyle": {"fontSize": 12, "color": palette.text}},
+        "grid": {"left": 52, "right": 14, "top": 32, "bottom": 24},
+        "tooltip": {"trigger": "axis", "confine": True, "textStyle": {"fontSize": 11}},
+        "xAxis": {
+            "type": "value",
+            "min": round(max(end - 60.0, 0.0) if not history.at else min(history.at[0], max(end - 60.0, 0.0))),
+            "max": round(max(end, 1.0)),
+            "splitLine": {"show": False},
+            **axis,
+        },
+        "yAxis": {
+            "type": "value",
+            "min": 0,
+            **({"max": 1} if is_share else {}),
+            "splitLine": {"lineStyle": {"color": palette.line, "opacity": 0.25}},
+            **axis,
+        },
+        "series": [
+            {
+                "type": "line",
+                "name": id,
+                "showSymbol": False,
+                "lineStyle": {"width": 1.5},
+                "data": [
+                    [round(at, 1), value]
+                    for at, value in zip(history.at, history.components.get(id, {}).get(column, ()), strict=False)
+                ],
+            }
+            for id in ids
+        ],
+    }
+
+
+def tasks(component: ComponentStatus, palette: Palette, most: int = 100) -> dict[str, Any]:
+    """Return the options of a chart with a bar for each task, by which skew is seen at a glance."""
+    shown = component.by_task[:most]
+    return {
+        "animation": False,
+        "color": [palette.curves[0]],
+        "title": {
+            "text": "tuples by task"
+            + (f" (the first {most} of {len(component.by_task)})" if len(component.by_task) > most else ""),
+            "left": 8,
+            "top": 4,
+            "textStyle": {"fontSize": 12, "color": palette.text},
+        },
+        "grid": {"left": 60, "right": 14, "top": 32, "bottom": 24},
+        "tooltip": {"trigger": "axis", "confine": True},
+        "xAxis": {"type": "category", "data": [str(each.id) for each in shown], "axisLabel": {"color": palette.dim}},
+        "yAxis": {
+            "type": "value",
+            "min": 0,
+            "axisLabel": {"color": palette.dim, "fontSize": 10},
+            "splitLine": {"lineStyle": {"color": palette.line, "opacity": 0.25}},
+        },
+        "series": [
+            {
+                "type": "bar",
+                "name": "processed" if component.kind == "bolt" else "emitted",
+                "data": [(each.executed if component.kind == "bolt" else each.emitted) or 0 for each in shown],
+            }
+        ],
+    }
+
+
+def rows(status: RunStatus) -> list[dict[str, Any]]:
+    """Return the rows of the table of components."""
+    return [
+        {
+            "id": each.id,
+            "kind": each.kind,
+            "tasks": f"{each.up} of {each.executors} up" if each.id in status.missing else number(each.tasks),
+            "emitted": number(each.emitted),
+            "processed": "" if each.kind == "spout" else number(each.executed),
+            "acked": number(each.acked),
+            "failed": number(each.failed),
+            "timed_out": number(each.timed_out) if each.kind == "spout" else "",
+            "pending": number(each.waiting),
+            "latency": milliseconds(each.latency_ms),
+            "busy": percent(each.capacity),
+            "rate": per_second(each.rate),
+            "restarts": number(each.restarts),
+        }
+        for each in status.components
+    ]
+
+
+def task_rows(component: ComponentStatus) -> list[dict[str, Any]]:
+    """Return the rows of the table of a component's tasks."""
+    return [
+        {
+            "id": str(each.id) if each.id == each.through else f"{each.id}-{each.through}",
+            "where": each.where or "",
+            "alive": "-" if each.alive is None else "yes" if each.alive else "no",
+            "emitted": number(each.emitted),
+            "processed": number(each.executed),
+            "acked": number(each.acked),
+            "failed": number(each.failed),
+            "latency": milliseconds(each.process_latency_ms or each.complete_latency_ms or each.execute_latency_ms),
+            "busy": percent(each.capacity),
+            "rate": per_second(each.rate),
+        }
+        for each in component.by_task
+    ]

@@ -1,0 +1,117 @@
+"""The page of a run, seen from the run's process: a child process serves it, and asks for the status."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from multilang.component.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from multilang.runtime.status import RunStatus
+
+PORT = 8765
+WATCHED_SECS = 5.0  # after the last question
+END_SECS = 10.0  # until a page's process that does not end by itself is ended
+
+
+class RunPage:
+    """A page that shows a run until its ``close``. It is a context manager.
+
+    As long as no browser looks at it, the run is not asked for anything.
+
+    Args:
+        source: Returns the status, or None as long as there is none; called in another thread. A topology that runs in
+            this process is asked for its status by the thread that waits for it: give what that thread stored.
+        port: The port; when it is taken, one of the next 99; 0 for any free one.
+        host: The address to listen at.
+
+    Attributes:
+        url: The page's address. It holds a token, without which nothing is shown.
+
+    Raises:
+        ConfigError: NiceGUI is not installed, or no port is free.
+    """
+
+    def __init__(self, source: Callable[[], RunStatus | None], port: int = PORT, host: str = "127.0.0.1") -> None:
+        self._source = source
+        self._asked_at = float("-inf")
+        command = [sys.executable, "-c", "from multilang.page.child import main; main()", host, str(port)]
+        path = os.pathsep.join(each for each in sys.path if each)  # as here, however this process found the library
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._to, self._from = self._process.stdin, self._process.stdout
+        first = self._from.readline()
+        greeting = json.loads(first) if first else {"error": "the page's process ended before it could be opened"}
+        if "error" in greeting:
+            self._end()
+            raise ConfigError(greeting["error"])
+        self.url: str = greeting["url"]
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._answer, name="multilang-page", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody looks, or did so a moment ago."""
+        return monotonic() < self._asked_at + WATCHED_SECS
+
+    def close(self, last: RunStatus | None = None) -> None:
+        """End the page.
+
+        Args:
+            last: The last status, which browsers still show.
+        """
+        if last is not None:
+            self._write(b"last " + _line(last))
+        self._end()
+        self._thread.join(END_SECS)
+
+    def __enter__(self) -> RunPage:  # noqa: PYI034 - Self is not in Python 3.10
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _answer(self) -> None:
+        for _question in self._from:
+            self._asked_at = monotonic()
+            if not self._write(_line(self._source())):
+                return
+
+    def _write(self, line: bytes) -> bool:
+        with self._lock:
+            try:
+                self._to.write(line)
+                self._to.flush()
+            except (OSError, ValueError):  # the page's process is gone: the run goes on without it
+                return False
+        return True
+
+    def _end(self) -> None:
+        try:
+            self._to.close()
+        except OSError:
+            pass
+        try:
+            self._process.wait(END_SECS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _line(status: RunStatus | None) -> bytes:
+    return json.dumps(None if status is None else status.as_json()).encode() + b"\n"

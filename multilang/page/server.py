@@ -1,0 +1,81 @@
+"""The server of pages: NiceGUI, behind the guard, on one port."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from typing import TYPE_CHECKING
+
+from multilang.component.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+TRIES = 100  # ports from the given one on
+
+
+def free_socket(host: str, port: int) -> socket.socket:
+    """Return a socket at a port or, where that is taken, at one of the next 99; 0: any free port.
+
+    Raises:
+        ConfigError: None is free, or there is no such address.
+    """
+    last: OSError | None = None
+    for candidate in range(port, min(port + TRIES, 65536)) if port else (0,):
+        try:
+            return socket.create_server((host, candidate), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        except OSError as error:
+            last = error
+    raise ConfigError(f"no free port for the page from {port} on at {host}: {last}")
+
+
+def serve(
+    host: str, port: int, build: Callable[[], None], ready: Callable[[str], object], begin: Callable[[Any], Any]
+) -> None:
+    """Serve pages until ``begin`` has returned, or a signal ends the process.
+
+    Args:
+        host: The address to listen at.
+        port: The port; when it is taken, one of the next 99; 0 for any free one.
+        build: Declares the pages.
+        ready: Called with the page's address, token and all, once it can be opened.
+        begin: A coroutine function that is run beside the server and given it: its end is the server's.
+
+    Raises:
+        ConfigError: No port is free, or NiceGUI is not installed.
+    """
+    with tempfile.TemporaryDirectory(prefix="multilang-page-") as folder:
+        os.environ["NICEGUI_STORAGE_PATH"] = folder  # nothing is kept, and no folder made where the user stands
+        try:
+            import uvicorn
+            from fastapi import FastAPI
+            from nicegui import ui
+        except ImportError as problem:
+            raise ConfigError(f"the page needs nicegui ({problem}): pip install 'storm-multilang[page]'") from problem
+        import asyncio
+
+        from multilang.page.guard import Guard
+
+        listening = free_socket(host, port)
+        guarded = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+        build()
+        ui.run_with(guarded, title="storm-multilang", show_welcome_message=False, dark=None)
+        guard = Guard(guarded, listening.getsockname()[1])
+        address = f"[{host}]" if ":" in host else host
+        config = uvicorn.Config(guard, log_level="warning", timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+
+        async def run() -> None:
+            serving = asyncio.create_task(server.serve(sockets=[listening]))
+            while not server.started and not serving.done():
+                await asyncio.sleep(0.02)
+            ready(f"http://{address}:{listening.getsockname()[1]}/?token={guard.token}")
+            beside = asyncio.create_task(begin(server))
+            await asyncio.wait([serving, beside], return_when=asyncio.FIRST_COMPLETED)
+            server.should_exit = True
+            beside.cancel()
+            await asyncio.gather(serving, beside, return_exceptions=True)
+
+        asyncio.run(run())

@@ -1,0 +1,128 @@
+"""``multilang run --page`` in a real browser: figures grow, what is killed and what fails is seen, and the end is told."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from tests.page.browser import figure, opened
+from tests.servers import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+TOPOLOGY = """
+import time
+from multilang import BasicBolt, ReliableSpout, TopologyBuilder
+
+class Numbers(ReliableSpout):
+    output_fields = ["number"]
+    def initialize(self, conf, context):
+        super().initialize(conf, context)
+        self.number = 0
+    def next_tuple(self):
+        self.number += 1
+        self.emit([self.number])
+        time.sleep(0.002)
+
+class Square(BasicBolt):
+    output_fields = ["square"]
+    def process(self, tup):
+        if tup["number"] == 50:
+            raise ValueError("fifty is <b>not</b> squared")
+        self.emit([tup["number"] ** 2])
+
+class Sink(BasicBolt):
+    def process(self, tup):
+        pass
+
+builder = TopologyBuilder()
+builder.set_spout("numbers", Numbers)
+builder.set_bolt("square", Square, parallelism=2).shuffle_grouping("numbers")
+builder.set_bolt("sink", Sink).shuffle_grouping("square")
+topology = builder.build("squares")
+"""
+
+
+class Run:
+    """A run of the topology, with its page."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "squares.py").write_text(TOPOLOGY)
+        command = [sys.executable, "-m", "multilang", "run", "squares.py", "--page", "0"]
+        self.process = subprocess.Popen(
+            command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        )
+        assert self.process.stderr is not None
+        self.url = next(line.split()[-1] for line in self.process.stderr if line.startswith("page: "))
+
+    def end(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+        self.process.communicate(timeout=90)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    started = Run(tmp_path)
+    try:
+        yield started
+    finally:
+        if started.process.poll() is None:
+            started.end()
+
+
+def cell(page: Any, component: str, column: int) -> str:
+    text: str = (
+        page.locator("tr", has=page.get_by_role("cell", name=component, exact=True))
+        .first.locator("td")
+        .nth(column)
+        .inner_text()
+    )
+    return text
+
+
+def test_a_run_is_watched_from_its_start_to_its_end(run: Run) -> None:
+    with opened(run.url) as page:
+        assert "token" not in page.url
+        page.get_by_role("heading", name="squares").wait_for()
+        wait_for(lambda: figure(page, "acked") > 100, "the counts grow")
+        grown = figure(page, "acked")
+        wait_for(lambda: figure(page, "acked") > grown, "they go on growing")
+        # The error's traceback, as text and not as HTML.
+        error = page.get_by_text(re.compile("fifty is <b>not</b> squared")).first
+        error.click()
+        page.get_by_text(re.compile(r'raise ValueError\("fifty is <b>not</b> squared"\)')).first.wait_for()
+        # The tasks of a component; one of them is killed.
+        page.get_by_role("cell", name="square", exact=True).first.click()
+        page.get_by_role("heading", name="square: its tasks").wait_for()
+        where = page.locator("tr", has=page.get_by_role("cell", name="yes", exact=True)).first.locator("td").nth(1)
+        os.kill(int(where.inner_text()), signal.SIGKILL)
+        wait_for(lambda: figure(page, "restarts") == 1, "the task that was killed is seen")
+        page.keyboard.press("Escape")
+        page.get_by_role("heading", name="square: its tasks").wait_for(state="hidden")
+        run.end()
+        page.get_by_text(re.compile("The run is over")).wait_for()
+        assert figure(page, "acked") > grown
+
+
+def test_a_phone_shows_all_of_it_without_scrolling_sideways(run: Run) -> None:
+    with opened(run.url, viewport={"width": 390, "height": 800}, color_scheme="dark") as page:
+        wait_for(lambda: figure(page, "acked") > 0, "the counts grow")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.evaluate("document.body.classList.contains('body--dark')")
+        wait_for(lambda: page.locator("canvas").count() == 5, "the graph and the curves are drawn")
+
+
+def test_without_the_token_there_is_nothing_to_see(run: Run) -> None:
+    with pytest.raises(HTTPError, match="403") as caught:
+        urlopen(run.url.split("?")[0], timeout=90)
+    assert b"token" in caught.value.read()

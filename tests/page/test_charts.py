@@ -1,0 +1,94 @@
+"""The charts can be read by everybody, and show every component whatever it is called."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multilang.page import charts
+from multilang.page.charts import DARK, LIGHT, mixed
+from multilang.page.feed import Feed
+from multilang.runtime.status import ComponentStatus, InputStatus, RunStatus, TaskStatus
+
+BACKGROUND = {LIGHT: "#ffffff", DARK: "#121212"}
+READABLE = 4.5  # the contrast that WCAG asks of texts
+
+
+def luminance(colour: str) -> float:
+    parts = [part / 255 for part in bytes.fromhex(colour[1:])]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted(map(luminance, (one, other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("busy", [0.0, 0.5, 1.0])
+def test_texts_stand_out_from_what_is_behind_them(palette, busy):
+    node = mixed(palette.node, palette.busy, busy)
+    for colour in (palette.text, palette.dim, palette.alarm):
+        assert contrast(colour, BACKGROUND[palette]) >= READABLE
+        assert contrast(colour, node) >= READABLE, (colour, node)
+
+
+counts = st.none() | st.integers(0, 10**12)
+shares = st.none() | st.floats(0, 1)
+
+
+@st.composite
+def statuses(draw: st.DrawFn) -> RunStatus:
+    ids = draw(st.lists(st.text(min_size=1, max_size=60), unique=True, min_size=1, max_size=6))
+    inputs = st.lists(
+        st.builds(InputStatus, component=st.sampled_from([*ids, "gone"]), stream=st.text(min_size=1, max_size=5)),
+        max_size=3,
+    )
+    of = {
+        "tasks": st.integers(1, 200),
+        "executed": counts,
+        "failed": counts,
+        "restarts": counts,
+        "rate": st.none() | st.floats(0, 1e9),
+        "capacity": shares,
+        "complete_latency_ms": st.none() | st.floats(0, 1e9),
+        "by_task": st.lists(
+            st.builds(TaskStatus, id=st.integers(1, 9), through=st.integers(1, 9), executed=counts), max_size=3
+        ).map(tuple),
+    }
+    components = [
+        draw(
+            st.builds(
+                ComponentStatus, id=st.just(id), kind=st.sampled_from(["spout", "bolt"]), inputs=inputs.map(tuple), **of
+            )
+        )
+        for id in ids
+    ]
+    return RunStatus(
+        topology="t", engine="process", state="active", seconds=draw(st.floats(0, 1e6)), components=tuple(components)
+    )
+
+
+@given(statuses(), st.sampled_from([LIGHT, DARK]))
+def test_every_status_can_be_drawn(status, palette):
+    feed = Feed(lambda: asyncio.sleep(0))
+    feed.take(status)
+    graph = charts.graph(feed, palette, status.components[0].id)
+    shown = [each.id for each in status.components if charts.is_shown(each)]
+    (series,) = graph["series"]
+    assert [node["name"] for node in series["data"] if node["symbolSize"]] == shown
+    for axis in "xy":  # the chart fails if all nodes are in one line
+        assert len({node[axis] for node in series["data"]}) > 1
+    assert all({link["source"], link["target"]} <= set(shown) for link in series["links"])
+    width, height = charts.size(status)
+    assert width > 0
+    assert height > 0
+    assert len(charts.rows(status)) == len(status.components)
+    for each in status.components:
+        json.dumps([graph, charts.tasks(each, palette), charts.task_rows(each)], allow_nan=False)
+    json.dumps(charts.curves(feed.curves, shown, "rate", "rate", palette), allow_nan=False)
