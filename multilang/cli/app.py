@@ -13,6 +13,7 @@ import click
 
 from multilang.cli.arguments import PROJECT_ENVIRONMENT, conf_entries, top_spec
 from multilang.cli.exits import BROKE_OFF, BROKEN_PIPE, INTERRUPTED
+from multilang.cli.live import PAGE
 from multilang.masked import masked_text
 
 TOPOLOGY = (
@@ -109,14 +110,7 @@ def app() -> None:
     metavar="PORT",
     help="Serve the status to Prometheus on this machine; 0: any free port.",
 )
-@click.option(
-    "--page",
-    type=click.IntRange(0, 65535),
-    metavar="[PORT]",
-    is_flag=False,
-    flag_value=8765,
-    help="Show the run in a browser while it lasts: its graph, figures, curves and errors.",
-)
+@PAGE
 @click.option(
     "--json", "as_json", is_flag=True, help="Write the figures as one JSON document, and nothing else, to stdout."
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multilang.cli import exits
+from multilang.cli.live import shown_on_page
 from multilang.cli.loading import load
 from multilang.cli.ranking import Ranking
 from multilang.cli.report import Outcome, write_json, write_tables
@@ -71,7 +72,12 @@ def run_topology(
         )
         cluster = LocalCluster(mode=mode, seed=seed, faults=Faults() if faults else None)  # type: ignore[arg-type]
         run = _Run(loaded, cluster, conf, ranking, progress, stop)
-        with _served(run, prometheus, progress), _shown_on_page(run, page, progress):
+        with (
+            _served(run, prometheus, progress),
+            shown_on_page(page, lambda: run.last, lambda text: progress.message(text, "bold")) as shown_page,
+        ):
+            if shown_page is not None:
+                run.by_task.append(lambda: shown_page.is_watched)
             outcome = run.to_the_end(seconds, drained=until_drained or seconds is None)
         shown.repeats.tell_rest()
         outcome.rows = ranking.rows(rows) if ranking is not None else []
@@ -220,26 +226,6 @@ def _served(run: _Run, port: int | None, progress: RunView) -> Iterator[None]:
         yield
     finally:
         endpoint.close()
-
-
-@contextmanager
-def _shown_on_page(run: _Run, port: int | None, progress: RunView) -> Iterator[None]:
-    """Show a run on a page, if ``port`` is given."""
-    if port is None:
-        yield
-        return
-    from multilang.page import RunPage
-
-    try:
-        page = RunPage(lambda: run.last, port)
-    except ConfigError as error:
-        raise click.UsageError(str(error)) from error
-    run.by_task.append(lambda: page.is_watched)
-    progress.message(f"page: {page.url}", "bold")
-    try:
-        yield
-    finally:
-        page.close(run.last)
 
 
 def _with_last_report(error: TaskStartError, run: LocalTopology | None) -> str:

@@ -9,6 +9,7 @@ import click
 
 from multilang.cli import exits
 from multilang.cli.arguments import conf_entries
+from multilang.cli.live import PAGE, shown_on_page
 from multilang.cli.loading import load
 from multilang.cli.spark_fault import SparkFault
 from multilang.cli.spark_files import (
@@ -97,6 +98,7 @@ def _pairs(what: str) -> Any:
     "--spark-conf", multiple=True, metavar="KEY=VALUE", callback=_pairs("KEY=VALUE"), help="A property of Spark's."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random choices.")
+@PAGE
 @click.option("--json", "as_json", is_flag=True, help="Write the figures as one JSON document.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the result.")
 def spark(**options: Any) -> int:
@@ -130,6 +132,7 @@ def _run(
     conf: dict[str, Any],
     spark_conf: dict[str, str],
     seed: int,
+    page: int | None,
     as_json: bool,
     quiet: bool,
     stream: bool,
@@ -188,12 +191,14 @@ def _run(
                         progress=tell,
                     ),
                     loaded.name,
+                    page=page,
                     as_json=as_json,
                     quiet=quiet,
                 )
         with (
             session(master, loaded.name, spark_conf) as spark,
             SparkLine(loaded.name, quiet) as shown,
+            shown_on_page(page, lambda: shown.last, shown.message),
             run_topology(
                 loaded,
                 {name: source_of(spark, file) for name, file in sources.items()},

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from multilang.cli import exits
+from multilang.cli.live import shown_on_page
 from multilang.cli.view import console
 from multilang.protocol.codec import dumps
 
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 
 
 def run_stream(
-    start: Callable[[Callable[[BatchProgress], None]], TopologyQuery], name: str, *, as_json: bool, quiet: bool
+    start: Callable[[Callable[[BatchProgress], None]], TopologyQuery],
+    name: str,
+    *,
+    page: int | None,
+    as_json: bool,
+    quiet: bool,
 ) -> int:
     """Run the query that ``start`` starts until it ends or a SIGINT or SIGTERM comes, and print each batch's
     progress.
@@ -26,32 +32,36 @@ def run_stream(
     shown = console(sys.stderr)
     batches = 0
 
+    def say(text: str) -> None:
+        shown.print(text, highlight=False, markup=False, soft_wrap=True)
+
     def tell(progress: BatchProgress) -> None:
         nonlocal batches
         batches += 1
         if as_json:
             print(dumps(asdict(progress)), flush=True)
         if not quiet:
-            shown.print(f"{name} (spark) {progress}", highlight=False, soft_wrap=True)
+            say(f"{name} (spark) {progress}")
 
     asked: list[int] = []
     former = {number: signal.signal(number, lambda sent, _: asked.append(sent)) for number in _SIGNALS}
     try:
         query = start(tell)
         try:
-            while not asked:
-                try:
-                    query.wait(timeout=0.2)
-                    break
-                except TimeoutError:
-                    pass
+            with shown_on_page(page, query.status, say):
+                while not asked:
+                    try:
+                        query.wait(timeout=0.2)
+                        break
+                    except TimeoutError:
+                        pass
         finally:
             query.stop()
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
     for each in query.failed[-10:]:
-        shown.print(f"failed at every attempt: {each}", highlight=False, soft_wrap=True)
+        say(f"failed at every attempt: {each}")
     status = query.status()
     acked, lost = status.total("acked"), status.total("lost", None)
     if not as_json:

@@ -11,6 +11,7 @@ from multilang.cli.report import Outcome, write_json, write_tables
 from multilang.cli.view import PLAIN_EVERY, console
 
 if TYPE_CHECKING:
+    from multilang.runtime.status import RunStatus
     from spark_bridge.job import JobProgress, JobResult
 
 _NAMED = 10  # failed tuples that are shown
@@ -27,6 +28,7 @@ class SparkLine:
         self._quiet = quiet
         self._start = self._last = time.monotonic()
         self._status: Any = None
+        self.last: RunStatus | None = None  # the last status
 
     def __enter__(self) -> SparkLine:  # noqa: PYI034 - Self is not in Python 3.10
         if not self._quiet and self._console.is_terminal:
@@ -39,6 +41,7 @@ class SparkLine:
 
     def update(self, progress: JobProgress) -> None:
         """Show the progress of the round."""
+        self.last = progress.status
         width = 24
         done = progress.done * width // progress.tasks if progress.tasks else width
         bar = f"{'█' * done}{'░' * (width - done)}"
@@ -55,6 +58,10 @@ class SparkLine:
             self._status.update(line[:_LOOK])
         elif not self._quiet:
             self._console.print(line)
+
+    def message(self, text: str) -> None:
+        """Print a line that stays, above the progress."""
+        self._console.print(text, soft_wrap=True, markup=False, highlight=False)
 
     def end(self) -> None:
         """Remove the line."""

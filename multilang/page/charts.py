@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from multilang.page.layout import places
+from multilang.page.layout import layout
 from multilang.runtime.readable import milliseconds, number, per_second, percent
 
 if TYPE_CHECKING:
     from typing import Any
 
     from multilang.page.feed import Curves, Feed
+    from multilang.page.layout import Layout
     from multilang.runtime.status import ComponentStatus, RunStatus
 
 BUSY = 0.9
 """The capacity from which on a component is a bottleneck."""
 
 _WIDTH, _HEIGHT = 168, 58  # of a node in a graph without zoom, in pixels
-_ACROSS, _DOWN = 250, 92  # between the middles of two nodes
+_ACROSS, _DOWN = 248, 92  # between the middles of two nodes
+_BESIDE, _ABOVE = (_WIDTH / 2 + 8) / _ACROSS, (_HEIGHT / 2 + 16) / _DOWN  # from a node's middle to the graph's edge
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,19 @@ def graph(feed: Feed, palette: Palette, selected: str | None) -> dict[str, Any]:
     """Return the options of the graph, with nodes from spouts on the left to sinks on the right."""
     assert feed.status is not None
     shown = [each for each in feed.status.components if is_shown(each)]
-    place = _places(feed.status)
-    left, right, top, bottom = _box(place)
+    plan = _layout(feed.status)
+    place = plan.places
+    left, right, top, bottom = _box(plan)
+    corners = (left, top), (right, bottom)
     most = max((rate for rate in feed.traffic.values() if rate), default=0.0)
+    points: dict[tuple[float, float], None] = {}  # between which edges are drawn
+    links = []
+    for edge, rate in feed.traffic.items():
+        source, _, target = edge
+        if source in place and target in place:
+            way = _way(place[source], plan.bends.get((source, target), []), place[target])
+            points.update(dict.fromkeys(way))
+            links += _links(edge, way, rate, most, palette)
     return {
         "animation": False,
         "tooltip": {"show": False},
@@ -66,7 +79,6 @@ def graph(feed: Feed, palette: Palette, selected: str | None) -> dict[str, Any]:
                 "type": "graph",
                 "layout": "none",
                 "symbol": "rect",
-                "edgeSymbol": ["none", "arrow"],
                 "edgeSymbolSize": 8,
                 "left": "center",
                 "top": "middle",
@@ -74,14 +86,10 @@ def graph(feed: Feed, palette: Palette, selected: str | None) -> dict[str, Any]:
                 "height": (bottom - top) * _DOWN,
                 "data": [
                     *(_node(each, place[each.id], palette, each.id == selected) for each in shown),
-                    _corner(left, top),
-                    _corner(right, bottom),
+                    *(_point(x * _ACROSS, y * _DOWN) for x, y in corners),
+                    *(_point(*point) for point in points),
                 ],
-                "links": [
-                    _edge(edge, rate, most, palette)
-                    for edge, rate in feed.traffic.items()
-                    if edge[0] in place and edge[2] in place
-                ],
+                "links": links,
             }
         ],
     }
@@ -89,29 +97,45 @@ def graph(feed: Feed, palette: Palette, selected: str | None) -> dict[str, Any]:
 
 def size(status: RunStatus) -> tuple[int, int]:
     """Return the width and height that the graph needs, in pixels."""
-    left, right, top, bottom = _box(_places(status))
+    left, right, top, bottom = _box(_layout(status))
     return round((right - left) * _ACROSS + 4), round((bottom - top) * _DOWN + 4)
 
 
-def _places(status: RunStatus) -> dict[str, tuple[int, float]]:
+def _layout(status: RunStatus) -> Layout:
     shown = [each for each in status.components if is_shown(each)]
-    return places([each.id for each in shown], [(read.component, each.id) for each in shown for read in each.inputs])
+    return layout([each.id for each in shown], [(read.component, each.id) for each in shown for read in each.inputs])
 
 
-def _box(place: dict[str, tuple[int, float]]) -> tuple[float, float, float, float]:
-    """Return the left, right, upper and lower edge of the graph, with room for half a node's distance."""
-    across, down = [x for x, _ in place.values()], [y for _, y in place.values()]
+def _box(plan: Layout) -> tuple[float, float, float, float]:
+    """Return the left, right, upper and lower edge of the graph, with room around the nodes."""
+    places = [*plan.places.values(), *(bend for bends in plan.bends.values() for bend in bends)]
+    across, down = [x for x, _ in places], [y for _, y in places]
     return (
-        min(across, default=0) - 0.5,
-        max(across, default=0) + 0.5,
-        min(down, default=0) - 0.5,
-        max(down, default=0) + 0.5,
+        min(across, default=0) - _BESIDE,
+        max(across, default=0) + _BESIDE,
+        min(down, default=0) - _ABOVE,
+        max(down, default=0) + _ABOVE,
     )
 
 
-def _corner(x: float, y: float) -> dict[str, Any]:
-    """Return a node that is not seen. The chart fails if all nodes are in one line, or in one place."""
-    return {"name": f"\0{x} {y}", "x": x * _ACROSS, "y": y * _DOWN, "symbolSize": 0, "label": {"show": False}}
+def _point(x: float, y: float) -> dict[str, Any]:
+    """Return a node that is not seen: a corner, without which nodes in one line could not be drawn, or an edge's end."""
+    return {"name": _name(x, y), "x": x, "y": y, "symbolSize": 0, "label": {"show": False}}
+
+
+def _name(x: float, y: float) -> str:
+    return f"\0{x:g} {y:g}"  # no component's id begins so
+
+
+def _way(
+    source: tuple[int, float], bends: list[tuple[int, float]], target: tuple[int, float]
+) -> list[tuple[float, float]]:
+    """Return the points of an edge, from the right side of its source to the left side of its target."""
+    half = _WIDTH / 2
+    way = [(source[0] * _ACROSS + half, source[1] * _DOWN)]
+    for x, y in bends:
+        way += [(x * _ACROSS - half, y * _DOWN), (x * _ACROSS + half, y * _DOWN)]
+    return [*way, (target[0] * _ACROSS - half, target[1] * _DOWN)]
 
 
 def _node(each: ComponentStatus, place: tuple[int, float], palette: Palette, is_selected: bool) -> dict[str, Any]:
@@ -150,21 +174,33 @@ def _node(each: ComponentStatus, place: tuple[int, float], palette: Palette, is_
     }
 
 
-def _edge(edge: tuple[str, str, str], rate: float | None, most: float, palette: Palette) -> dict[str, Any]:
-    source, stream, target = edge
+def _links(
+    edge: tuple[str, str, str],
+    way: list[tuple[float, float]],
+    rate: float | None,
+    most: float,
+    palette: Palette,
+) -> list[dict[str, Any]]:
+    stream = edge[1]
     text = per_second(rate) if stream == "default" else f"{stream}: {per_second(rate)}"
-    return {
-        "source": source,
-        "target": target,
-        "lineStyle": {
-            "color": palette.line,
-            "width": 1.0 + (5.0 * sqrt(rate / most) if rate and most else 0.0),
-            "type": "dashed" if rate is None else "solid",
-            "opacity": 1,
-            "curveness": 0.25 if source == target else 0.0,
-        },
-        "label": {"show": rate is not None, "formatter": text, "color": palette.dim, "fontSize": 11},
-    }
+    is_back = way[-1][0] <= way[0][0]
+    steps = list(pairwise(way))
+    return [
+        {
+            "source": _name(*start),
+            "target": _name(*end),
+            "symbol": ["none", "arrow" if n == len(steps) - 1 else "none"],
+            "lineStyle": {
+                "color": palette.line,
+                "width": 1.0 + (5.0 * sqrt(rate / most) if rate and most else 0.0),
+                "type": "dashed" if rate is None else "solid",
+                "opacity": 1,
+                "curveness": 0.4 if is_back else 0.0,
+            },
+            "label": {"show": n == 0 and rate is not None, "formatter": text, "color": palette.dim, "fontSize": 11},
+        }
+        for n, (start, end) in enumerate(steps)
+    ]
 
 
 def mixed(one: str, other: str, share: float) -> str:

@@ -23,7 +23,7 @@ _TOPOLOGIES = {
     "executors": "executors",
     "tasks": "tasks",
 }
-_SUPERVISORS = {"name": "supervisor", "up": "up", "slots": "slots", "used": "in use", "version": "Storm"}
+_SUPERVISORS = {"name": "supervisor", "up": "up", "slots": "slots", "used": "in use"}
 
 
 class ClusterView:
@@ -80,7 +80,6 @@ class ClusterView:
                 "up": duration(each.uptime_secs),
                 "slots": each.num_workers,
                 "used": each.num_used_workers,
-                "version": each.version,
             }
             for each in sorted(summary.supervisors, key=lambda each: (str(each.host), str(each.supervisor_id)))
         ]

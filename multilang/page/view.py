@@ -86,7 +86,7 @@ class RunView:
         self._feed = feed
         self._version = -1
         self._selected: str | None = None
-        self._seen_errors: tuple[RunError, ...] | None = None
+        self._shown_errors: dict[tuple[object, ...], ui.element] = {}
         self._dark = page_style(is_dark)
         self._build(actions, home)
         ui.keyboard(self._key)
@@ -126,6 +126,7 @@ class RunView:
             self._waiting = ui.label("").classes("whitespace-pre-line")
         with ui.element("section").classes("panel"):
             heading("Last errors")
+            self._no_error = ui.label("none")
             self._errors = ui.column().classes("w-full gap-1")
         with ui.element("div").classes("w-full grid grid-cols-1 lg:grid-cols-2 gap-3"):
             self._curves = {}
@@ -197,9 +198,7 @@ class RunView:
         self._waiting.text = (
             "not known" if waiting is None else "\n".join(waiting[:MAX_WAITING]) + more if waiting else "nothing"
         )
-        if status.errors != self._seen_errors:
-            self._seen_errors = status.errors
-            self._show_errors(status.errors)
+        self._show_errors(status.errors)
 
     def _draw_curves(self, status: RunStatus, palette: charts.Palette) -> None:
         shown = [each for each in status.components if charts.is_shown(each)]
@@ -257,22 +256,29 @@ class RunView:
             label.text = values[name]
 
     def _show_errors(self, errors: tuple[RunError, ...]) -> None:
-        self._errors.clear()
+        """Add new errors above those that are shown, of which one may be open, and remove the oldest."""
+        shown = {(each.component, each.task, each.at, each.time, each.message): each for each in errors[-MAX_ERRORS:]}
+        for key in self._shown_errors.keys() - shown.keys():
+            self._shown_errors.pop(key).delete()
+        self._no_error.visible = not shown
         with self._errors:
-            if not errors:
-                ui.label("none")
-            for error in errors[: -MAX_ERRORS - 1 : -1]:
-                text = harmless(error.report or error.message)
-                first = next((line for line in reversed(text.strip().splitlines()) if line.strip()), "")
-                task = "" if error.task is None else f" (task {error.task})"
-                times = f", {number(error.times)} times" if error.times > 1 else ""
-                died = " died" if error.fatal else ""
-                with (
-                    ui.expansion(f"{error.component}{task}{died}{times}: {first[:200]}")
-                    .classes("w-full")
-                    .props("dense")
-                ):
-                    ui.label(text).classes("trace")
+            for key, error in shown.items():
+                if key not in self._shown_errors:
+                    self._shown_errors[key] = _error_element(error)
+                    self._shown_errors[key].move(target_index=0)
+
+
+def _error_element(error: RunError) -> ui.element:
+    text = harmless(error.message).strip()
+    last = text.splitlines()[-1] if text else ""
+    task = "" if error.task is None else f" (task {error.task})"
+    where = "" if error.where is None else f" on {error.where}"
+    when = "" if error.time is None else f" at {strftime('%H:%M:%S', localtime(error.time))}"
+    times = f", {number(error.times)} times" if error.times > 1 else ""
+    head = f"{error.component}{task}{where}{when}{' died' if error.fatal else ''}{times}: {last[:200]}"
+    with ui.expansion(head).classes("w-full").props("dense") as element:
+        ui.label(text).classes("trace")
+    return element
 
 
 class Banner:

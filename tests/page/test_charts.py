@@ -84,7 +84,9 @@ def test_every_status_can_be_drawn(status, palette):
     assert [node["name"] for node in series["data"] if node["symbolSize"]] == shown
     for axis in "xy":  # the chart fails if all nodes are in one line
         assert len({node[axis] for node in series["data"]}) > 1
-    assert all({link["source"], link["target"]} <= set(shown) for link in series["links"])
+    names = [node["name"] for node in series["data"]]
+    assert len(set(names)) == len(names)
+    assert all({link["source"], link["target"]} <= set(names) for link in series["links"])
     width, height = charts.size(status)
     assert width > 0
     assert height > 0
