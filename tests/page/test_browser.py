@@ -100,7 +100,7 @@ def test_a_run_is_watched_from_its_start_to_its_end(run: Run) -> None:
         # The error's traceback, as text and not as HTML.
         error = page.get_by_text(re.compile("fifty is <b>not</b> squared")).first
         error.click()
-        page.get_by_text(re.compile(r'raise ValueError\("fifty is <b>not</b> squared"\)')).first.wait_for()
+        page.locator(".trace:visible", has_text='raise ValueError("fifty is <b>not</b> squared")').first.wait_for()
         # The tasks of a component; one of them is killed.
         page.get_by_role("cell", name="square", exact=True).first.click()
         page.get_by_role("heading", name="square: its tasks").wait_for()

@@ -54,7 +54,7 @@ def test_a_cluster_is_watched_and_its_topologies_controlled(storm: Cluster, nimb
             page.get_by_role("heading", name="seen").wait_for()
             page.get_by_role("cell", name="broken", exact=True).first.wait_for()
             page.get_by_text("ValueError: nobody counts ones").first.click()
-            page.get_by_text('raise ValueError("nobody counts ones")').first.wait_for()
+            page.locator(".trace:visible", has_text='raise ValueError("nobody counts ones")').first.wait_for()
             page.get_by_role("button", name="Deactivate").click()
             page.get_by_role("button", name="Cancel").click()
             page.get_by_role("button", name="Cancel").wait_for(state="hidden")
