@@ -17,6 +17,7 @@ from multilang.state.checked import (
     tasks_of,
     txids_of,
 )
+from multilang.state.declared import Declared
 from multilang.state.errors import StateError
 from multilang.state.names import (
     COMMITTED,
@@ -29,7 +30,7 @@ from multilang.state.names import (
     namespace,
     split_namespace,
 )
-from multilang.state.positions import kept_positions, move_positions
+from multilang.state.positions import accept_positions, kept_positions, move_positions
 from multilang.state.providers import provider_of
 from multilang.state.serializers import as_key
 from multilang.state.shape import SOURCE, Contents, Shape, differences
@@ -349,7 +350,8 @@ class StoredStates:
     def accept(self) -> list[str]:
         """Store that the topology's present shape is meant, so that it continues with the stored states.
 
-        If the alignment is another one, the positions of sources are removed.
+        If the alignment is another one, the positions of sources are removed. The positions of PositionSpouts stay, and
+        count for the spouts as they are declared now.
 
         Returns:
             The differences that were accepted, in sentences.
@@ -357,10 +359,16 @@ class StoredStates:
         Raises:
             StateError: There is a difference that has to be mended by another command.
         """
-        self.claim()
+        accepted = accept_positions(
+            self.conf,
+            {id: Declared.of(each.component) for id, each in self.topology.components.items() if each.kind == "spout"},
+        )
         spout: Any = self.topology.components[SPOUT].component if SPOUT in self.topology.components else None
         if spout is None:
-            raise StateError(f"topology {self.topology.name!r} has no stateful bolt, so that it stores no state")
+            if not accepted and not kept_positions(self.conf):
+                raise StateError(f"topology {self.topology.name!r} has no stateful bolt, so that it stores no state")
+            return accepted
+        self.claim()
         now = Shape(spout.alignment, spout.parts, {id: self.topology[id].tasks for id in spout.stateful})
         coordinator = self._coordinator()
         try:
@@ -378,7 +386,7 @@ class StoredStates:
         contents: Replacements = {name: {} for id in dropped for name in self._of(id)}
         tasks = {id: count for id, count in before.tasks.items() if id not in dropped}
         self._put_whole(contents, content, {**tasks, **now.tasks}, now.to_json())
-        return [each.text for each in found if each.acceptable]
+        return accepted + [each.text for each in found if each.acceptable]
 
     def _check_stored(self, component: str) -> None:
         positions = kept_positions(self.conf)

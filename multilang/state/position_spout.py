@@ -13,6 +13,7 @@ from multilang.component.base import overload
 from multilang.component.errors import ConfigError
 from multilang.component.reliable import key_of
 from multilang.protocol.codec import dumps, loads, reason_against
+from multilang.state.declared import Declared, changed_text
 from multilang.state.errors import FencedError, ReshapedError, StateError, StoreGoneError
 from multilang.state.replayable import ReplayableSpout
 
@@ -134,6 +135,7 @@ class PositionSpout(ReplayableSpout):
     # ---- inside ----
 
     def _attach(self, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
+        self._declared = Declared.of(self)  # before anything else sets attributes
         super()._attach(collector, conf, context)
         if not self.save_secs >= 0:
             raise ConfigError(f"{type(self).__name__}.save_secs is {self.save_secs!r}; use seconds from 0")
@@ -144,6 +146,8 @@ class PositionSpout(ReplayableSpout):
         self._mark = self._saved = None
         self._told = False
         self._tasks = len(context.tasks(context.component))
+        # Of what is kept, only the position changes.
+        self._about = f',"tasks":{self._tasks},"source":{dumps(self._declared.to_json())}}}'
 
     def check_start(self, conf: dict[str, Any]) -> None:
         super().check_start(conf)
@@ -154,16 +158,21 @@ class PositionSpout(ReplayableSpout):
     def _runner_started(self, conf: dict[str, Any], context: Context) -> None:
         if self._collector.keeps_position:
             return
-        from multilang.state.positions import open_positions, refused_positions
+        from multilang.state.positions import declared_of, open_positions, refused_positions
 
         positions = open_positions(conf, f"{context.component}/{context.task_index}")
         try:
             found = positions.claim(lambda text: self.log(text, "warn"))
             # Another task may have saved something while this one's share was empty.
             components = set(context.task_component.values())
-            refused = refused_positions(positions.all(), context.component, self._tasks, components)
+            kept = positions.all()
+            refused = refused_positions(kept, context.component, self._tasks, components, self._declared)
             if refused is not None:
                 raise ReshapedError(f"{refused} ({positions.describe()})")
+            before = None if found is None else declared_of(found)
+            told = None if before is None else changed_text(context.component, before, self._declared, True)
+            if told is not None:
+                self.log(f"{told} ({positions.describe()})", "warn")
             if found is not None:
                 self.seek(loads(found)["position"])
         except BaseException:
@@ -210,7 +219,7 @@ class PositionSpout(ReplayableSpout):
                 f"{type(self).__name__}.position() returned {position!r}, which can't be kept ({reason}); return where the next "
                 "tuple comes from, as JSON has it"
             )
-        return dumps({"position": position, "tasks": self._tasks})
+        return f'{{"position":{dumps(position)}{self._about}'
 
     def _save_or_tell(self) -> None:
         """Save the position; report an error once if the store is away.

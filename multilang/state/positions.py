@@ -12,8 +12,9 @@ from abc import ABC, abstractmethod
 from multilang.component.errors import ConfigError, NotSetError
 from multilang.dotted import by_dotted_name
 from multilang.masked import masked_text
-from multilang.protocol.codec import loads
+from multilang.protocol.codec import dumps, loads
 from multilang.state.databases import DATABASES
+from multilang.state.declared import Declared, others_identity
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.owner import claim
 from multilang.state.settings import may_return, owner_of, state_file
@@ -159,7 +160,15 @@ def open_positions(conf: Mapping[str, Any], name: str) -> PositionStore:
     return kind(conf, name, place)
 
 
-def refused_positions(kept: Mapping[str, str], component: str, tasks: int, components: Collection[str]) -> str | None:
+def declared_of(text: str) -> Declared | None:
+    """Return what the spout that saved this text was declared with; None: an earlier version saved it, or it was accepted."""
+    found = loads(text).get("source")
+    return None if found is None else Declared.from_json(found)
+
+
+def refused_positions(
+    kept: Mapping[str, str], component: str, tasks: int, components: Collection[str], now: Declared
+) -> str | None:
     """Return the reason why a spout must not go on from these positions, or begin beside them; None if it may.
 
     Args:
@@ -167,6 +176,7 @@ def refused_positions(kept: Mapping[str, str], component: str, tasks: int, compo
         component: The spout.
         tasks: Its number of tasks.
         components: All components of the topology.
+        now: What the spout is declared with.
     """
     for name, text in sorted(kept.items()):
         owner = name.rpartition("/")[0]
@@ -182,7 +192,18 @@ def refused_positions(kept: Mapping[str, str], component: str, tasks: int, compo
                 f"beginning. If it was renamed: multilang state rename TOPOLOGY {owner} NEW; if it was removed: multilang state rm "
                 f"TOPOLOGY {owner}; or else give it its name back"
             )
-    return None
+    by_component = {name.rpartition("/")[0]: declared_of(text) for name, text in kept.items()}
+    before = by_component.pop(component, None)
+    if before is None or before.is_like(now):
+        return None
+    former = sorted(each for each, its in by_component.items() if its is not None and its.is_like(now))
+    if former:
+        return (
+            f"{component!r} has what {former[0]!r} had when its position was saved ({', '.join(before.changed(now)) or now.name}), so that "
+            "one would go on from the other's position: give the components their names back; if it is meant: multilang state accept "
+            "TOPOLOGY"
+        )
+    return others_identity(component, before, now)
 
 
 def kept_positions(conf: Mapping[str, Any]) -> dict[str, str]:
@@ -220,6 +241,36 @@ def move_positions(conf: Mapping[str, Any], old: str, new: str | None) -> int:
         finally:
             source.close()
     return len(mine)
+
+
+def accept_positions(conf: Mapping[str, Any], declared: Mapping[str, Declared]) -> list[str]:
+    """Let spouts go on from their positions although they are declared in another way than when these were saved.
+
+    Args:
+        conf: The topology's conf.
+        declared: What its spouts are declared with.
+
+    Returns:
+        What was accepted, in sentences.
+
+    Raises:
+        InUseError: The topology runs.
+    """
+    said: dict[str, str] = {}
+    for name, text in kept_positions(conf).items():
+        component = name.rpartition("/")[0]
+        before, now = declared_of(text), declared.get(component)
+        if before is None or now is None or before.is_like(now):
+            continue
+        changed = ", ".join(before.changed(now)) or f"{now.name} instead of {before.name}"
+        said[component] = f"{component!r} goes on from its position, although it is declared in another way ({changed})"
+        store = open_positions(conf, name)
+        try:
+            store.claim(lambda _: None)
+            store.save(dumps({key: value for key, value in loads(text).items() if key != "source"}))
+        finally:
+            store.close()
+    return list(said.values())
 
 
 def _copy(conf: Mapping[str, Any], name: str, text: str) -> None:

@@ -91,12 +91,18 @@ def may_return(conf: Mapping[str, Any]) -> bool:
     return conf.get("multilang.parent") != "local"
 
 
-def divided_otherwise(component: str, before: int, now: int, where: str) -> str:
-    """Return the text of an error: a component's state is that of another number of tasks, and how to divide it anew."""
+def divided_otherwise(component: str, before: int, now: int, where: str, is_source: bool) -> str:
+    """Return the text of an error: a component's state is that of another number of tasks, and how to go on."""
+    if is_source:
+        return (
+            f"the positions of {component!r} are those of {before} tasks, and it has {now} now, which would divide the source in another "
+            f"way: give it {before}, as before; if it is to begin at the beginning: multilang state rm TOPOLOGY {component}. Only you can "
+            "divide the positions themselves: give each task one in the file of multilang state export, and in its first line the "
+            f"number of tasks, for state import --replace ({where})"
+        )
     return (
         f"the state of {component!r} is that of {before} tasks, and it has {now} now, so that keys would be looked for in the "
-        f"wrong tasks: multilang state reshard TOPOLOGY {component} {now} moves those of a bolt; a spout's positions only you can "
-        f"divide, in the file of multilang state export, for state import --replace ({where})"
+        f"wrong tasks: give it {before}, as before, or move the keys: multilang state reshard TOPOLOGY {component} {now} ({where})"
     )
 
 

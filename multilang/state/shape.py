@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from multilang.state.api import KeyValueState
 from multilang.state.checked import items_of, names_of, state_of, tasks_of
+from multilang.state.declared import IDENTITY, Declared, changed_text, others_identity
 from multilang.state.errors import ReshapedError
 from multilang.state.names import SHAPE_KEY, SPOUT, TASKS_KEY, WHOLE_KEY, namespace, split_namespace
 from multilang.state.settings import ALIGNMENT, EXACT, divided_otherwise
@@ -20,7 +21,7 @@ from multilang.state.stored import StoredState, rows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from typing import Any
 
     from multilang.state.provider import StateProvider
@@ -35,31 +36,46 @@ class Part:
 
     Attributes:
         kind: SOURCE for a spout whose position is in the checkpoints, or else BOLT.
-        name: The name of the component's class.
+        declared: Its class, and what was given to it.
         inputs: The division of each subscription's tuples among the tasks, by source and stream.
     """
 
-    __slots__ = ("inputs", "kind", "name")
+    __slots__ = ("declared", "inputs", "kind")
 
-    def __init__(self, kind: str, name: str, inputs: Mapping[str, str]) -> None:
+    def __init__(self, kind: str, declared: Declared, inputs: Mapping[str, str]) -> None:
         self.kind = kind
-        self.name = name
+        self.declared = declared
         self.inputs = dict(inputs)
+
+    @property
+    def name(self) -> str:
+        """The name of the component's class."""
+        return self.declared.name
 
     @classmethod
     def of(cls, spec: ComponentSpec) -> Part:
         """Return the part of a component as the user declared it."""
         inputs = {f"{each.component}/{each.stream}": _division(each.grouping) for each in spec.inputs}
-        return cls(SOURCE if spec.kind == "spout" else BOLT, type(spec.component).__name__, inputs)
+        return cls(SOURCE if spec.kind == "spout" else BOLT, Declared.of(spec.component, spec.conf), inputs)
 
     def to_json(self) -> dict[str, Any]:
         """Return the part as it is stored."""
-        return {"kind": self.kind, "class": self.name, "inputs": self.inputs}
+        return {"kind": self.kind, "inputs": self.inputs, **self.declared.to_json()}
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Part:
         """Return the part that was stored."""
-        return cls(found["kind"], found["class"], found["inputs"])
+        return cls(found["kind"], Declared.from_json(found), found["inputs"])
+
+    def is_like(self, other: Part) -> bool:
+        """Return whether both are known to be declared alike, and to get the same."""
+        alike = self.kind == other.kind and self.inputs.keys() == other.inputs.keys()
+        return alike and self.declared.is_like(other.declared)
+
+    def changed(self, now: Part) -> list[str]:
+        """Return the names of what ``now`` has otherwise, of the same class."""
+        inputs = ["its inputs"] if self.inputs.keys() != now.inputs.keys() else []
+        return [*self.declared.changed(now.declared), *inputs]
 
 
 class Shape:
@@ -166,7 +182,11 @@ def differences(provider: StateProvider, before: Shape, now: Shape, components: 
 
 
 def check_shape(
-    provider: StateProvider, coordinator: KeyValueState[str, Any], now: Shape, components: Collection[str]
+    provider: StateProvider,
+    coordinator: KeyValueState[str, Any],
+    now: Shape,
+    components: Collection[str],
+    warn: Callable[[str], None] = lambda _: None,
 ) -> dict[str, int]:
     """Compare a topology with the shape that is stored, and put its own there, to be committed by the caller.
 
@@ -175,6 +195,7 @@ def check_shape(
         coordinator: The checkpoint spout's own state, claimed.
         now: The topology's shape.
         components: All its components.
+        warn: Called with a text for each difference that may be meant, and may be a mistake.
 
     Returns:
         The number of tasks of each component that has or had state.
@@ -186,6 +207,8 @@ def check_shape(
     found = differences(provider, before, now, components)
     if found:
         raise ReshapedError(found[0].text)
+    for text in _changes(provider, before, now):
+        warn(f"{text} ({provider.describe()})")
     return put_shape(coordinator, before, now)
 
 
@@ -278,6 +301,49 @@ def _components(before: Shape, now: Shape, contents: Contents, components: Colle
                     id,
                     acceptable=True,
                 )
+        elif earlier is not None and contents.held(id):
+            yield from _exchanged(id, before, now)
+
+
+def _exchanged(id: str, before: Shape, now: Shape) -> Iterable[Difference]:
+    """Yield the difference of a component that was declared in another way, of the same class, if it is not just that."""
+    earlier, part = before.parts[id], now.parts[id]
+    changed = earlier.changed(part)
+    if not changed:
+        return
+    former = [
+        each
+        for each, its in before.parts.items()
+        if each != id and its.is_like(part) and not (each in now.parts and its.is_like(now.parts[each]))
+    ]
+    moved = [each for each, its in now.parts.items() if each not in before.parts and earlier.is_like(its)]
+    what = ", ".join("what it reads" if each == IDENTITY else each for each in changed)
+    if former or moved:
+        whose = (
+            f"{id!r} has what {former[0]!r} had when its state was stored"
+            if former
+            else f"{moved[0]!r}, which is new, has what {id!r} had when its state was stored, and {id!r} has something else now"
+        )
+        yield Difference(
+            f"{whose} ({what}), so that one would go on with what is stored of the other: give the components their names back; if "
+            "it is meant: multilang state accept TOPOLOGY",
+            id,
+            acceptable=True,
+        )
+        return
+    text = others_identity(id, earlier.declared, part.declared)
+    if text is not None:
+        yield Difference(text, id, acceptable=True)
+
+
+def _changes(provider: StateProvider, before: Shape, now: Shape) -> Iterable[str]:
+    contents = Contents(provider)
+    for id, part in now.parts.items():
+        earlier = before.parts.get(id)
+        if earlier is not None:
+            text = changed_text(id, earlier.declared, part.declared, part.kind == SOURCE)
+            if text is not None and contents.held(id):
+                yield text
 
 
 def _tasks(before: Shape, now: Shape, contents: Contents) -> Iterable[Difference]:
@@ -286,7 +352,7 @@ def _tasks(before: Shape, now: Shape, contents: Contents) -> Iterable[Difference
         earlier = before.tasks.get(id, max(tasks, least))
         if earlier == tasks or not contents.held(id):
             continue
-        yield Difference(divided_otherwise(id, earlier, tasks, "as it is stored"), id)
+        yield Difference(divided_otherwise(id, earlier, tasks, "as it is stored", now.parts[id].kind == SOURCE), id)
 
 
 def _places(before: Shape, now: Shape, contents: Contents) -> Iterable[Difference]:

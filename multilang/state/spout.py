@@ -120,7 +120,7 @@ class CheckpointSpout(Spout):
         check_whole(self._provider, self._state, self.stateful)
         tasks = {component: len(self.context.tasks(component)) for component in self.stateful}
         now = Shape(self.alignment, self.parts, tasks)
-        tasks = check_shape(self._provider, self._state, now, set(self.context.task_component.values()))
+        tasks = check_shape(self._provider, self._state, now, set(self.context.task_component.values()), self._told)
         self._state.commit()
         check_kept(self._provider, self._name, self._state, TASKS_KEY, tasks)
         self.txid, self.state = position_of(self._provider, self._state) or (-1, COMMITTED)
@@ -216,6 +216,9 @@ class CheckpointSpout(Spout):
             self._save(self.txid, COMMITTED)
         else:
             self.recovering = False
+
+    def _told(self, text: str) -> None:
+        self.log(text, "warn")
 
     def _ask(self, action: str) -> None:
         self._running = True

@@ -30,7 +30,7 @@ from multilang.state.provider import StateProvider
 from multilang.state.providers import MEMORY, SQLITE, provider_of
 from multilang.state.redis_access import place_of
 from multilang.state.settings import CONFIG, PROVIDER, divided_otherwise
-from multilang.state.source import POSITION
+from multilang.state.source import POSITION, SourceExecutor
 from multilang.state.steps import Steps
 from spark_bridge.job.errors import NotOnSparkError, check_next
 from spark_bridge.job.stateful import Saving, open_state
@@ -310,7 +310,8 @@ class States(_Begun):
         for component, tasks in self._tasks().items():
             before = stored.get(component, tasks)
             if before != tasks:
-                raise NotOnSparkError(divided_otherwise(component, before, tasks, self.describe()))
+                is_source = isinstance(self.topology[component].component, SourceExecutor)
+                raise NotOnSparkError(divided_otherwise(component, before, tasks, self.describe(), is_source))
         self._coordinator.put(TASKS_KEY, {**stored, **self._tasks()})
 
 

@@ -254,7 +254,10 @@ def test_a_sources_position_is_not_resharded(tmp_path):
     assert "'sentences' is a source" in shown.stderr
     with LocalCluster(mode="inprocess", conf=conf) as cluster, pytest.raises(Exception, match="'sentences'") as raised:
         cluster.submit(exact, conf={"topology.max.task.parallelism": 1})
-    assert "a spout's positions only you can divide, in the file of multilang state export" in str(raised.value)
+    assert (
+        "Only you can divide the positions themselves: give each task one in the file of multilang state export"
+        in str(raised.value)
+    )
     assert Counter(stored(provider_of(conf), "count", 2)) == words_of(200)
 
 

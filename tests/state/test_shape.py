@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections import Counter
 from contextlib import closing
@@ -32,14 +33,22 @@ class Letters(PositionSpout):
     output_fields = ["number", "letter"]
     save_secs = 0.0
 
+    def __init__(self, letters="abcde", part=1, says=False):
+        self.letters = letters
+        self.part = part  # of the rows; 2: the half of them
+        self.says = says
+
+    def identity(self):
+        return self.letters if self.says else None
+
     def initialize(self, conf, context):
-        self.total = conf["test.rows"]
+        self.total = conf["test.rows"] // self.part
         self.n, self.step = context.task_index, len(context.tasks(context.component))
 
     def next_tuple(self):
         if self.n < self.total:
             n, self.n = self.n, self.n + self.step
-            self.emit([n, "abcde"[n % 5]], tup_id=n)
+            self.emit([n, self.letters[n % 5]], tup_id=n)
 
     def position(self):
         return self.n
@@ -49,6 +58,10 @@ class Letters(PositionSpout):
 
     def exhausted(self):
         return self.n >= self.total
+
+
+class Signs(Letters):
+    """Another class, which reads the same."""
 
 
 class Tally(StatefulBasicBolt):
@@ -90,13 +103,23 @@ BASE = {
     "ends": True,
     "swapped": False,
     "stateful": True,
+    "class": Letters,
+    "letters": "abcde",
+    "second": False,
+    "crossed": False,
+    "says": False,
 }
 
 
 def build(shape, conf):
     builder = TopologyBuilder()
     last = shape["source"]
-    builder.set_spout(last, Letters, shape["sources"])
+    given = [(shape["letters"], 1, shape["says"]), ("pqrst", 2, shape["says"])]
+    if shape["second"]:
+        if shape["crossed"]:
+            given.reverse()
+        builder.set_spout("second", Letters(*given[1]), 2)
+    builder.set_spout(last, shape["class"](*given[0]), shape["sources"])
     if shape["between"]:
         builder.set_bolt(shape["between"], Passing, 2).shuffle_grouping(last)
         last = shape["between"]
@@ -108,6 +131,8 @@ def build(shape, conf):
         bolt.fields_grouping(last, *shape["fields"])
     else:
         bolt.shuffle_grouping(last)
+    if shape["second"]:
+        bolt.fields_grouping("second", "letter")
     if shape["ends"]:
         builder.set_bolt("ends", second).global_grouping(shape["tally"] if not shape["swapped"] else last)
     alignment = "exact" if shape["exact"] else "at-least-once"
@@ -128,7 +153,7 @@ def counted(conf):
         for name in provider.namespaces():
             if name != COORDINATOR:
                 state = provider.new_state(name)
-                kept = [(key, value) for key, value in state.items() if key in [*"abcde", "all"]]
+                kept = [(key, value) for key, value in state.items() if key in [*"abcdepqrstvwxyz", "all"]]
                 state.close()
                 total.update(dict(kept))
     finally:
@@ -158,11 +183,16 @@ LETTERS = Counter("abcde"[n % 5] for n in range(ROWS))
 def correct(conf, before, after):
     """Whether all rows are counted once, each letter in one task. Only what both shapes count is looked at."""
     found = counted(conf)
-    if after["swapped"] or before["swapped"]:
-        return found == {**LETTERS, "all": ROWS} and before["swapped"] == after["swapped"]
-    if {letter: found[letter] for letter in LETTERS} != LETTERS:
+    if before["letters"] != after["letters"]:
         return False
-    if before["ends"] and after["ends"] and found["all"] != ROWS:
+    expected = Counter(after["letters"][n % 5] for n in range(ROWS))
+    if after["second"]:
+        expected += Counter("pqrst"[n % 5] for n in range(ROWS // 2))
+    if after["swapped"] or before["swapped"]:
+        return found == {**expected, "all": ROWS} and before["swapped"] == after["swapped"]
+    if {letter: count for letter, count in found.items() if letter != "all"} != expected:
+        return False
+    if before["ends"] and after["ends"] and found["all"] != expected.total():
         return False
     return not after["fields"] or all(len(tasks) == 1 for tasks in places(conf, after).values())
 
@@ -199,19 +229,34 @@ SHAPES = st.fixed_dictionaries(
         "ends": st.booleans(),
         "swapped": st.just(False),
         "stateful": st.just(True),
+        "class": st.sampled_from([Letters, Signs]),
+        "letters": st.sampled_from(["abcde", "vwxyz"]),
+        "second": st.booleans(),
+        "crossed": st.booleans(),
+        "says": st.booleans(),
     }
 )
 
 
 @settings(max_examples=500 if SOAK else 12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(before=SHAPES, changed=st.sets(st.sampled_from(sorted(BASE)), min_size=0, max_size=2), to=SHAPES)
-def test_another_shape_gives_the_uninterrupted_result_or_is_refused(tmp_path, before, changed, to):
+def test_another_shape_gives_the_uninterrupted_result_or_is_told(tmp_path, caplog, before, changed, to):
+    caplog.clear()
     before = {**before, "fields": ("letter",)}  # a number beside the letter gives each letter several tasks
     after = {**before, **{key: to[key] for key in changed}}
     conf = local(tmp_path)
     refused = continued(before, after, conf)
     if refused is None:
-        assert correct(conf, before, after), (before, after, counted(conf))
+        told = f"of {after['source']!r} was " in caplog.text and "If" in caplog.text
+        assert told or correct(conf, before, after), (before, after, counted(conf))
+        if told:  # where nobody can know
+            assert (
+                before["letters"] != after["letters"]
+                or before["class"] != after["class"]
+                or before["says"] != after["says"]
+                or after["crossed"]
+            )
+            assert not (before["says"] and after["says"]) or before["class"] != after["class"]
     else:
         assert before != after
         assert "multilang state" in refused or "Build it with" in refused, refused
@@ -226,9 +271,11 @@ HARMFUL = {
     "bolt removed": ({"ends": False}, "state rm TOPOLOGY ends"),
     "no longer stateful": ({"stateful": False}, "stores none in this topology"),
     "other tasks": ({"tallies": 3}, "state reshard TOPOLOGY tally 3"),
-    "other sources": ({"sources": 1}, "only you can divide"),
+    "other sources": ({"sources": 1}, "Only you can divide"),
     "other fields": ({"fields": ("number",)}, "by fields \\(letter\\) grouping"),
     "no fields": ({"fields": ()}, "by fields \\(letter\\) grouping"),
+    "sources crossed": ({"crossed": True}, "'letters' has what 'second' had|'second' has what 'letters' had"),
+    "another source": ({"letters": "vwxyz"}, "'letters' is one in \"abcde\", and 'letters' reads \"vwxyz\" now"),
     "classes swapped": ({"swapped": True}, "'tally' is that of Tally, and 'tally' is Ends now"),
 }
 
@@ -255,7 +302,9 @@ def test_a_component_is_not_renamed_behind_another_that_takes_its_name(tmp_path)
 
 
 def written_by(change):
-    return {**BASE, "exact": not change["exact"]} if "exact" in change else BASE
+    if "exact" in change:
+        return {**BASE, "exact": not change["exact"]}
+    return {**BASE, "second": "crossed" in change, "says": "letters" in change}
 
 
 @pytest.mark.parametrize("name", HARMFUL)
@@ -270,6 +319,61 @@ def test_each_difference_that_would_double_or_lose_is_refused(tmp_path, name):
     assert counted(conf) == half
     run(before, conf, ROWS)  # the refusal changed nothing
     assert correct(conf, before, before)
+
+
+@pytest.mark.parametrize("name", ["sources crossed", "another source"])
+def test_positions_of_another_source_are_refused_until_somebody_says_so(tmp_path, name):
+    change, words = HARMFUL[name]
+    before = {**written_by(change), "exact": False}
+    after = {**before, **change}
+    conf = local(tmp_path)
+    run(before, conf, HALF)
+    for _ in range(2):
+        with pytest.raises(Exception, match=words):
+            run(after, conf, ROWS)
+    with closing(StoredStates(build(after, conf), conf)) as states:
+        assert "although it is declared in another way" in states.accept()[0]
+        assert states.accept() == []
+    run(after, conf, ROWS)
+
+
+def test_a_new_source_does_not_take_the_place_of_an_older_one(tmp_path):
+    conf = local(tmp_path)
+    before = {**BASE, "letters": "pqrst"}
+    run({**before, "crossed": True}, conf, HALF)
+    builder = TopologyBuilder()
+    builder.set_spout("letters", Letters("vwxyz"), 2)
+    builder.set_spout("formerly", Letters("pqrst"), 2)
+    bolt = builder.set_bolt("tally", Tally, 2)
+    bolt.fields_grouping("letters", "letter").fields_grouping("formerly", "letter")
+    builder.set_bolt("ends", Ends).global_grouping("tally")
+    topology = builder.build("shaped", conf={**conf, "multilang.state.alignment": "exact", "test.rows": ROWS})
+    with (
+        LocalCluster(mode="inprocess") as cluster,
+        pytest.raises(Exception, match="'formerly', which is new, has what 'letters' had when"),
+    ):
+        cluster.submit(topology).wait(timeout=60)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"class": Signs}, "'letters' was written by Letters, and 'letters' is Signs now"),
+        (
+            {"letters": "vwxyz"},
+            r"was stored when Letters had other arguments \(letters\).*state rm TOPOLOGY letters.*identity\(\)",
+        ),
+    ],
+)
+def test_a_source_that_may_be_another_is_told_once_and_goes_on(tmp_path, caplog, exact, change, words):
+    before = {**BASE, "exact": exact, "sources": 1}
+    conf = local(tmp_path)
+    assert continued(before, {**before, **change}, conf) is None
+    assert len(re.findall(words, caplog.text)) == 1
+    caplog.clear()
+    run({**before, **change}, conf, ROWS)
+    assert not re.search(words, caplog.text)
 
 
 @pytest.mark.parametrize("kind", ["redis", "files"])
@@ -324,7 +428,9 @@ def test_states_of_an_earlier_version_are_compared_as_far_as_they_tell(tmp_path,
     assert correct(conf, before, before)
 
 
-@pytest.mark.parametrize("name", ["exact to at least once", "at least once to exact", "source renamed"])
+@pytest.mark.parametrize(
+    "name", ["exact to at least once", "at least once to exact", "source renamed", "sources crossed"]
+)
 def test_without_the_comparison_it_is_silently_wrong(tmp_path, name, monkeypatch):
     change, _ = HARMFUL[name]
     before = written_by(change)
@@ -348,6 +454,31 @@ def test_what_was_renamed_continues_behind_state_rename(tmp_path):
     states.close()
     run(after, conf, ROWS)
     assert correct(conf, BASE, after)
+
+
+@pytest.mark.parametrize("way", ["as before", "rm", "export"])
+def test_another_number_of_sources_goes_on_by_what_the_error_says(tmp_path, way):
+    conf = local(tmp_path)
+    run(BASE, conf, HALF)
+    after = {**BASE, "sources": 1}
+    with pytest.raises(
+        Exception, match=r"'letters' are those of 2 tasks, and it has 1 now.*give it 2, as before"
+    ) as raised:
+        run(after, conf, ROWS)
+    assert "reshard" not in str(raised.value)
+    with closing(StoredStates(build(after, conf), conf)) as states:
+        if way == "rm":
+            states.remove("letters")
+        elif way == "export":
+            header, *lines = states.export()
+            header["tasks"]["letters"] = 1
+            kept = [line for line in lines if line["namespace"] != "letters-1"]
+            (position,) = (line for line in kept if line["namespace"] == "letters-0")
+            assert position["value"] == HALF  # so that the only task goes on behind what both had read
+            states.load(iter([header, *kept]), replace=True)
+    run(BASE if way == "as before" else after, conf, ROWS)
+    again = HALF if way == "rm" else 0
+    assert sum(counted(conf).values()) == 2 * (ROWS + again)
 
 
 def test_what_was_removed_is_removed_by_state_rm(tmp_path):
