@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from multilang.protocol.codec import send_as_text
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _EACH = 1 << 32  # attempts in one epoch; those of the next epoch are greater
 
 
@@ -19,19 +23,22 @@ class TransactionAttempt(str):
         attempt: The number of the attempt, which grows with each replay.
         owner: The owner of the transaction, ``ID/INCARNATION`` (``TransactionalState.owner_name``): a map belongs to one. It
             is not on the wire. A committer knows it when the commit's tuple has come; before, the incarnation is empty.
+        registry: The MapRegistry of the maps that the transactions have updated; None where that is not known.
     """
 
-    __slots__ = ("attempt", "owner", "txid")
+    __slots__ = ("attempt", "owner", "registry", "txid")
 
     txid: int
     attempt: int
     owner: str
+    registry: Any
 
     def __new__(cls, txid: int, attempt: int, owner: str = "") -> TransactionAttempt:  # noqa: PYI034 - typing has Self from 3.11 on
         self = super().__new__(cls, f"{txid}:{attempt}")
         self.txid = txid
         self.attempt = attempt
         self.owner = owner
+        self.registry = None
         return self
 
     @property

@@ -18,7 +18,7 @@ from multilang.transactional.stores import open_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from multilang.component.collector import BoltCollector
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from multilang.component.wrapper import Execute
     from multilang.coordination.tracking import Tracking
     from multilang.protocol.messages import Tuple
+    from multilang.transactional.maps.registry import MapRegistry
 
 _REMEMBERED = 1000  # transactions whose newest attempt is remembered
 
@@ -89,21 +90,40 @@ class TransactionalBolt(_Attempts):
     committer and beside it, as one is on Storm's own page.
     """
 
+    store_conf: Mapping[str, Any] = {}
+    """What the builder's own conf says of the store of the transactions."""
+
+    component = ""
+    """The bolt's id."""
+
     def check_start(self, conf: dict[str, Any]) -> None:
         """Check the bolt, and the maps that are attributes of the bolt or its class."""
         from multilang.transactional.maps.base import maps_of
 
         bolt = innermost(self)
         bolt.check_start(conf)
+        registry = self._registry_of(conf)
         for found in maps_of(bolt):
             found.backing.check()
             found.check_owner(conf.get(ID))
+            if registry is not None:
+                found.check_there(registry)
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         execute = super().start(collector, conf, context)
+        self._registry = self._registry_of(conf) if self.id_stream is not None else None
         if self.id_stream is not None and TRACE in conf:
             self._trace(conf, context)
         return execute
+
+    def _registry_of(self, conf: Mapping[str, Any]) -> MapRegistry | None:
+        from multilang.transactional.maps.base import maps_of
+        from multilang.transactional.maps.registry import MapRegistry
+
+        if ID not in conf:
+            return None  # in run_bolt there are no stored transactions
+        places = [found.backing.describe() for found in maps_of(innermost(self))]
+        return MapRegistry({**conf, **self.store_conf}, self.component, places)
 
     def _trace(self, conf: dict[str, Any], context: Context) -> None:
         from multilang.transactional.maps.base import maps_of
@@ -135,7 +155,8 @@ class TransactionalBolt(_Attempts):
             ):
                 self._give_up(self._new(tup.values[0]), "this task lost it when it was started again")
             if len(tup.values) > 1:  # in run_bolt there is no coordinator, which names the owner
-                self._new(tup.values[0]).id.owner = tup.values[1]  # type: ignore[attr-defined]  # the id is an attempt
+                attempt: Any = self._new(tup.values[0]).id
+                attempt.owner, attempt.registry = tup.values[1], self._registry
         super()._identified(tup)
 
 

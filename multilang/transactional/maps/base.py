@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from multilang.transactional.attempt import TransactionAttempt
     from multilang.transactional.maps.backing import Row
+    from multilang.transactional.maps.registry import MapRegistry
 
     Change: TypeAlias = int | float | Callable[[Any], Any]
     Stored: TypeAlias = dict[str, Any]  # {"value": 3, "txid": 7, "attempt": 123}
@@ -117,11 +118,13 @@ class UpdateMap(ABC):
             OrderError: A later transaction has updated a key already.
             MapUseError: A key was updated twice in the batch, or was not stored by a map of this kind.
             StateError: The transactions were claimed again since.
-            StoreGoneError: The map's own rows were deleted while it was in use.
+            StoreGoneError: The map's own rows were deleted, or it is an older copy.
             TypeError: A change is neither a number nor a function.
             ValueError: JSON can't express a new value.
         """
         txid, number = _numbers(attempt)
+        registry: MapRegistry | None = attempt.registry if self.backing.durable else None
+        is_first = registry is not None and self._seen != (attempt.owner, attempt.epoch)
         functions = {key: _function(key, change) for key, change in changes.items()}
         names = _names(changes)
         tried: dict[Any, str] = {}  # texts that may be stored although the answer was lost
@@ -129,6 +132,8 @@ class UpdateMap(ABC):
             self.trace("read")
             owner, record, texts = self._read(names)
             mine = self._owner_row(owner, attempt)
+            if registry is not None and is_first:
+                registry.compare(self.backing.describe(), _epoch_in(owner))
             rows = self._next_record(record, txid, number)
             results: dict[Any, Any] = {}
             for key, text in texts.items():
@@ -149,6 +154,8 @@ class UpdateMap(ABC):
             self.trace("put")
             if not rows or self.backing.multi_put(rows):
                 self._seen = attempt.owner, attempt.epoch
+                if registry is not None and is_first:
+                    registry.note(self.backing.describe(), attempt)
                 self.trace("done")
                 return results
         raise StateError(
@@ -177,6 +184,19 @@ class UpdateMap(ABC):
         """
         if id is not None:
             self._check_owner(_MapOwner.of(self.backing.multi_get([_OWNER])[0]), f"{id}/")
+
+    def check_there(self, registry: MapRegistry) -> None:
+        """Check that the map is still there if it was updated before. Called like ``check_owner``.
+
+        Args:
+            registry: The maps that the transactions have updated.
+
+        Raises:
+            StoreGoneError: It is gone, or an older copy.
+            StateError: The map or the transactions can't be read.
+        """
+        if self.backing.durable:
+            registry.compare(self.backing.describe(), _epoch_in(self.backing.multi_get([_OWNER])[0]))
 
     def close(self) -> None:
         """Close the backing's connection."""
@@ -307,6 +327,11 @@ class _MapOwner:
     def followed_by(self, attempt: TransactionAttempt) -> str:
         id, _, incarnation = attempt.owner.partition("/")
         return dumps({"id": id, "incarnation": incarnation or self.incarnation, "epoch": attempt.epoch})
+
+
+def _epoch_in(text: str | None) -> int | None:
+    """Return the epoch in the text of a map's row; None if it has none."""
+    return None if text is None else _MapOwner.of(text).epoch
 
 
 def _names(keys: Iterable[Any]) -> dict[Any, str]:

@@ -1,0 +1,144 @@
+"""A map that is gone while its transactions go on is refused at the start, by name, and nothing is counted without it."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+
+import pytest
+
+from multilang import BatchBolt
+from multilang.local import LocalCluster, LocalClusterError
+from multilang.transactional import (
+    Committer,
+    MemoryTransactionalSpout,
+    OpaqueMemoryTransactionalSpout,
+    TransactionalTopologyBuilder,
+)
+from multilang.transactional.maps import OpaqueMap, RedisBacking, SqliteBacking, TransactionalMap
+from multilang.transactional.stores.sqlite import FILE, PATH
+from tests.soak import combined
+
+KINDS = [TransactionalMap, OpaqueMap]
+PLACES = ["sqlite", "redis"]
+BOUND = ["attribute", "initialize"]
+
+
+class Update(BatchBolt, Committer):
+    def __init__(self, *maps):
+        self.maps = maps  # in a tuple, where nothing finds them before they are used
+
+    def initialize(self, conf, context, collector, id):
+        self.counts = Counter()
+
+    def process(self, tup):
+        self.counts[tup[1]] += 1
+
+    def finish_batch(self):
+        for each in self.maps:
+            each.update(self.id, dict(self.counts))
+
+
+def known(*maps):
+    """Return the bolt with its maps as attributes, which can be looked at before anything runs."""
+    bolt = Update(*maps)
+    for number, each in enumerate(maps):
+        setattr(bolt, f"map{number}", each)
+    return bolt
+
+
+class Place:
+    """Makes maps in one place, counts with them, and removes them."""
+
+    def __init__(self, kind, place, tmp_path, request):
+        self.kind, self.place, self.tmp_path = kind, place, tmp_path
+        self.conf = {PATH: str(tmp_path / "transactions.sqlite")}
+        if place == "redis":
+            import redis
+
+            self.port = request.getfixturevalue("redis").port
+            self.client = redis.Redis(port=self.port)
+
+    def key(self, name):
+        return f"{self.tmp_path} {name}"
+
+    def map(self, name):
+        if self.place == "sqlite":
+            return self.kind(SqliteBacking(self.tmp_path / f"{name}.sqlite", name))
+        return self.kind(RedisBacking(self.key(name), "127.0.0.1", self.port))
+
+    def remove(self, name):
+        if self.place == "sqlite":
+            for path in self.tmp_path.glob(f"{name}.sqlite*"):
+                path.unlink()
+        else:
+            self.client.delete(self.key(name))
+
+    def count(self, rows, bolt, id="update"):
+        spout = MemoryTransactionalSpout if self.kind is TransactionalMap else OpaqueMemoryTransactionalSpout
+        builder = TransactionalTopologyBuilder("there", "rows", spout({0: [["moon"]] * rows}, ["word"], 7))
+        builder.set_bolt(id, bolt).global_grouping("rows")
+        try:
+            with LocalCluster(mode="inprocess", conf=self.conf) as cluster:
+                cluster.submit(builder.build()).wait(timeout=60)
+        finally:
+            for each in bolt.maps:
+                each.close()
+        return [each.get("moon") for each in bolt.maps]
+
+
+@pytest.mark.parametrize(("kind", "place", "bound"), combined(KINDS, PLACES, BOUND))
+def test_a_map_that_is_gone_is_refused(kind, place, bound, tmp_path, request):
+    bolt = known if bound == "attribute" else Update
+    at = Place(kind, place, tmp_path, request)
+    assert at.count(20, bolt(at.map("words"))) == [20]
+    assert at.count(30, bolt(at.map("words"))) == [30]
+    at.remove("words")
+    with pytest.raises(
+        LocalClusterError, match=r"map '.*words' in .* is gone: these transactions .*'there'.*Put it back"
+    ):
+        at.count(40, bolt(at.map("words")))
+    assert at.map("words").get("moon") is None
+
+
+@pytest.mark.parametrize(("kind", "place"), combined(KINDS, PLACES))
+def test_another_map_is_refused_and_a_further_one_is_not(kind, place, tmp_path, request):
+    at = Place(kind, place, tmp_path, request)
+    at.count(20, known(at.map("words")))
+    with pytest.raises(LocalClusterError, match=r"bolt 'update' has updated map '.*words' in .* and has map '.*other'"):
+        at.count(30, known(at.map("other")))
+    assert at.count(30, known(at.map("words"), at.map("more"))) == [30, 10]
+    assert at.count(35, known(at.map("anew")), id="second") == [5]
+
+
+def test_an_older_copy_of_a_map_is_refused(tmp_path, request):
+    at = Place(TransactionalMap, "sqlite", tmp_path, request)
+    at.count(20, known(at.map("words")))
+    (tmp_path / "copy").mkdir()
+    for path in tmp_path.glob("words.sqlite*"):
+        shutil.copy(path, tmp_path / "copy")
+    at.count(30, known(at.map("words")))
+    at.remove("words")
+    for path in (tmp_path / "copy").iterdir():
+        shutil.copy(path, tmp_path)
+    with pytest.raises(LocalClusterError, match=r"map 'words' in .* is an older copy: .* epoch 1 .* in epoch 2"):
+        at.count(40, known(at.map("words")))
+
+
+def test_a_map_that_was_moved_goes_on_and_an_earlier_versions_transactions_note_it_from_then_on(tmp_path, request):
+    at = Place(TransactionalMap, "sqlite", tmp_path, request)
+    at.count(20, known(at.map("words")))
+    connection = FILE.open(at.conf[PATH])
+    with connection.writing():
+        connection.execute("DELETE FROM nodes WHERE path LIKE 'there/maps/%'")
+    connection.close()
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for path in tmp_path.glob("words.sqlite*"):
+        path.rename(moved / path.name)
+    counts = TransactionalMap(SqliteBacking(moved / "words.sqlite", "words"))
+    assert at.count(30, known(counts)) == [30]
+    shutil.rmtree(moved)
+    moved.mkdir()
+    with pytest.raises(LocalClusterError, match="is gone: these transactions"):
+        at.count(40, known(TransactionalMap(SqliteBacking(moved / "words.sqlite", "words"))))
