@@ -114,7 +114,8 @@ def _checked(group: Any) -> Any:
     if isinstance(group, str) and "/" in group:
         raise ConfigError(
             f"the group {group!r} has a '/', so that its component's progress could be taken for that of another group; "
-            "write another sign, as in 'prod-orders'"
+            f"write another sign, as in {group.replace('/', '-')!r}. What an earlier version stored for it goes along by "
+            f"SQLiteStore(PATH).rename({group!r}, COMPONENT, COMPONENT, {group.replace('/', '-')!r})"
         )
     return group
 

@@ -215,13 +215,14 @@ class SQLiteStore(WatermarkStore):
         )
         return [name[len(start) :] for name, owner in rows if Owner.from_text(owner).topology == topology]
 
-    def rename(self, group: str, old: str, new: str) -> int:
-        """Give the progress of a component that was renamed to the component of its new name.
+    def rename(self, group: str, old: str, new: str, new_group: str | None = None) -> int:
+        """Give the progress of a component that was renamed, or of its group, to the component of its new name.
 
         Args:
-            group: The group.
+            group: The group. It may have a "/", as earlier versions allowed.
             old: The component's former name.
             new: Its name now.
+            new_group: The group's new name; None: it keeps its name.
 
         Returns:
             The number of partitions.
@@ -229,16 +230,19 @@ class SQLiteStore(WatermarkStore):
         Raises:
             SourceError: There is no progress of ``old``, there is one of ``new``, or a topology reads it now.
         """
-        before, after = f"{group}/{old}", f"{group}/{new}"
+        target = group if new_group is None else new_group
+        if "/" in target:
+            raise SourceError(f"the group {target!r} has a '/', which no group may have: write another sign")
+        before, after = f"{group}/{old}", f"{target}/{new}"
         connection = self._open()
         with connection.writing():
             self._check_idle(connection, before)
             self._check_idle(connection, after)
             if self._progress(connection, after):
                 raise SourceError(
-                    f"{_path(self.path)} has progress of {after!r} already: forget({group!r}, {new!r}) first"
+                    f"{_path(self.path)} has progress of {after!r} already: forget({target!r}, {new!r}) first"
                 )
-            count = self._progress(connection, before)
+            count = self._progress(connection, before) + self._rename_former(connection, before, after)
             if not count:
                 raise SourceError(f"{_path(self.path)} has no progress of {before!r}")
             connection.execute("DELETE FROM marks WHERE grouped = ?", (after,))
@@ -270,6 +274,16 @@ class SQLiteStore(WatermarkStore):
                 "UPDATE marks SET watermark = 0, total = 0, source = '{}', epoch = -1 WHERE grouped = ?", (name,)
             )
         return count
+
+    def _rename_former(self, connection: SqliteConnection, before: str, after: str) -> int:
+        """Rename what versions without epochs stored, under GROUP/COMPONENT/SOURCE; return the number of partitions."""
+        start = f"{before}/"
+        done = connection.execute(
+            "UPDATE marks SET grouped = ? || substr(grouped, ?) WHERE substr(grouped, 1, ?) = ? AND watermark > 0 AND NOT EXISTS "
+            "(SELECT 1 FROM readers WHERE readers.grouped = marks.grouped)",
+            (f"{after}/", len(start) + 1, len(start), start),
+        )
+        return done.rowcount
 
     def _progress(self, connection: SqliteConnection, name: str) -> int:
         query = "SELECT count(*) FROM marks WHERE grouped = ? AND watermark > 0"

@@ -526,3 +526,39 @@ def test_a_component_that_was_renamed_does_not_begin_again_beside_its_progress(t
 def test_a_group_with_a_slash_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"the group 'prod/orders' has a '/'.*write another sign"):
         PartitionSpout(ListSource([[[1]]], ["n"]), group="prod/orders")
+
+
+@pytest.mark.parametrize("former", [False, True])  # as a version without epochs stored it, by the source's name
+def test_the_progress_of_a_group_with_a_slash_goes_along_by_what_the_error_says(tmp_path: Path, former: bool) -> None:
+    path = str(tmp_path / "progress.sqlite")
+    source = ListSource([[[n] for n in range(50)]], ["n"], name="letters/a")
+
+    def read(group: str) -> int:
+        builder = TopologyBuilder()
+        builder.set_spout("rows", PartitionSpout(source, store=SQLiteStore(path), group=group))
+        builder.set_bolt("echo", Echo).shuffle_grouping("rows")
+        with LocalCluster(mode="inprocess") as cluster:
+            run = cluster.submit(builder.build("shop"), capture=["echo"])
+            run.wait(timeout=60)
+            return len(run.captured("echo"))
+
+    assert read("prod") == 50  # another group, whose name is the first part of the other's
+    assert read("orders") == 50
+    with closing(sqlite3.connect(path)) as connection:
+        for table in ("marks", "readers"):
+            connection.execute(f"UPDATE {table} SET grouped = 'prod/orders/rows' WHERE grouped = 'orders/rows'")
+        if former:
+            connection.execute("DELETE FROM readers WHERE grouped = 'prod/orders/rows'")
+            connection.execute(
+                "UPDATE marks SET grouped = 'prod/orders/rows/letters/a' WHERE grouped = 'prod/orders/rows'"
+            )
+        connection.commit()
+    with pytest.raises(ConfigError, match="has a '/'") as raised:
+        read("prod/orders")
+    assert "SQLiteStore(PATH).rename('prod/orders', COMPONENT, COMPONENT, 'prod-orders')" in str(raised.value)
+    with closing(SQLiteStore(path)) as store:
+        with pytest.raises(SourceError, match="has a '/'"):
+            store.rename("orders", "rows", "rows", "prod/orders")
+        assert store.rename("prod/orders", "rows", "rows", "prod-orders") == 1
+    assert read("prod-orders") == 0
+    assert read("prod") == 0
