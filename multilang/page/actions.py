@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from nicegui import ui
 
+from multilang.masked import masked_text
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -41,6 +43,8 @@ class Action:
         try:
             await asyncio.to_thread(self.do)
         except Exception as error:  # noqa: BLE001 - whatever it is, who asked for it is told
-            ui.notify(f"{self.name}: {error}", type="negative", multi_line=True, timeout=0, close_button="Close")
+            ui.notify(
+                masked_text(f"{self.name}: {error}"), type="negative", multi_line=True, timeout=0, close_button="Close"
+            )
         else:
             ui.notify(f"{self.name}: done", type="positive")

@@ -46,6 +46,8 @@ class Parent:
             self.is_gone.set()
             return None
         document = json.loads(line)
+        if document is not None and "error" in document:
+            raise RuntimeError(document["error"])
         return None if document is None else RunStatus.from_json(document)
 
     async def run(self, _server: Any) -> None:
@@ -80,9 +82,9 @@ def main() -> None:
 
         @ui.page("/")
         async def index() -> None:
+            await ui.context.client.connected()
             parent.feed.watch()
             ui.context.client.on_delete(parent.feed.unwatch)
-            await ui.context.client.connected()
             RunView(parent.feed, {}, await prefers_dark())
 
     try:

@@ -133,10 +133,10 @@ def serve_cluster(connect: Callable[[], Nimbus], host: str, port: int, ready: Ca
 
         @ui.page("/topology/{name}")
         async def topology(name: str) -> None:
+            await ui.context.client.connected()
             feed = pages.feed(name)
             feed.watch()
             ui.context.client.on_delete(feed.unwatch)
-            await ui.context.client.connected()
             RunView(feed, pages.actions(name), await prefers_dark(), home="/")
 
     async def beside(_server: Any) -> None:

@@ -56,6 +56,7 @@ class RunPage:
         greeting = json.loads(first) if first else {"error": "the page's process ended before it could be opened"}
         if "error" in greeting:
             self._end()
+            self._from.close()
             raise ConfigError(greeting["error"])
         self.url: str = greeting["url"]
         self._lock = threading.Lock()
@@ -77,6 +78,7 @@ class RunPage:
             self._write(b"last " + _line(last))
         self._end()
         self._thread.join(END_SECS)
+        self._from.close()
 
     def __enter__(self) -> RunPage:  # noqa: PYI034 - Self is not in Python 3.10
         return self
@@ -89,7 +91,11 @@ class RunPage:
     def _answer(self) -> None:
         for _question in self._from:
             self._asked_at = monotonic()
-            if not self._write(_line(self._source())):
+            try:
+                line = _line(self._source())
+            except Exception as error:  # noqa: BLE001 - whatever it is, the page shows it, and asks again
+                line = json.dumps({"error": str(error) or repr(error)}).encode() + b"\n"
+            if not self._write(line):
                 return
 
     def _write(self, line: bytes) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nicegui import ui
 
-from multilang.masked import harmless
+from multilang.masked import masked_text
 from multilang.page import charts
 from multilang.page.charts import DARK, LIGHT
 from multilang.runtime.readable import milliseconds, number, per_second
@@ -269,7 +269,7 @@ class RunView:
 
 
 def _error_element(error: RunError) -> ui.element:
-    text = harmless(error.message).strip()
+    text = masked_text(error.message).strip()
     last = text.splitlines()[-1] if text else ""
     task = "" if error.task is None else f" (task {error.task})"
     where = "" if error.where is None else f" on {error.where}"
@@ -290,7 +290,7 @@ class Banner:
 
     def say(self, text: str, colour: str) -> None:
         """Show a text in a frame of a colour; an empty one: nothing."""
-        self._label.text = text
+        self._label.text = masked_text(text)
         self._label.visible = bool(text)
         self._label.style(f"border-color: {colour}")
 

@@ -33,7 +33,9 @@ def opened(url: str, **options: Any) -> Iterator[Any]:
 
     wrong: list[str] = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
         try:
             page = browser.new_context(**options).new_page()
             page.set_default_timeout(LIMIT)

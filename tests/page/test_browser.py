@@ -7,12 +7,15 @@ import re
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from threading import Event
+from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 
+from multilang.page import RunPage
+from multilang.runtime.status import RunStatus
 from tests.page.browser import figure, opened
 from tests.servers import wait_for
 
@@ -38,7 +41,7 @@ class Square(BasicBolt):
     output_fields = ["square"]
     def process(self, tup):
         if tup["number"] == 50:
-            raise ValueError("fifty is <b>not</b> squared")
+            raise ValueError("fifty is <b>not</b> squared, password=hunter2")
         self.emit([tup["number"] ** 2])
 
 class Sink(BasicBolt):
@@ -80,16 +83,6 @@ def run(tmp_path: Path) -> Iterator[Run]:
             started.end()
 
 
-def cell(page: Any, component: str, column: int) -> str:
-    text: str = (
-        page.locator("tr", has=page.get_by_role("cell", name=component, exact=True))
-        .first.locator("td")
-        .nth(column)
-        .inner_text()
-    )
-    return text
-
-
 def test_a_run_is_watched_from_its_start_to_its_end(run: Run) -> None:
     with opened(run.url) as page:
         assert "token" not in page.url
@@ -100,7 +93,10 @@ def test_a_run_is_watched_from_its_start_to_its_end(run: Run) -> None:
         # The error's traceback, as text and not as HTML.
         error = page.get_by_text(re.compile("fifty is <b>not</b> squared")).first
         error.click()
-        page.locator(".trace:visible", has_text='raise ValueError("fifty is <b>not</b> squared")').first.wait_for()
+        page.locator(
+            ".trace:visible", has_text='raise ValueError("fifty is <b>not</b> squared, password='
+        ).first.wait_for()
+        assert "hunter2" not in page.content()
         # The tasks of a component; one of them is killed.
         page.get_by_role("cell", name="square", exact=True).first.click()
         page.get_by_role("heading", name="square: its tasks").wait_for()
@@ -126,3 +122,25 @@ def test_without_the_token_there_is_nothing_to_see(run: Run) -> None:
     with pytest.raises(HTTPError, match="403") as caught:
         urlopen(run.url.split("?")[0], timeout=90)
     assert b"token" in caught.value.read()
+
+
+def test_a_status_that_can_not_be_had_is_told_and_asked_for_again() -> None:
+    answers = [None]
+
+    def source() -> RunStatus | None:
+        if answers:
+            answers.pop()
+            return None
+        if not came.is_set():
+            raise RuntimeError("nobody answers at db:5432, password=hunter2")
+        return RunStatus(topology="late", engine="process", state="active", seconds=1.0)
+
+    came = Event()
+    with RunPage(source, 0) as shown:
+        with opened(shown.url) as page:
+            page.get_by_text(re.compile(r"It can't be asked: nobody answers at db:5432, password=\*\*\*")).wait_for()
+            assert shown.is_watched
+            came.set()
+            page.get_by_role("heading", name="late").wait_for()
+            page.get_by_text("It can't be asked").wait_for(state="hidden")
+        wait_for(lambda: not shown.is_watched, "nobody looks any more, and the run is not asked any more")
