@@ -260,9 +260,7 @@ def _chosen(conf: Mapping[str, Any]) -> tuple[bool, transport.Transport]:
 
 def _connect(address: Address, timeout: float, over: transport.Transport) -> Any:
     service = types().Nimbus
-    from thriftpy2.protocol import TBinaryProtocolFactory
-    from thriftpy2.thrift import TClient
-    from thriftpy2.transport import TBufferedTransportFactory, TFramedTransportFactory, TSocket
+    from multilang.shipping.answers import BoundedClient
 
     try:
         # thriftpy2's own way to connect tries either IPv4 or IPv6, and hides the reason of a failure.
@@ -276,8 +274,7 @@ def _connect(address: Address, timeout: float, over: transport.Transport) -> Any
     except BaseException:
         plug.close()
         raise
-    frames = TFramedTransportFactory if over.framed else TBufferedTransportFactory
-    return TClient(service, TBinaryProtocolFactory().get_protocol(frames().get_transport(TSocket(sock=plug))))
+    return BoundedClient(service, plug, over.framed, timeout)
 
 
 def _opened(plug: socket.socket, address: Address, over: transport.Transport) -> socket.socket:
@@ -294,21 +291,24 @@ def _opened(plug: socket.socket, address: Address, over: transport.Transport) ->
 
 def _call(client: Any, address: Address, method: str, arguments: tuple[object, ...]) -> Any:
     from thriftpy2.thrift import TApplicationException, TException
-    from thriftpy2.transport import TTransportException
+
+    from multilang.shipping.answers import UnboundedAnswerError
 
     try:
         return getattr(client, method)(*arguments)
     except TimeoutError:
+        client.close()
         raise UnreachableError(
             f"{address} gave no answer to {method} in time: it is very busy, or it wants another login or TLS than "
             "storm.yaml says (storm.thrift.transport, nimbus.thrift.client.use.tls)"
         ) from None
-    except (TTransportException, OSError, EOFError) as error:
-        raise _broken_off(address, method, error) from None
     except TApplicationException as error:
         raise RefusedError(
             "TApplicationException", f"Nimbus at {address} failed in {method} ({error}); see its log, nimbus.log"
         ) from None
+    except (UnboundedAnswerError, OSError, EOFError) as error:
+        client.close()  # what follows on the connection is no answer to what is asked next
+        raise _broken_off(address, method, error) from None
     except TException as error:
         kind = type(error).__name__
         if not hasattr(error, "msg"):  # Storm's exceptions all have it, so this is one of thriftpy2's own

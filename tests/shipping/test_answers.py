@@ -1,0 +1,183 @@
+"""Whoever answers in the place of a Nimbus takes no memory and no time by it, and every answer of a Nimbus is read."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import socket
+import struct
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from thriftpy2.protocol import TBinaryProtocolFactory
+from thriftpy2.transport import TMemoryBuffer
+
+from multilang.shipping.answers import MAX_BYTES, UnboundedAnswerError, read_answer
+from multilang.shipping.errors import UnreachableError
+from multilang.shipping.nimbus import Nimbus
+from multilang.shipping.thrift_types import types
+from tests.cli.command import multilang
+from tests.shipping.test_nimbus import listening
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LIMIT = 60.0
+INT = struct.Struct(">i")
+HEAD = INT.pack(-0x7FFEFFFE) + INT.pack(14) + b"getClusterInfo" + INT.pack(0)
+SUCCESS = b"\x0c\x00\x00"  # field 0, a struct
+TOPOLOGIES = SUCCESS + b"\x0f\x00\x03"  # and in it field 3, a list
+ANSWERS = {
+    "nested structs": HEAD + SUCCESS + b"\x0c\x00\x63" * 3_000_000,
+    "nested lists": HEAD + b"\x0f\x00\x63" + b"\x0f\x00\x00\x00\x01" * 3_000_000,
+    "nested maps": HEAD + b"\x0d\x00\x63" + b"\x02\x0d\x00\x00\x00\x01\x01" * 2_000_000,
+    "nested, and whole": HEAD + SUCCESS + b"\x0c\x00\x63" * 1000 + bytes(1002),
+    "many empty structs": HEAD + TOPOLOGIES + b"\x0c" + INT.pack(15_000_000) + bytes(15_000_000),  # 2 GB once
+    "many empty texts": HEAD + TOPOLOGIES + b"\x0b" + INT.pack(4_000_000) + bytes(16_000_000),
+    "many numbers": HEAD + TOPOLOGIES + b"\x02" + INT.pack(15_000_000) + bytes(15_000_000),
+    "a list without an end": HEAD + TOPOLOGIES + b"\x0a" + INT.pack(2**31 - 1) + bytes(100),
+    "a text without an end": HEAD + SUCCESS + b"\x0b\x00\x63" + INT.pack(2**31 - 1) + b"x",
+    "a text of negative length": HEAD + SUCCESS + b"\x0b\x00\x63" + INT.pack(-5) + b"x",
+    "a list of negative length": HEAD + TOPOLOGIES + b"\x0c" + INT.pack(-5) + b"x",
+    "a value of no type": HEAD + SUCCESS + b"\x63\x00\x63" + b"x",
+    "no text at all": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+}
+
+
+def frame(answer: bytes) -> bytes:
+    answer = answer[:MAX_BYTES]
+    return INT.pack(len(answer)) + answer
+
+
+FRAMES = {
+    **{name: frame(answer) for name, answer in ANSWERS.items()},
+    "a huge frame": INT.pack(2**31 - 1) + b"x",
+    "a frame of negative length": INT.pack(-5) + b"x",
+    "an empty frame": INT.pack(0),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_an_answer_that_no_nimbus_gives_is_refused_before_it_is_parsed(name: str) -> None:
+    done = threading.Event()
+
+    def speak(wire: socket.socket) -> None:
+        wire.recv(1 << 16)
+        with contextlib.suppress(ConnectionError):
+            wire.sendall(FRAMES[name])
+            done.wait(LIMIT)
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with listening(speak) as address, Nimbus([address]) as nimbus:
+        begin = time.process_time()
+        with pytest.raises(UnreachableError, match=r"broke off the connection at getClusterInfo \(an answer "):
+            nimbus.summary()
+        assert time.process_time() - begin < 10
+        done.set()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KiB
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_without_frames_an_answer_has_the_same_bounds(name: str) -> None:
+    with sent(ANSWERS[name] + bytes(MAX_BYTES)) as wire, pytest.raises(UnboundedAnswerError):
+        read_answer(wire, False, LIMIT)
+
+
+@pytest.mark.parametrize("framed", [True, False])
+def test_an_answer_that_comes_byte_by_byte_has_no_more_time(framed: bool) -> None:
+    ours, theirs = socket.socketpair()
+    over = threading.Event()
+
+    def drip() -> None:
+        with contextlib.suppress(OSError):
+            theirs.sendall((INT.pack(1000) if framed else b"") + HEAD)
+            while not over.wait(0.02):
+                theirs.sendall(b"\x0c")
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    with ours, theirs:
+        with pytest.raises((TimeoutError, UnboundedAnswerError)):
+            read_answer(ours, framed, 0.3)
+        over.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def sent(data: bytes) -> Iterator[socket.socket]:
+    """The end of a connection whose other end sends this, and hangs up."""
+    ours, theirs = socket.socketpair()
+
+    def send() -> None:
+        with contextlib.suppress(OSError), theirs:
+            theirs.sendall(data)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    with ours:
+        yield ours
+    thread.join()
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+def answered(names: list[str], uptime: int) -> bytes:
+    """A message as thriftpy2 writes it."""
+    storm = types()
+    topologies = [
+        storm.TopologySummary(
+            id=name, name=name, status="ACTIVE", num_tasks=1, num_executors=1, num_workers=1, uptime_secs=uptime
+        )
+        for name in names
+    ]
+    result = storm.Nimbus.getClusterInfo_result(
+        success=storm.ClusterSummary(supervisors=[], topologies=topologies, nimbuses=[])
+    )
+    buffer = TMemoryBuffer()
+    protocol = TBinaryProtocolFactory().get_protocol(buffer)
+    protocol.write_message_begin("getClusterInfo", 2, 0)
+    result.write(protocol)
+    protocol.write_message_end()
+    return bytes(buffer.getvalue())
+
+
+@settings(max_examples=30)
+@given(st.lists(texts, max_size=5), st.integers(0, 2**31 - 1), st.booleans())
+def test_an_answer_of_a_nimbus_is_read_as_it_is(names: list[str], uptime: int, framed: bool) -> None:
+    message = answered(names, uptime)
+    with sent((INT.pack(len(message)) if framed else b"") + message) as wire:
+        assert read_answer(wire, framed, LIMIT) == message
+
+
+def test_the_answer_of_a_large_cluster_is_within_the_bounds() -> None:
+    message = answered([f"topology-{number}-of-a-large-cluster" for number in range(20_000)], 7)
+    with sent(frame(message)) as wire:
+        assert read_answer(wire, True, LIMIT) == message
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_an_answer_that_was_changed_is_read_or_refused(data: st.DataObject) -> None:
+    message = bytearray(answered(["a", "b"], 7))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(message) - 1))
+        message[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=3))
+    with sent(frame(bytes(message))) as wire, contextlib.suppress(UnboundedAnswerError, EOFError):
+        read_answer(wire, True, LIMIT)
+
+
+def test_the_command_says_it_in_a_sentence() -> None:
+    def speak(wire: socket.socket) -> None:
+        wire.recv(1 << 16)
+        wire.sendall(frame(HEAD + SUCCESS + b"\x0c\x00\x63" * 100_000))
+
+    with listening(speak) as address:
+        shown = multilang("list", "--nimbus", str(address))
+    assert shown.returncode == 69
+    assert "an answer that is nested deeper than 32 levels" in shown.stderr
+    assert "Traceback" not in shown.stderr
