@@ -10,6 +10,7 @@ import asyncio
 import logging
 import socket
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 from multilang.drpc import addresses
@@ -48,7 +49,8 @@ class DRPCServer:
         orphan_secs: Seconds that requests may wait for their results after the connection of their spout has ended;
             then they fail.
         max_bytes: Bytes that all open requests may take, and as many again for the messages on their way.
-        max_connections: The largest number of connections to each port; more are closed at once.
+        max_connections: The largest number of connections to each port. For one more, the oldest that has said nothing
+            is closed; where there is none, the new one is.
         frame_secs: Seconds from the beginning of a message to its end; then its connection is closed.
         http_hosts: Further names by which HTTP may be called, besides localhost and addresses.
 
@@ -198,7 +200,7 @@ class DRPCServer:
     async def _accept(self, listener: socket.socket, talk: Callable[[Wire], Coroutine[Any, Any, None]]) -> None:
         """Accept connections for ever. asyncio's own servers log a thousand errors a second when descriptors end."""
         loop = asyncio.get_running_loop()
-        here: set[asyncio.Task[Any]] = set()
+        here: dict[asyncio.Task[Any], list[Wire]] = {}  # the oldest first; with its wire, once there is one
         told = False
         while True:
             try:
@@ -210,25 +212,29 @@ class DRPCServer:
                 await asyncio.sleep(_PAUSE_SECS)  # others will be closed
                 continue
             told = False
-            if len(here) >= self.max_connections:
+            if len(here) >= self.max_connections and not _end_silent(here):
                 wire.close()
                 continue
-            task = asyncio.ensure_future(self._serve_one(wire, talk))
-            for tasks in (here, self._connections):
-                tasks.add(task)
-                task.add_done_callback(tasks.discard)
+            wires: list[Wire] = []
+            task = asyncio.ensure_future(self._serve_one(wire, talk, wires))
+            here[task] = wires
+            self._connections.add(task)
+            task.add_done_callback(partial(_forget, here, wire, wires))
+            task.add_done_callback(self._connections.discard)
 
-    async def _serve_one(self, sock: socket.socket, talk: Callable[[Wire], Coroutine[Any, Any, None]]) -> None:
+    async def _serve_one(
+        self, sock: socket.socket, talk: Callable[[Wire], Coroutine[Any, Any, None]], wires: list[Wire]
+    ) -> None:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(loop=loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
         try:
             transport, _ = await loop.connect_accepted_socket(lambda: protocol, sock)
         except OSError:
-            sock.close()
             return
         wire = Wire(reader, asyncio.StreamWriter(transport, protocol, reader, loop), self._bounds)
         self._bounds.wires.add(wire)
+        wires.append(wire)
         try:
             await talk(wire)
         except (OSError, EOFError, asyncio.CancelledError):
@@ -236,3 +242,23 @@ class DRPCServer:
         finally:
             await wire.close()
             self._bounds.wires.discard(wire)
+
+
+def _forget(
+    here: dict[asyncio.Task[Any], list[Wire]], sock: socket.socket, wires: list[Wire], task: asyncio.Task[Any]
+) -> None:
+    here.pop(task, None)
+    if not wires:  # it ended before its connection was one of asyncio's
+        sock.close()
+
+
+def _end_silent(here: dict[asyncio.Task[Any], list[Wire]]) -> bool:
+    """End the oldest connection that has said nothing, which would keep out everybody else; False if there is none."""
+    for task, wires in here.items():
+        if not any(wire.known for wire in wires):
+            del here[task]
+            for wire in wires:
+                wire.abort()
+            task.cancel()
+            return True
+    return False

@@ -59,17 +59,27 @@ class Wire:
 
     Attributes:
         due: The time by which the frame that comes or goes must be through; None: there is none.
+        known: Whether a whole frame has come.
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, bounds: Bounds) -> None:
         self.reader = reader
         self.writer = writer
-        self.due: float | None = None
+        self.known = False
         self._bounds = bounds
+        self._coming: float | None = None  # until when the frame that comes must be here
+        self._going: float | None = None
+
+    @property
+    def due(self) -> float | None:
+        dues = [each for each in (self._coming, self._going) if each is not None]
+        return min(dues, default=None)
 
     async def head(self) -> bytes:
-        """Wait for the next frame, and return its first four bytes."""
-        return await self.reader.readexactly(4)
+        """Wait for the next frame, and return its first four bytes, of which the last must come in time."""
+        first = await self.reader.readexactly(1)
+        self._coming = self._soon()
+        return first + await self.reader.readexactly(3)
 
     async def message(self, head: bytes) -> thrift.ThriftMessage:
         """Return the message of the frame that begins so.
@@ -85,30 +95,33 @@ class Wire:
         """Return so many bytes, which must come in time. Raises EOFError."""
         counted = size if size > _COUNTED else 0
         self._bounds.hold(counted)
-        self.due = self._bounds.clock() + self._bounds.frame_secs
+        self._coming = self._coming or self._soon()
         try:
-            return await self.reader.readexactly(size)
+            found = await self.reader.readexactly(size)
+            self.known = True
+            return found
         finally:
-            self._done(counted)
+            self._bounds.held -= counted
+            self._coming = None
 
     async def send(self, data: bytes) -> None:
         """Send a frame, which the other side must take in time. Raises OSError, EOFError."""
         counted = len(data) if len(data) > _COUNTED else 0
         self._bounds.hold(counted)
-        self.due = self._bounds.clock() + self._bounds.frame_secs
+        self._going = self._soon()
         try:
             self.writer.write(data)
             await self.writer.drain()
         finally:
-            self._done(counted)
+            self._bounds.held -= counted
+            self._going = None
 
-    def _done(self, counted: int) -> None:
-        self._bounds.held -= counted
-        self.due = None
+    def _soon(self) -> float:
+        return self._bounds.clock() + self._bounds.frame_secs
 
     async def close(self) -> None:
         """Close the connection once the other side has taken what was sent, which it must do in time."""
-        self.due = self._bounds.clock() + self._bounds.frame_secs
+        self._coming, self._going = None, self._soon()
         self.writer.close()
         try:
             await self.writer.wait_closed()
@@ -119,5 +132,5 @@ class Wire:
 
     def abort(self) -> None:
         """End the connection at once."""
-        self.due = None
+        self._coming = self._going = None
         self.writer.transport.abort()

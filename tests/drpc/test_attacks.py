@@ -156,10 +156,18 @@ def test_the_bytes_of_all_requests_are_bounded():
     assert len(requests.fetched_for) <= 10_000
 
 
+def talking(server):
+    """A connection to the port for clients that has said something."""
+    wire = connect(server.port)
+    call = b"".join([INT.pack(-0x7FFEFFFF), INT.pack(2), b"no", INT.pack(1), b"\x00"])
+    wire.sendall(INT.pack(len(call)) + call)
+    assert wire.recv(1 << 16), "it has no such method"
+    return wire
+
+
 def test_connections_are_bounded_for_each_port():
     with DRPCServer(port=0, invocations_port=0, max_connections=5) as server:
-        idle = [connect(server.port) for _ in range(5)]
-        fetched(lambda _: len(server._connections) == 5 or None, "")
+        idle = [talking(server) for _ in range(5)]
         with connect(server.port) as one_more:
             assert ends(one_more)
         with DRPCInvocationsClient(port=server.invocations_port) as topology:
@@ -168,6 +176,39 @@ def test_connections_are_bounded_for_each_port():
             wire.close()
         with answering(server), DRPCClient(port=server.port) as client:
             assert asked(client) == "aa"
+
+
+@pytest.mark.parametrize("said", [b"", b"\x00", INT.pack(MAX_FRAME) + b"x"])
+def test_whoever_only_connects_keeps_out_nobody(said):
+    """A thousand connections that asked for nothing were all that there could be."""
+    with DRPCServer(port=0, invocations_port=0, http_port=0, max_connections=5, timeout_secs=LIMIT) as server:
+        known = talking(server)
+        ports = (server.port, server.invocations_port, server.http_port)
+        idle = [connect(port) for port in ports for _ in range(20)]
+        for wire in idle:
+            with contextlib.suppress(ConnectionError):
+                wire.sendall(said)
+        with answering(server), DRPCClient(port=server.port, timeout=LIMIT) as client, connect(server.http_port) as http:
+            assert client.execute("double", "a") == "aa"
+            http.sendall(b"POST /drpc/double HTTP/1.1\r\nHost: localhost\r\n" + HEAD + b"\r\na")
+            assert http.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        known.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            known.recv(1)
+        for wire in (known, *idle):
+            wire.close()
+
+
+@pytest.mark.parametrize("said", [b"\x00", b"\x00\x00\x00"])
+def test_the_length_of_a_frame_that_does_not_end_is_given_up(said):
+    with DRPCServer(port=0, invocations_port=0, frame_secs=0.3) as server, talking(server) as known:
+        for port in (server.port, server.invocations_port):
+            with connect(port) as wire:
+                wire.sendall(said)
+                assert ends(wire)
+        known.settimeout(0)
+        with pytest.raises(BlockingIOError):  # between two frames there is time
+            known.recv(1)
 
 
 def asked(client):
