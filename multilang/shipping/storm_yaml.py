@@ -66,13 +66,25 @@ def read_conf(path: Path) -> dict[str, Any]:
         ) from None
     try:
         conf = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except yaml.YAMLError as error:  # its text quotes what stands there, and this may be a password
+        raise NimbusError(
+            f"{path} can't be read: it is no YAML{_place(error)} (not shown, as it may be a secret); a value with : # @ * ! & or quotes "
+            "in it belongs into quotation marks"
+        ) from None
+    except UnicodeDecodeError:
+        raise NimbusError(f"{path} can't be read: it is not UTF-8") from None
+    except OSError as error:
         raise NimbusError(f"{path} can't be read: {error}") from None
     if conf is None:
         return {}
     if not isinstance(conf, dict):
         raise NimbusError(f"{path} holds no entries KEY: VALUE")
     return conf
+
+
+def _place(error: Any) -> str:
+    mark = getattr(error, "problem_mark", None)
+    return "" if mark is None else f" in line {mark.line + 1}, column {mark.column + 1}"
 
 
 def addresses(conf: Mapping[str, Any], source: str) -> list[Address]:

@@ -23,8 +23,18 @@ KERBEROS = f"{_PACKAGE}kerberos.KerberosSaslTransportPlugin"
 TLS = f"{_PACKAGE}tls.TlsTransportPlugin"
 
 
+_CHOOSE = {  # the keys that choose how a daemon is reached
+    each.lower(): each
+    for each in (
+        *(ALL, USE_TLS, AS_USER, _TLS_PLUGIN, "nimbus.thrift.transport", "drpc.thrift.transport"),
+        *("drpc.invocations.thrift.transport", "java.security.auth.login.config"),
+    )
+}
+
+
 def nimbus(conf: Mapping[str, Any]) -> Transport:
     """Return the transport to Nimbus. Raises ConfigError for settings that can't be kept."""
+    _check_spelling(conf)
     if not uses_tls(conf):
         return _by_plugin(conf, "nimbus.thrift.transport")
     plugin = conf.get(_TLS_PLUGIN) or TLS
@@ -70,7 +80,16 @@ def text(conf: Mapping[str, Any], key: str) -> str | None:
     return value
 
 
+def _check_spelling(conf: Mapping[str, Any]) -> None:
+    """Refuse a key that is meant for one that chooses the way, and would be ignored: the way would then be plain."""
+    for key in conf:
+        meant = _CHOOSE.get(str(key).strip().lower().replace("_", ".").replace("-", "."))
+        if meant not in (None, key):
+            raise ConfigError(f"{key!r} is no key of Storm's, and would be ignored, without a login or TLS; write {meant}")
+
+
 def _by_plugin(conf: Mapping[str, Any], own: str) -> Transport:
+    _check_spelling(conf)
     key = own if conf.get(own) else ALL
     plugin = conf.get(key) or SIMPLE
     as_user = _check_user(conf, plugin)

@@ -74,3 +74,18 @@ def test_a_file_that_is_no_conf_is_named(tmp_path: Path, text: str) -> None:
     file.write_text(text)
     with pytest.raises(NimbusError, match=r"storm\.yaml "):
         read_conf(file)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["hunter2: x", '"hunter2', "[hunter2", "@hunter2", "*hunter2", "!!hunter2 x", "'a' hunter2", "&hunter2 *hunter2x"],
+)
+def test_what_is_no_yaml_is_not_quoted(text: str, tmp_path: Path) -> None:
+    """A password with such a sign, without quotation marks, was in the error."""
+    file = tmp_path / "storm.yaml"
+    file.write_text(f"nimbus.seeds: [one]\nstorm.zookeeper.auth.payload: {text}\n")
+    with pytest.raises(NimbusError, match=r"it is no YAML in line [23], column \d+ \(not shown") as caught:
+        read_conf(file)
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__

@@ -127,3 +127,10 @@ def test_a_login_without_its_jaas_file_sends_nothing() -> None:
 def test_tls_is_not_the_default_plugin_of_the_plain_port() -> None:
     with pytest.raises(ConfigError, match="not known here"):
         transport.nimbus({ALL: TLS})
+
+
+@pytest.mark.parametrize("choose", KINDS)
+@pytest.mark.parametrize("key", ["Storm.Thrift.Transport", " storm.thrift.transport", "storm.thrift_transport"])
+def test_a_key_that_would_be_ignored_is_not_plain(choose: Any, key: str) -> None:
+    with pytest.raises(ConfigError, match=f"'{key}' is no key of Storm's.* write storm.thrift.transport"):
+        choose({key: DIGEST})
