@@ -39,18 +39,25 @@ class Endpoint:
         setting: str = "multilang.metrics.prometheus.port",
     ) -> None:
         try:
-            from prometheus_client import CollectorRegistry, start_http_server
+            from prometheus_client import CollectorRegistry, make_wsgi_app
         except ImportError as error:
             raise ConfigError(f"{setting} needs prometheus-client: pip install 'storm-multilang[metrics]'") from error
+        from threading import Thread
+
+        from multilang.component.prometheus_server import BoundedServer
+
         registry = CollectorRegistry()
         registry.register(_Collector(collect))
+        app = make_wsgi_app(registry)
         last: OSError | None = None
         for candidate in range(port, min(port + 100, 65536)) if port else (0,):
             try:
-                self._server, self._thread = start_http_server(candidate, addr=host, registry=registry)
+                self._server = BoundedServer(candidate, host, app)
             except OSError as error:
                 last = error
             else:
+                self._thread = Thread(target=self._server.serve_forever, name="prometheus", daemon=True)
+                self._thread.start()
                 self.url = f"http://{host}:{self._server.server_port}/metrics"
                 return
         raise ConfigError(f"no free port for Prometheus metrics from {port} on at {host}: {last}")

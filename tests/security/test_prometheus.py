@@ -1,0 +1,124 @@
+"""Whoever may read the counters may not hold the process that has them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from prometheus_client import make_wsgi_app
+
+from multilang.component.prometheus import Endpoint
+from multilang.component.prometheus_server import MAX_CONNECTIONS, BoundedServer
+from tests.cli.command import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LIMIT = 60.0
+
+
+def connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), LIMIT)
+
+
+def ended(wire: socket.socket) -> bool:
+    """Return whether the server ends the connection, whatever it says before."""
+    try:
+        while wire.recv(1 << 16):
+            pass
+    except ConnectionError:
+        pass
+    return True
+
+
+def scraped(port: int) -> int:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=LIMIT) as answer:
+        return int(answer.status)
+
+
+SERVER = """
+import os, sys, threading
+from multilang.component.prometheus import Endpoint
+endpoint = Endpoint(lambda: iter(()), 0, "127.0.0.1")
+print(endpoint._server.server_port, flush=True)
+for line in sys.stdin:
+    print(threading.active_count(), len(os.listdir("/proc/self/fd")), flush=True)
+"""
+
+
+def test_many_that_ask_nothing_take_few_threads_and_descriptors() -> None:
+    """Each of 1,500 connections had a thread and a descriptor for ever, until the run had none for its components."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        port = int(child.stdout.readline())
+        idle = [connect(port) for _ in range(300)]
+        for wire in idle:
+            try:
+                wire.sendall(b"\0garbage\xff")
+            except ConnectionError:
+                continue
+        for wire in idle[: -2 * MAX_CONNECTIONS]:
+            assert ended(wire)
+        assert scraped(port) == 200
+        print("?", file=child.stdin, flush=True)
+        threads, descriptors = map(int, child.stdout.readline().split())
+        assert threads <= 3 * MAX_CONNECTIONS
+        assert descriptors <= 3 * MAX_CONNECTIONS + 10
+        for wire in idle:
+            wire.close()
+        _, said = child.communicate(timeout=LIMIT)
+        assert said == ""
+
+
+@contextmanager
+def serving(answer_secs: float) -> Iterator[int]:
+    with BoundedServer(0, "127.0.0.1", make_wsgi_app(), answer_secs=answer_secs) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def test_a_request_that_comes_byte_by_byte_has_no_more_time() -> None:
+    over = threading.Event()
+    with serving(0.3) as port, connect(port) as wire:
+
+        def drip() -> None:
+            try:
+                while not over.wait(0.02):
+                    wire.sendall(b"G")
+            except OSError:
+                pass
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        assert ended(wire)
+        over.set()
+        thread.join()
+        assert scraped(port) == 200
+
+
+def test_an_endpoint_serves_by_ipv6_and_frees_its_port() -> None:
+    if not os.path.exists("/proc/net/if_inet6"):
+        return
+    endpoint = Endpoint(lambda: iter(()), 0, "::1")
+    port = endpoint._server.server_port
+    with urllib.request.urlopen(f"http://[::1]:{port}/metrics", timeout=LIMIT) as answer:
+        assert answer.status == 200
+    endpoint.close()
+    socket.create_server(("::1", port), family=socket.AF_INET6).close()
