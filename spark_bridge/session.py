@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from multilang.masked import is_reference
+from multilang.masked import is_reference, is_secret
 from multilang.protocol.codec import loads
 from multilang.secret import Secret
 
@@ -35,6 +35,7 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 _MASTER = re.compile(
     r"local(\[([1-9]\d*|\*)(\s*,\s*[1-9]\d*)?\])?|local-cluster\[\s*\d+\s*(,\s*\d+\s*){2}\]|yarn|(spark|k8s)://.+"
 )
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _MAX_SOCKET_FOLDER = 60  # a socket's whole path has at most 108 bytes, of which Spark's names take up to 45
 
 
@@ -80,7 +81,8 @@ def session(
     log4j = Path(folder, "log4j2.properties")
     log4j.write_text(_LOG4J, encoding="utf-8")
     settings = {
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+        # Rows that Spark caches or shuffles are in files that every account may read, in folders that every account may enter.
+        _JAVA_OPTIONS: f'-Dlog4j2.configurationFile={log4j.as_uri()} "-Djava.io.tmpdir={folder}"',
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
@@ -96,10 +98,16 @@ def session(
                 "spark.python.unix.domain.socket.enabled": "true",
                 "spark.python.unix.domain.socket.dir": folder,
             }
-    builder = SparkSession.builder.master(master).appName(name)
-    for key, value in {**settings, **(conf or {})}.items():
-        builder = builder.config(key, _revealed(key, value))
+    given = dict(conf or {})
+    if given.get(_JAVA_OPTIONS):
+        given[_JAVA_OPTIONS] = f"{settings[_JAVA_OPTIONS]} {given[_JAVA_OPTIONS]}"
+    open_ones, secrets = _revealed({"spark.master": master, "spark.app.name": name, **settings, **given})
+    builder = SparkSession.builder
+    for key, value in (*open_ones.items(), *secrets.items()):
+        builder = builder.config(key, value)
     try:
+        if secrets:
+            _start_jvm(open_ones)
         made = builder.getOrCreate()
     except Exception as error:
         lines = [
@@ -116,15 +124,34 @@ def session(
         made.stop()
 
 
-def _revealed(key: str, value: Any) -> Any:
-    """Return a property's value, read from the place of a secret if it names one."""
+def _start_jvm(settings: Mapping[str, Any]) -> None:
+    """Start Spark's JVM, if there is none, with these settings alone on its command line, which every account sees."""
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized(conf=SparkConf().setAll([(key, str(value)) for key, value in settings.items()]))
+
+
+def _revealed(conf: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the properties that everybody may see, and those that are secret; of these, what is in their places."""
+    open_ones: dict[str, Any] = {}
+    secrets: dict[str, Any] = {}
+    for key, value in conf.items():
+        place = _place(value)
+        if place is not None:
+            secrets[key] = Secret(place, key).reveal()
+        else:
+            (secrets if is_secret(key) else open_ones)[key] = value
+    return open_ones, secrets
+
+
+def _place(value: Any) -> Any:
+    """Return the place of a secret that a property names, as an object or its JSON; None if it names none."""
     if isinstance(value, str) and value.startswith("{"):
         try:
-            place = loads(value)
+            value = loads(value)
         except ValueError:
-            return value
-        return Secret(place, key).reveal() if is_reference(place) else value
-    return Secret(value, key).reveal() if isinstance(value, Secret) or is_reference(value) else value
+            return None
+    return value if isinstance(value, Secret) or is_reference(value) else None
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -39,12 +40,16 @@ def test_a_master_that_spark_does_not_know_is_refused_before_anything_starts(mas
 
 
 def test_a_session_of_ours_has_its_python_workers_when_it_is_up_and_others_may_come_after_it(
-    spark_programs: None,
+    spark_programs: None, tmp_path: Path
 ) -> None:
     code = """
 import os
 import socket
+import stat
 import struct
+import tempfile
+from pathlib import Path
+from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 from spark_bridge.session import session
 from tests.spark.sources.test_chaos import python_workers
@@ -57,29 +62,80 @@ def said(port):
         return wire.recv(65536)
 
 
+def command_lines():
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            yield process.read_bytes().replace(b"\\0", b" ")
+        except OSError:
+            pass  # it ended
+
+
+def open_to_all(folder):
+    # The files that another account may read: no folder on the way to them is this user's alone.
+    for path in folder.iterdir():
+        mode = path.lstat().st_mode
+        if stat.S_ISDIR(mode):
+            if mode & 0o077:
+                yield from open_to_all(path)
+        elif mode & 0o077 and not stat.S_ISLNK(mode):
+            yield path
+
+
+os.umask(0o022)
 os.environ["SPARK_SECRET"] = "of the environment"
-for conf in ({}, {"spark.authenticate.secret": '{"env": "SPARK_SECRET"}', "spark.network.crypto.enabled": "true"}):
+for conf in (
+    {
+        "spark.authenticate.secret": '{"env": "SPARK_SECRET"}',
+        "spark.ssl.keyPassword": "of the conf",
+        "spark.network.crypto.enabled": "true",
+        "spark.driver.extraJavaOptions": "-Dours=here",
+    },
+    {},
+):
     with session("local[2]", conf=conf) as spark:
         conf = spark.sparkContext.getConf()
+        if conf.get("spark.authenticate.secret") == "of the environment":
+            lines = list(command_lines())
+            assert any(b"-Dours=here" in line for line in lines)
+            assert not [line for line in lines if b"of the environment" in line or b"of the conf" in line]
+        rows = spark.sparkContext.parallelize(["precious"] * 1000, 2).persist(StorageLevel.DISK_ONLY)
+        assert rows.map(lambda row: (row, 1)).reduceByKey(lambda a, b: a + b).collect() == [("precious", 1000)]
+        own = Path(tempfile.gettempdir())
+        assert [path for path in own.rglob("*") if path.is_file() and b"precious" in path.read_bytes()], "none is cached"
+        assert list(open_to_all(own)) == []
         answer = said(int(conf.get("spark.driver.port")))
         assert b"StreamCorrupted" not in answer, "it read an object of somebody without its secret"
         assert b"challenge" in answer or b"SASL" in answer.upper() or not answer, answer
         folder = conf.get("spark.python.unix.domain.socket.dir")
         assert [name for name in os.listdir(folder) if name.endswith(".sock")], "no sockets there"
         print(len(python_workers(os.getpid())))
-assert conf.get("spark.authenticate.secret") == "of the environment"
+assert not any(own.rglob("blockmgr-*"))
 spark = SparkSession.builder.master("local[2]").getOrCreate()  # in the same JVM, which has our settings
 assert spark.sparkContext.parallelize(range(10)).map(lambda n: 2 * n).sum() == 90
 spark.stop()
 print(folder)
 """
+    root, file = Path(__file__).parents[2], tmp_path / "code.py"
+    file.write_text(code, encoding="utf-8")
     shown = subprocess.run(
-        [sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300
+        [sys.executable, file],
+        cwd=root,
+        env={**os.environ, "TMPDIR": str(folder_of_all(tmp_path)), "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert shown.returncode == 0, shown.stderr
     first, second, folder = shown.stdout.splitlines()
     assert min(int(first), int(second)) >= 2  # the process that forks them, and one at least
     assert not Path(folder).exists()
+
+
+def folder_of_all(tmp_path: Path) -> Path:
+    folder = tmp_path / "t"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    return folder
 
 
 def test_executors_whose_python_lacks_the_library_are_named_with_what_to_do(
