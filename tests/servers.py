@@ -227,13 +227,19 @@ class SecuredZooKeeperServer(ZooKeeperServer):
         }
 
 
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+_UNSIGNED = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
+
+
 class KafkaServer(Server):
     """One Kafka broker that is its own controller (KRaft). Who asks it through ``wire`` is led there with all that follows.
 
-    Its port ``secured`` speaks TLS, and asks for the login of ``user``.
+    Its port ``secured`` speaks TLS, and asks for the login of ``user``, whom SCRAM knows once a test adds it, or for a token,
+    which needs no signature.
     """
 
     user, password = "shop", "of the shop's topics"
+    mechanisms = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
     name = "kafka"
     version = "3.9.1"
@@ -254,8 +260,10 @@ class KafkaServer(Server):
             "listeners": f"{here},WIRE://127.0.0.1:{behind_wire},CONTROLLER://127.0.0.1:{controller}",
             "advertised.listeners": f"{here},WIRE://127.0.0.1:{self.wire.port}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SECURED:SASL_SSL,WIRE:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "listener.name.secured.sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.secured.sasl.enabled.mechanisms": ",".join(self.mechanisms),
             "listener.name.secured.plain.sasl.jaas.config": login,
+            **{f"listener.name.secured.{name.lower()}.sasl.jaas.config": _SCRAM for name in self.mechanisms[1:3]},
+            "listener.name.secured.oauthbearer.sasl.jaas.config": _UNSIGNED,
             "listener.name.secured.ssl.keystore.type": "PKCS12",
             "listener.name.secured.ssl.keystore.location": folder / "kafka.p12",
             "listener.name.secured.ssl.keystore.password": PASSWORD.decode(),

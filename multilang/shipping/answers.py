@@ -5,8 +5,7 @@ thriftpy2 makes what an answer says, however deep or long, and so does whoever a
 
 from __future__ import annotations
 
-from struct import Struct
-from struct import error as StructError
+from struct import Struct, error
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +92,7 @@ def read_answer(wire: socket.socket, framed: bool, timeout: float) -> bytes:
         source.fill()
     try:
         _Look(source).message()
-    except (StructError, IndexError, KeyError):
+    except (error, IndexError, KeyError):
         raise UnboundedAnswerError("an answer that is no Thrift") from None
     return bytes(source.data[: source.at])
 

@@ -85,7 +85,9 @@ def _check_spelling(conf: Mapping[str, Any]) -> None:
     for key in conf:
         meant = _CHOOSE.get(str(key).strip().lower().replace("_", ".").replace("-", "."))
         if meant not in (None, key):
-            raise ConfigError(f"{key!r} is no key of Storm's, and would be ignored, without a login or TLS; write {meant}")
+            raise ConfigError(
+                f"{key!r} is no key of Storm's, and would be ignored, without a login or TLS; write {meant}"
+            )
 
 
 def _by_plugin(conf: Mapping[str, Any], own: str) -> Transport:

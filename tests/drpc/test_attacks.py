@@ -188,7 +188,11 @@ def test_whoever_only_connects_keeps_out_nobody(said):
         for wire in idle:
             with contextlib.suppress(ConnectionError):
                 wire.sendall(said)
-        with answering(server), DRPCClient(port=server.port, timeout=LIMIT) as client, connect(server.http_port) as http:
+        with (
+            answering(server),
+            DRPCClient(port=server.port, timeout=LIMIT) as client,
+            connect(server.http_port) as http,
+        ):
             assert client.execute("double", "a") == "aa"
             http.sendall(b"POST /drpc/double HTTP/1.1\r\nHost: localhost\r\n" + HEAD + b"\r\na")
             assert http.recv(1 << 16).startswith(b"HTTP/1.1 200")

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    NewTopic,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from multilang.component.errors import ConfigError
 from multilang.queues import KafkaSpout
@@ -48,6 +54,16 @@ def options(filled: KafkaServer, tmp_path: Path) -> dict[str, Any]:
     }
 
 
+@pytest.fixture(scope="module")
+def scram(filled: KafkaServer) -> None:
+    """The server's user, also for logins by SCRAM."""
+    admin = AdminClient({"bootstrap.servers": filled.address, "log_level": 0})
+    word = filled.password.encode()
+    for kind in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+        made = UserScramCredentialUpsertion(filled.user, ScramCredentialInfo(kind, 4096), word)
+        admin.alter_user_scram_credentials([made])[filled.user].result(LIMIT)
+
+
 def spout(filled: KafkaServer, **more: Any) -> KafkaSpout:
     return KafkaSpout(f"127.0.0.1:{filled.secured}", TOPIC, "shop", **more)
 
@@ -79,6 +95,30 @@ def test_options_of_the_code_come_before_those_of_the_conf(filled: KafkaServer, 
         assert source.read(0, 0, 10) == ([["0"], ["1"], ["2"]], 3)
     finally:
         source.close()
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_the_conf_may_name_a_mechanism_by_which_no_password_is_sent(
+    filled: KafkaServer, scram: None, options: dict[str, Any], mechanism: str
+) -> None:
+    spout(filled).check_start({OPTIONS: {**options, "sasl.mechanism": mechanism}})
+    wrong = {**options, "sasl.mechanism": mechanism, "sasl.password": "guessed"}
+    with pytest.raises(ConfigError, match="Authentication failed") as caught:
+        spout(filled).check_start({OPTIONS: wrong})
+    assert "guessed" not in str(caught.value)
+
+
+def test_the_conf_may_name_a_login_by_token(filled: KafkaServer, options: dict[str, Any]) -> None:
+    authority = {name: options[name] for name in ("security.protocol", "ssl.ca.location")}
+    token = {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": "principal=shop lifeSeconds=60"}
+    spout(filled).check_start({OPTIONS: {**authority, "sasl.mechanism": "OAUTHBEARER", **token}})
+
+
+def test_a_mechanism_that_the_installed_librdkafka_lacks_is_refused_before_anything_is_sent(
+    options: dict[str, Any],
+) -> None:
+    with pytest.raises(ConfigError, match=r"Kafka does not take the spout's options: .*EXTERNAL"):
+        KafkaSpout("127.0.0.1:1", TOPIC, "shop").check_start({OPTIONS: {**options, "sasl.mechanism": "EXTERNAL"}})
 
 
 @pytest.mark.parametrize(

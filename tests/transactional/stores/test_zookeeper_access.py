@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import closing
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -166,3 +167,17 @@ def test_the_host_of_a_certificate_is_not_looked_at_if_storms_key_says_so(over_t
 def test_a_setting_that_can_not_be_kept_is_named(conf: dict[str, Any], change: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         ZooKeeperTransactionalState({**conf, **change}, "x")
+
+
+def test_a_login_by_kerberos_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    jaas = tmp_path / "jaas.conf"
+    module = "com.sun.security.auth.module.Krb5LoginModule required"
+    jaas.write_text(f'Client {{ {module} useKeyTab=true keyTab="/etc/bob.keytab" principal="bob@EXAMPLE.COM"; }};\n')
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        where = {"transactional.zookeeper.servers": ["127.0.0.1"]}
+        where |= {"transactional.zookeeper.port": listener.getsockname()[1]}
+        with pytest.raises(ConfigError, match=rf"section Client .*\({SECTION}\) .*Kerberos is not supported there"):
+            ZooKeeperTransactionalState({**where, JAAS: str(jaas), SECTION: "Client"}, "x")
+        listener.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
