@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -117,25 +118,21 @@ print(folder)
 """
     root, file = Path(__file__).parents[2], tmp_path / "code.py"
     file.write_text(code, encoding="utf-8")
-    shown = subprocess.run(
-        [sys.executable, file],
-        cwd=root,
-        env={**os.environ, "TMPDIR": str(folder_of_all(tmp_path)), "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert shown.returncode == 0, shown.stderr
+    inherited = {name: value for name, value in os.environ.items() if name != "SPARK_LOCAL_DIRS"}
+    with TemporaryDirectory(dir="/tmp") as place:  # short, for sockets
+        Path(place).chmod(0o1777)
+        shown = subprocess.run(
+            [sys.executable, file],
+            cwd=root,
+            env={**inherited, "TMPDIR": place, "PYTHONPATH": str(root)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert shown.returncode == 0, shown.stderr
     first, second, folder = shown.stdout.splitlines()
     assert min(int(first), int(second)) >= 2  # the process that forks them, and one at least
     assert not Path(folder).exists()
-
-
-def folder_of_all(tmp_path: Path) -> Path:
-    folder = tmp_path / "t"
-    folder.mkdir()
-    folder.chmod(0o1777)
-    return folder
 
 
 def test_executors_whose_python_lacks_the_library_are_named_with_what_to_do(
