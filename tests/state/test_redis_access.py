@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from multilang.state.redis_access import ACCESS, PASSWORD, place_of
 from multilang.transactional.maps.redis import RedisBacking
 from multilang.transactional.spouts.redis import TransactionalRedisSpout
 from tests.authority import Authority
-from tests.servers import SecuredRedisServer, running
+from tests.servers import SecuredRedisServer, free_port, running, wait_for
 from tests.state.conftest import opened
 from tests.state.topologies import topology
 
@@ -188,3 +189,43 @@ def test_a_url_that_can_not_be_is_refused(url) -> None:
     with pytest.raises(ValueError, match=r"its form is|a password belongs into"):
         place_of(url)
     assert os.environ.get(PASSWORD) is None
+
+
+def test_a_cluster_is_reached_by_tls_and_by_a_user_too(password, tmp_path) -> None:
+    import redis as module
+
+    server = SecuredRedisServer(tmp_path, NAME, Authority(tmp_path, "authority"))
+    users = tmp_path / "users.acl"
+    rights = f"~{{{NAME}:* -@all +@read +@write +@connection +@scripting +@transaction -@dangerous +cluster|slots"
+    digest = hashlib.sha256(server.password.encode()).hexdigest()
+    users.write_text(f"user default off\nuser admin on #{digest} ~* +@all\nuser {server.user} on #{digest} {rights}\n")
+    place = {name: server.place[name] for name in ("user", "ca")}
+    try:
+        server.start("--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-port", str(free_port()))
+        by_tls = {"ssl": True, "ssl_ca_certs": str(place["ca"])}
+        with module.Redis("127.0.0.1", server.port, username="admin", password=server.password, **by_tls) as admin:
+            admin.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+            wait_for(lambda: "cluster_state:ok" in str(admin.execute_command("CLUSTER", "INFO")), "the cluster is up")
+
+        def of(**access: Any) -> Any:
+            nodes = {"nodes": [f"127.0.0.1:{server.port}"]}
+            conf = json.dumps({"jedisClusterConfig": {**nodes, **place, "password": password, **access}})
+            return provider_of({**conf_of({}), "topology.state.provider.config": conf})
+
+        found = of()
+        found.check()
+        state = opened(found, "count-0")
+        state.put("moon", 1)
+        state.prepare_commit(1)
+        state.commit(1)
+        assert dict(opened(found, "count-0")) == {"moon": 1}
+        found.close()
+        for wrong, message in (
+            ({"password": "guessed"}, "invalid username-password|[Aa]uthentication"),
+            ({"ca": None, "tls": True}, "certificate verify failed"),
+        ):
+            with pytest.raises(StateError, match=message) as caught:
+                of(**wrong).check()
+            assert "guessed" not in str(caught.value)
+    finally:
+        server.kill()

@@ -1,4 +1,4 @@
-"""A real Nimbus with logins by Kerberos, against a KDC of the tests' own."""
+"""A real Nimbus and DRPC server with logins by Kerberos, against a KDC of the tests' own."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import importlib.util
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from multilang.drpc import DRPCClient, DRPCConnectionError, DRPCInvocationsClient
 from multilang.shipping.cluster import Cluster
+from multilang.shipping.cluster.artifacts import runs_sources
+from multilang.shipping.storm_yaml import read_conf
 from multilang.transport.keys import KERBEROS
 from tests.cli.command import multilang
+from tests.storm.conftest import LIMIT, wait_for
 from tests.storm.kdc import PROGRAMS, REALM, SYSTEM, Kdc
 from tests.storm.secured import AUTH, write_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 MODULE = "com.sun.security.auth.module.Krb5LoginModule required"
 NIMBUS = "storm/127.0.0.1"  # clients ask for the service at the host that they connect to
@@ -57,11 +62,11 @@ def nimbus(storm_programs: None, kdc: Kdc, tmp_path_factory: pytest.TempPathFact
     cluster = Cluster(
         tmp_path_factory.mktemp("kerberos"),
         supervisors=0,
-        drpc=False,
+        drpc=runs_sources(),
         conf={
             "storm.thrift.transport": KERBEROS,
             "java.security.auth.login.config": str(jaas),
-            "nimbus.childopts": f"-Djava.security.krb5.conf={kdc.conf}",
+            **{f"{name}.childopts": f"-Djava.security.krb5.conf={kdc.conf}" for name in ("nimbus", "drpc")},
             "storm.principal.tolocal": f"{AUTH}.KerberosPrincipalToLocal",
             "nimbus.authorizer": f"{AUTH}.authorizer.SimpleACLAuthorizer",
             "nimbus.impersonation.authorizer": f"{AUTH}.authorizer.ImpersonationAuthorizer",
@@ -123,6 +128,34 @@ def test_a_keytab_and_a_ticket_log_in_and_nobody_else_does(
     assert "run kinit, or name a keytab and its principal in StormClient" in text
     another = settings(section("StormClient", "carol", carol).replace('serviceName="storm"', 'serviceName="hdfs"'))
     assert "hdfs@127.0.0.1" in refused(multilang("list", **another))
+
+
+def test_calls_and_answers_of_drpc_log_in_by_a_keytab(
+    kdc: Kdc, nimbus: Cluster, settings: Callable[..., dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if nimbus.drpc is None:
+        assert "CI" not in os.environ
+        pytest.skip("there is no JDK here, which the DRPC server needs")
+    for name, value in kdc.environment.items():
+        monkeypatch.setenv(name, value)
+    conf = read_conf(Path(settings(section("StormClient", "dave", kdc.add("dave")))["STORM_CONF_DIR"], "storm.yaml"))
+    clients, topologies = nimbus.drpc
+    with (
+        DRPCClient(clients.host, clients.port, LIMIT, conf) as client,
+        DRPCInvocationsClient(topologies.host, topologies.port, conf=conf) as topology,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        asked = pool.submit(client.execute, "double", "ab")
+        fetched: list[tuple[str, str]] = []
+        wait_for(lambda: fetched.extend(filter(None, [topology.fetch("double")])) or fetched, "the request is fetched")
+        (id, arguments) = fetched[0]
+        topology.result(id, 2 * arguments)
+        assert asked.result(LIMIT) == "abab"
+    kdc.change("dave")
+    with pytest.raises(DRPCConnectionError, match="run kinit, or name a keytab"):
+        DRPCClient(clients.host, clients.port, LIMIT, conf).execute("double", "ab")
+    with pytest.raises(DRPCConnectionError):
+        DRPCClient(clients.host, clients.port, LIMIT).execute("double", "ab")  # without a login
 
 
 def refused(shown: Any) -> str:
