@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 import re
+import signal
+import subprocess
+import sys
 import uuid
 from collections import Counter
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +25,7 @@ from multilang.state.errors import StateError
 from multilang.state.names import SHAPE_KEY, STATE_KEY, TASKS_KEY
 from multilang.state.positions import kept_positions, open_positions
 from multilang.state.providers import provider_of
+from multilang.state.sqlite_file import SqliteFile
 from tests.cli.command import multilang
 from tests.soak import SOAK
 from tests.state.conftest import conf_of
@@ -611,3 +618,60 @@ def test_the_commands_rename_remove_and_accept(tmp_path):
 
 RENAMED = {**BASE, "source": "lines", "tally": "count", "ends": False, "fields": ()}
 renamed = build(RENAMED, {})
+
+
+def command_and_die(words, conf, kill_at):
+    """Run a command on what is stored, and be killed before the commit of this number."""
+    commits = 0
+
+    def watched(statement):
+        nonlocal commits
+        if statement == "COMMIT":
+            commits += 1
+            if commits == kill_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    made = SqliteFile.connected
+
+    def connected(self, path, wait_secs=None):
+        connection = made(self, path, wait_secs)
+        connection.set_trace_callback(watched)
+        return connection
+
+    SqliteFile.connected = connected
+    name, *arguments = words
+    with closing(StoredStates(build({**MOVED, "exact": conf["test.exact"]}, conf), conf)) as states:
+        getattr(states, name)(*arguments)
+
+
+MOVED = {**BASE, "source": "lines", "tally": "count", "ends": False, "fields": ()}
+COMMANDS = [("rename", "letters", "lines"), ("rename", "tally", "count"), ("remove", "ends"), ("accept",)]
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("seed", range(20 if SOAK else 1))
+def test_commands_that_are_killed_at_any_commit_are_repeated(tmp_path, seed, exact):
+    rng = random.Random(f"{seed} {exact}")
+    conf = {**local(tmp_path), "test.exact": exact}
+    before = {**BASE, "exact": exact}
+    run(before, conf, HALF)
+    killed = 0
+    for words in COMMANDS:
+        kill_at = rng.randint(1, 6)
+        code = f"from tests.state.test_shape import command_and_die; command_and_die({words!r}, {conf!r}, {kill_at})"
+        ended = subprocess.run(
+            [sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True
+        )
+        assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
+        killed += ended.returncode != 0
+        said = ""
+        if ended.returncode:
+            with closing(StoredStates(build({**MOVED, "exact": exact}, conf), conf)) as states:
+                try:
+                    getattr(states, words[0])(*words[1:])
+                except StateError as problem:
+                    said = str(problem)
+        assert not said or "nothing of" in said  # it was done, and only the place was left to be released
+    assert killed
+    run({**MOVED, "exact": exact}, conf, ROWS)
+    assert counted(conf) == LETTERS
