@@ -31,6 +31,7 @@ ELSEWHERE = {
     "conformance": ("conformance", "conformance"),
     "list": ("topologies", "list_topologies"),
     "logs": ("logs", "logs"),
+    "migrate": ("migrate", "migrate"),
     "page": ("page", "page"),
     "spark": ("spark", "spark"),
     "sparse": ("sparse", "sparse"),
