@@ -55,6 +55,8 @@ def children(ours: Path) -> dict[str, Child]:
         Child("ours", script("ours.py"), python_path=str(ours)),
         Child("pystorm", script("pystorm_child.py")),
         Child("streamparse", script("streamparse_child.py")),
+        Child("pystorm-layer", (*script("layer.py"), "pystorm"), python_path=str(ours)),
+        Child("storm.py-layer", (*script("layer.py"), "storm"), python_path=str(ours)),
         Child("bare", script("bare.py")),
         Child("ujson", (python, "-c", IDLE)),
         Child("import ujson", (python, "-c", EMPTY)),

@@ -14,8 +14,19 @@ from .targets import PENDING
 
 #: The children that run each workload; those that are not available are left out.
 RATES = {
-    "split": ("ours", "ours-many", "ours-bolt", "pystorm", "streamparse", "storm.py", "bare", "native"),
-    "count": ("ours", "pystorm", "streamparse", "storm.py", "bare", "native"),
+    "split": (
+        "ours",
+        "ours-many",
+        "ours-bolt",
+        "pystorm",
+        "streamparse",
+        "storm.py",
+        "pystorm-layer",
+        "storm.py-layer",
+        "bare",
+        "native",
+    ),
+    "count": ("ours", "pystorm", "streamparse", "storm.py", "pystorm-layer", "storm.py-layer", "bare", "native"),
     "filter": ("ours", "pystorm", "streamparse", "storm.py", "bare", "native"),
     "spout1": ("ours", "pystorm", "streamparse", "storm.py", "bare", "native"),
     "spout100": ("ours", "ours-many", "pystorm", "streamparse", "storm.py", "bare", "native"),
