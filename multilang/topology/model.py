@@ -193,6 +193,12 @@ class Topology:
 
         return to_text(self.name, self.conf, self.components)
 
+    def explain(self) -> str:
+        """Return a text with what each component does: of a topology of streams, its stages by the user's names."""
+        from multilang.topology.show import explained
+
+        return explained(self.name, self.declared.components)
+
     def to_mermaid(self) -> str:
         """Return a Mermaid flowchart: components as nodes, subscriptions as arrows."""
         from multilang.topology.show import to_mermaid

@@ -31,6 +31,19 @@ def to_text(topology: str, conf: Mapping[str, Any], components: Mapping[str, Com
     return "\n".join(lines) + "\n"
 
 
+def explained(topology: str, components: Mapping[str, ComponentSpec]) -> str:
+    """Return a text with each component: its tasks, its inputs, and what it tells of itself.
+
+    A component tells it by its attribute ``explained``, a list of lines.
+    """
+    lines = [f"topology {topology}"]
+    for spec in components.values():
+        lines += ["", f"{spec.kind} {spec.id}, {_size(spec)}"]
+        lines += [f"  <- {input_.component}{_stream(input_.stream)} by {input_.grouping}" for input_ in spec.inputs]
+        lines += [f"  {line}" for line in getattr(spec.component, "explained", None) or [describe(spec.component)]]
+    return "\n".join(lines) + "\n"
+
+
 def to_mermaid(components: Mapping[str, ComponentSpec], thick: Collection[tuple[str, str, str]] = ()) -> str:
     """Return a flowchart: spouts are rounded, bolts square; each subscription is an arrow, dotted when it is direct.
 

@@ -42,6 +42,15 @@ def test_word_count_counts_each_word_of_the_documentation_once(run_topology, mod
 
 
 @everywhere
+def test_word_count_written_as_streams_gives_the_same(run_topology, mode):
+    topology = load_topology(f"{EXAMPLES}/stream_words.py")
+    run = run_topology(topology, mode, capture=["count"], timeout=150)
+    words = Counter(word.strip(".,:;!?\"'`()[]{}<>*=-_|") for text in topics.values() for word in text.lower().split())
+    del words[""]
+    assert greatest(run, "count", "key", "value") == words
+
+
+@everywhere
 def test_word_count_shares_the_lines_among_the_spouts_tasks(run_topology, mode, tmp_path):
     (tmp_path / "text").write_text("".join(f"line{number} word\n" for number in range(101)))
     topology = load_topology(f"{EXAMPLES}/word_count.py")

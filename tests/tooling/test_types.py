@@ -32,12 +32,12 @@ def errors_of(name: str, cache: Path) -> dict[int, list[str]]:
     return errors
 
 
-@pytest.mark.parametrize("name", ["protocol_used.py", "components_used.py"])
+@pytest.mark.parametrize("name", ["protocol_used.py", "components_used.py", "streams_used.py"])
 def test_a_strictly_typed_program_can_use_them(name: str, tmp_path: Path) -> None:
     assert errors_of(name, tmp_path) == {}
 
 
-@pytest.mark.parametrize("name", ["protocol_misused.py", "components_misused.py"])
+@pytest.mark.parametrize("name", ["protocol_misused.py", "components_misused.py", "streams_misused.py"])
 def test_wrong_use_is_noticed_by_the_checker(name: str, tmp_path: Path) -> None:
     lines = (PROGRAMS / name).read_text("utf-8").splitlines()
     meant = {n: [line.split("# E: ")[1]] for n, line in enumerate(lines, 1) if "# E: " in line}

@@ -1,0 +1,176 @@
+"""The bolts that run programs. They differ in when a tuple is worked on, and in where their memory is."""
+
+from __future__ import annotations
+
+from multilang.component.batching import BatchingBolt
+from multilang.component.bolt import AnchoredBolt, BasicBolt
+from multilang.component.errors import FailedException, ReportedFailedException
+from multilang.component.many import TupleList
+from multilang.component.report import report_exception
+from multilang.state.bolt import Stateful
+from multilang.streams.memory import Memory
+from multilang.streams.program import Machine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from multilang.component.collector import BoltCollector
+    from multilang.component.context import Context
+    from multilang.component.many import Tuples
+    from multilang.component.streams import Stream
+    from multilang.protocol.messages import Tuple
+    from multilang.state.api import KeyValueState
+    from multilang.streams.program import Program
+    from multilang.streams.sinks import Sink
+
+LINGER_SECS = 0.005
+"""The longest time for which a tuple waits for others with which its results are combined."""
+
+MOST_TUPLES = 1000
+"""The most tuples that wait so."""
+
+MAX_SPOUT_PENDING = "topology.max.spout.pending"
+
+
+class Programmed(AnchoredBolt):
+    """The base of the bolts that run a program.
+
+    Args:
+        program: The program.
+        explained: The lines by which ``Topology.explain`` tells of it.
+    """
+
+    _machine: Machine
+
+    def __init__(self, program: Program, explained: Sequence[str] = ()) -> None:
+        self.program = program
+        self.explained = list(explained)
+        self._memory = Memory()
+
+    def declared_streams(self) -> dict[str, Stream]:
+        return {**super().declared_streams(), **{sink.stream: sink.declared() for sink in self.program.sinks}}
+
+    def work(self, batches: Iterable[Tuples], anchors: Sequence[Tuple] | None = None) -> None:
+        """Run tuples through the program, and emit what comes of them.
+
+        Args:
+            batches: The tuples, each batch of one input.
+            anchors: The tuples that what is emitted is anchored to; None: those in process.
+        """
+        self.send(self._machine.run(batches), anchors)
+
+    def send(self, outputs: list[tuple[Sink, list[Any]]], anchors: Sequence[Tuple] | None = None) -> None:
+        """Emit what came of tuples, and keep what they changed."""
+        memory = self._memory
+        try:
+            for sink, rows in _rows(outputs):
+                self.emit_many(rows, sink.stream, anchors)
+        except BaseException:
+            memory.discard()
+            raise
+        memory.commit()
+
+    def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
+        super()._attach(collector, conf, context)
+        for sink in self.program.sinks:
+            sink.start(context)
+        self._machine = Machine(self.program, self._memory)
+
+
+def _rows(outputs: list[tuple[Sink, list[Any]]]) -> list[tuple[Sink, list[list[Any]]]]:
+    """Return the rows of all outputs, before any is emitted."""
+    if len(outputs) == 1:
+        sink, elements = outputs[0]
+        return [(sink, sink.rows(elements))]
+    together: dict[Sink, list[Any]] = {}
+    for sink, elements in outputs:
+        if sink in together:
+            together[sink] = together[sink] + elements
+        else:
+            together[sink] = elements
+    return [(sink, sink.rows(elements)) for sink, elements in together.items()]
+
+
+class ChainBolt(Programmed, BasicBolt):
+    """Works on each tuple at once, or on those of a block together."""
+
+    def process(self, tup: Tuple) -> None:
+        self.work((TupleList((tup,)),))
+
+    def process_many(self, tups: Tuples) -> None:
+        self.work((tups,))
+
+
+class CombiningBolt(Programmed, BatchingBolt):
+    """Works on tuples together, so that what comes of them is combined before it is sent.
+
+    They wait for one another for LINGER_SECS, and are acked when what came of all of them is acked. If a function fails,
+    each is worked on by itself, so that only the one that it can't take fails.
+    """
+
+    _armed = False
+
+    def process(self, tup: Tuple) -> None:
+        if not self._armed:
+            self._armed = True
+            self.set_timer(LINGER_SECS, self._flush)
+        super().process(tup)
+
+    def process_batch(self, key: None, tups: list[Tuple]) -> None:
+        try:
+            self.work(_by_input(tups))
+        except Exception:
+            if len(tups) == 1:
+                raise
+            for tup in tups:
+                self._alone(tup)
+
+    def _alone(self, tup: Tuple) -> None:
+        try:
+            self.work((TupleList((tup,)),), [tup])
+        except Exception as error:  # noqa: BLE001 - user code: its failure is the tuple's
+            if not isinstance(error, FailedException) or isinstance(error, ReportedFailedException):
+                report_exception(self, error, tup)
+            self.fail(tup)
+
+    def _flush(self) -> None:
+        self._armed = False
+        self.process_batches()
+
+    def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
+        most = conf.get(MAX_SPOUT_PENDING)
+        # Half of what a spout may have under way, so that it goes on while the other half waits here.
+        self.batch_size = max(1, min(MOST_TUPLES, most // 2)) if most else MOST_TUPLES
+        super()._attach(collector, conf, context)
+
+
+def _by_input(tups: list[Tuple]) -> list[Tuples]:
+    """Return tuples by their input, those of one in order."""
+    found: dict[tuple[str, str], TupleList] = {}
+    for tup in tups:
+        there = found.get((tup.component, tup.stream))
+        if there is None:
+            found[tup.component, tup.stream] = TupleList((tup,))
+        else:
+            there.append(tup)
+    return list(found.values())
+
+
+class WithState(Stateful):
+    """The common part of bolts whose memory is in their state."""
+
+    _memory: Memory
+
+    def init_state(self, state: KeyValueState[Any, Any]) -> None:
+        """Receive the state with the accumulators as they were committed last."""
+        self._memory.state = state
+
+
+class StatefulChainBolt(WithState, ChainBolt):
+    """A ChainBolt whose memory is part of its topology's checkpoints."""
+
+
+class StatefulCombiningBolt(WithState, CombiningBolt):
+    """A CombiningBolt whose memory is part of its topology's checkpoints."""

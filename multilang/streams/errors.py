@@ -1,0 +1,11 @@
+"""The error of a stage of a stream."""
+
+from __future__ import annotations
+
+
+class StageError(RuntimeError):
+    """An error in a stage of a stream, most often in the user's function; its text begins with the stage's name."""
+
+    def __init__(self, stage: str, error: BaseException) -> None:
+        super().__init__(f"stage {stage!r}: {type(error).__name__}: {error}")
+        self.stage = stage

@@ -1,0 +1,115 @@
+"""The graph of stages that a user declares; the planner makes components of it."""
+
+from __future__ import annotations
+
+from multilang.topology.check import check_id
+from multilang.topology.errors import TopologyError
+from multilang.topology.spec import is_count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+PLAIN, PAIRS, TRIPLES = "plain", "pairs", "triples"
+
+
+class Stage:
+    """One operation of a stream.
+
+    Attributes:
+        name: The user's name of it, or the operation's with a number; no two stages of a graph have the same.
+        operation: The operation, see operations and heads.
+        parents: The stages whose elements it gets.
+        children: The stages that get its elements.
+        shape: The form of its elements: PLAIN, PAIRS of a key and a value, or TRIPLES of a key and two more.
+        parallelism: The number of tasks of the component that it begins, if it begins one.
+        fields: The fields of its elements if they (or the values of its pairs) are tuples, as spouts and bolts emit
+            them; None: they are the user's values.
+    """
+
+    __slots__ = ("children", "fields", "graph", "name", "operation", "parallelism", "parents", "shape")
+
+    def __init__(
+        self,
+        graph: Graph,
+        name: str,
+        operation: Any,
+        parents: Sequence[Stage],
+        shape: str,
+        parallelism: int,
+        fields: Sequence[str] | None,
+    ) -> None:
+        self.graph = graph
+        self.name = name
+        self.operation = operation
+        self.parents = list(parents)
+        self.children: list[Stage] = []
+        self.shape = shape
+        self.parallelism = parallelism
+        self.fields = fields
+
+    def __repr__(self) -> str:
+        return f"<stage {self.name!r}>"
+
+
+class Graph:
+    """All stages of one builder, in the order in which they were declared.
+
+    Attributes:
+        stages: The stages by name.
+    """
+
+    def __init__(self) -> None:
+        self.stages: dict[str, Stage] = {}
+
+    def add(
+        self,
+        operation: Any,
+        parents: Sequence[Stage],
+        shape: str,
+        *,
+        name: str | None,
+        parallelism: int | None = None,
+        fields: Sequence[str] | None = None,
+    ) -> Stage:
+        """Add a stage and return it.
+
+        Args:
+            operation: The operation.
+            parents: The stages before it.
+            shape: PLAIN or PAIRS.
+            name: The user's name; None: that of the operation.
+            parallelism: The number of tasks; None: the greatest of its parents.
+            fields: See Stage.
+
+        Raises:
+            TopologyError: The name or the number can't be, or a parent is of another builder.
+        """
+        if name is None:
+            name = self.free(operation.name)
+        else:
+            check_id(name, "stage")
+            if name in self.stages:
+                raise TopologyError(f"there is already a stage {name!r}; give this {operation.name} another name=")
+        for parent in parents:
+            if parent.graph is not self:
+                raise TopologyError(
+                    f"stage {name!r} gets stream {parent.name!r}, which is of another StreamBuilder; declare both with one builder"
+                )
+        if parallelism is None:
+            parallelism = max(parent.parallelism for parent in parents)
+        elif not is_count(parallelism):
+            raise TopologyError(f"stage {name!r}: parallelism is a number from 1 on, not {parallelism!r}")
+        stage = self.stages[name] = Stage(self, name, operation, parents, shape, parallelism, fields)
+        for parent in parents:
+            parent.children.append(stage)
+        return stage
+
+    def free(self, name: str) -> str:
+        """Return ``name``, or ``name-2`` and so on if there is such a stage already."""
+        found, number = name, 1
+        while found in self.stages:
+            number += 1
+            found = f"{name}-{number}"
+        return found

@@ -1,0 +1,58 @@
+"""A task's memory of each key, in the process or in its state."""
+
+from __future__ import annotations
+
+from multilang.streams.keys import encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from multilang.state.api import KeyValueState
+
+
+class Memory:
+    """The accumulators of a task's keys.
+
+    What a batch of tuples changes is kept apart until the batch is done, so that one that fails has changed nothing.
+
+    Attributes:
+        state: The task's state, if it has one. A value is wrapped in a list there, since a state takes no None.
+    """
+
+    def __init__(self) -> None:
+        self.state: KeyValueState[Any, list[Any]] | None = None
+        self._values: dict[Any, Any] = {}
+        self._changed: dict[Any, Any] = {}
+
+    def get(self, key: Any, init: Callable[[], Any]) -> Any:
+        """Return the accumulator of a key, or a new one."""
+        for values in (self._changed, self._values):
+            if key in values:
+                return values[key]
+        if self.state is not None:
+            stored = self.state.get(encode(key))
+            if stored is not None:
+                return stored[0]
+        return init()
+
+    def put_all(self, changed: Mapping[Any, Any]) -> None:
+        """Set the accumulators of some keys, if the batch succeeds."""
+        self._changed.update(changed)
+
+    def commit(self) -> None:
+        """Keep what the batch has changed."""
+        changed = self._changed
+        if not changed:
+            return
+        if self.state is None:
+            self._values.update(changed)
+        else:
+            for key, value in changed.items():
+                self.state.put(encode(key), [value])
+        changed.clear()
+
+    def discard(self) -> None:
+        """Forget what the batch has changed."""
+        self._changed.clear()

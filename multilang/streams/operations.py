@@ -1,0 +1,207 @@
+"""Operations without a memory: each makes a list of elements from a list of elements, inside of any component."""
+
+from __future__ import annotations
+
+from multilang.streams.keys import check_key
+from multilang.topology.errors import TopologyError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+
+def called(operation: str, function: Any) -> Any:
+    """Return ``function``, which an operation was given.
+
+    Raises:
+        TopologyError: It can't be called.
+    """
+    if not callable(function):
+        raise TopologyError(f"{operation} takes a function, not {function!r:.80}")
+    return function
+
+
+class Operation:
+    """The base of operations.
+
+    Attributes:
+        name: The name of stages that the user gave none.
+    """
+
+    name = ""
+    is_head = False
+    """Whether a component of its own begins with it."""
+
+    def apply(self, elements: list[Any]) -> list[Any]:
+        """Return what comes of the elements."""
+        raise NotImplementedError
+
+
+class _OfFunction(Operation):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = called(self.name, function)
+
+
+class Map(_OfFunction):
+    """Each element becomes the function's result."""
+
+    name = "map"
+
+    def apply(self, elements: list[Any]) -> list[Any]:
+        function = self.function
+        return [function(element) for element in elements]
+
+
+class Filter(_OfFunction):
+    """The elements for which the function's result is true."""
+
+    name = "filter"
+
+    def apply(self, elements: list[Any]) -> list[Any]:
+        function = self.function
+        return [element for element in elements if function(element)]
+
+
+class FlatMap(_OfFunction):
+    """Each element becomes all items of the function's result."""
+
+    name = "flat_map"
+
+    def apply(self, elements: list[Any]) -> list[Any]:
+        function = self.function
+        return [item for element in elements for item in function(element)]
+
+
+class MapValues(_OfFunction):
+    """Each pair's value becomes the function's result."""
+
+    name = "map_values"
+
+    def apply(self, elements: list[Any]) -> list[Any]:
+        function = self.function
+        return [(key, function(value)) for key, value in elements]
+
+
+class FlatMapValues(_OfFunction):
+    """Each pair becomes one for every item of the function's result for its value."""
+
+    name = "flat_map_values"
+
+    def apply(self, elements: list[Any]) -> list[Any]:
+        function = self.function
+        return [(key, item) for key, value in elements for item in function(value)]
+
+
+class KeyBy(_OfFunction):
+    """Each element becomes the pair of its key and itself."""
+
+    name = "key_by"
+
+    def apply(self, elements: list[Any]) -> list[Any]:
+        function = self.function
+        pairs = [(function(element), element) for element in elements]
+        for key, _ in pairs:
+            if type(key) is not str:
+                check_key(key)
+        return pairs
+
+
+class Peek(_OfFunction):
+    """The elements as they are, after the function was called with each."""
+
+    name = "peek"
+
+    def apply(self, elements: list[Any]) -> list[Any]:
+        function = self.function
+        for element in elements:
+            function(element)
+        return elements
+
+
+class ForEach(Peek):
+    """Nothing, after the function was called with each element."""
+
+    name = "for_each"
+
+    def apply(self, elements: list[Any]) -> list[Any]:
+        super().apply(elements)
+        return []
+
+
+class Branch(Operation):
+    """The elements by the first predicate that holds: one list for each, and a last one for those without."""
+
+    name = "branch"
+
+    def __init__(self, predicates: Sequence[Callable[[Any], object]]) -> None:
+        self.predicates = list(predicates)
+
+    def apply(self, elements: list[Any]) -> list[Any]:
+        arms: list[list[Any]] = [[] for _ in range(len(self.predicates) + 1)]
+        numbered = list(enumerate(self.predicates))
+        for element in elements:
+            for number, holds in numbered:
+                if holds(element):
+                    arms[number].append(element)
+                    break
+            else:
+                arms[-1].append(element)
+        return arms
+
+
+class Arm(Operation):
+    """The elements of one arm of a branch."""
+
+    def __init__(self, number: int, name: str) -> None:
+        self.name = name
+        self.number = number
+
+    def apply(self, elements: list[Any]) -> list[Any]:
+        found: list[Any] = elements[self.number]
+        return found
+
+
+class Merge(Operation):
+    """The elements of all its parents, as they come."""
+
+    name = "merge"
+
+    def apply(self, elements: list[Any]) -> list[Any]:
+        return elements
+
+
+class Keys(Merge):
+    """The pairs as they are, for a new number of tasks behind their exchange."""
+
+    name = "repartition"
+
+
+class Named(Merge):
+    """The elements as they are, for a bolt that gets them under other names."""
+
+    name = "fields"
+
+
+class Untimed(Merge):
+    """Pairs on their way into windows by the time of their arrival."""
+
+    name = "window"
+
+
+class Stamp(_OfFunction):
+    """Pairs on their way into windows by event time: each becomes a key, a value, and the value's time."""
+
+    name = "window"
+
+    def apply(self, elements: list[Any]) -> list[Any]:
+        function = self.function
+        found = []
+        for key, value in elements:
+            ts = function(value)
+            if type(ts) is not int:
+                raise TypeError(
+                    f"the timestamp is {ts!r:.80} ({type(ts).__name__}); it is a whole number of milliseconds since the epoch"
+                )
+            found.append((key, value, ts))
+        return found

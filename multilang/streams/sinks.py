@@ -1,0 +1,144 @@
+"""The output streams of a program, and how elements become rows of them."""
+
+from __future__ import annotations
+
+from multilang.component.errors import FailedException
+from multilang.component.streams import Stream
+from multilang.streams.errors import StageError
+from multilang.streams.keys import encode, part_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from multilang.component.context import Context
+    from multilang.streams.folds import Fold
+
+VALUE = ("value",)
+KEY_AND_VALUE = ("key", "value")
+KEY_VALUE_TIME = ("key", "value", "ts")
+
+
+class Sink:
+    """One output stream.
+
+    Attributes:
+        stage: The stage whose elements it gets.
+        stream: The stream's name.
+        fields: The stream's fields.
+        combines: Whether it gains by many elements at once.
+    """
+
+    combines = False
+
+    def __init__(self, stage: str, stream: str, fields: Sequence[str]) -> None:
+        self.stage = stage
+        self.stream = stream
+        self.fields = list(fields)
+
+    def declared(self) -> Stream:
+        """Return the declaration of its stream."""
+        return Stream(self.fields)
+
+    def start(self, context: Context) -> None:
+        """Take note of the task that it works in."""
+
+    def rows(self, elements: list[Any]) -> list[list[Any]]:
+        """Return the rows for some elements."""
+        raise NotImplementedError
+
+
+class Values(Sink):
+    """A stream of elements."""
+
+    def rows(self, elements: list[Any]) -> list[list[Any]]:
+        return [[element] for element in elements]
+
+
+class Pairs(Sink):
+    """A stream of pairs."""
+
+    def rows(self, elements: list[Any]) -> list[list[Any]]:
+        return [[encode(key), value] for key, value in elements]
+
+
+class Keys(Sink):
+    """A stream of pairs whose values nobody looks at."""
+
+    def rows(self, elements: list[Any]) -> list[list[Any]]:
+        return [[encode(key), None] for key, _ in elements]
+
+
+class Triples(Sink):
+    """A stream of keys, values and times."""
+
+    def rows(self, elements: list[Any]) -> list[list[Any]]:
+        return [[encode(key), value, ts] for key, value, ts in elements]
+
+
+class TimedKeys(Sink):
+    """A stream of keys and times, with values that nobody looks at."""
+
+    def rows(self, elements: list[Any]) -> list[list[Any]]:
+        return [[encode(key), None, ts] for key, _, ts in elements]
+
+
+class Forwarded(Sink):
+    """A stream of a spout's or bolt's own tuples, as they came."""
+
+    def rows(self, elements: list[Any]) -> list[list[Any]]:
+        return [element.values for element in elements]
+
+
+class Named(Sink):
+    """A stream for a bolt of the user's: each element's items are the values of its fields."""
+
+    def rows(self, elements: list[Any]) -> list[list[Any]]:
+        width = len(self.fields)
+        if width == 1:
+            return [[element] for element in elements]
+        for element in elements:
+            if not isinstance(element, list | tuple) or len(element) != width:
+                raise StageError(
+                    self.stage,
+                    ValueError(
+                        f"the element {element!r:.80} has no {width} items for the fields {', '.join(self.fields)}"
+                    ),
+                )
+        return [list(element) for element in elements]
+
+
+class Partials(Sink):
+    """A stream of partial results: all keys of one task of the target in one tuple, each with its accumulator.
+
+    Args:
+        stage: The stage whose elements it gets.
+        target: The component that merges them, also the stream's name.
+        fold: The way in which they are combined.
+    """
+
+    combines = True
+
+    def __init__(self, stage: str, target: str, fold: Fold) -> None:
+        super().__init__(stage, target, ("part", "partials"))
+        self._fold = fold
+        self._target = target
+        self._tasks = 1
+
+    def start(self, context: Context) -> None:
+        self._tasks = len(context.tasks(self._target))
+
+    def rows(self, elements: list[Any]) -> list[list[Any]]:
+        try:
+            partials = self._fold.partial(elements)
+        except FailedException:
+            raise
+        except Exception as error:
+            raise StageError(self._target, error) from error
+        parts: dict[int, list[Any]] = {}
+        tasks = self._tasks
+        for key, accumulator in partials.items():
+            wire = encode(key)
+            parts.setdefault(part_of(wire, tasks) if tasks > 1 else 0, []).append([wire, accumulator])
+        return [[part, partials] for part, partials in parts.items()]

@@ -1,0 +1,245 @@
+"""What Storm's own streams get wrong (part B5 of the study), and what happens when a user's function fails."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from multilang import LocalCluster
+from multilang.streams import StreamBuilder
+from multilang.windowing import Session, Tumbling, milliseconds
+from tests.streams.pipelines import Values, added, by_number
+
+TIMED = {"lag": milliseconds(100), "idle_after": milliseconds(200), "watermark_interval": milliseconds(10)}
+
+
+def ends(build, until=None, conf=None, mode="simulated", errors=0):
+    """Run what ``build`` declares; return the values that came to the bolts named "end" and so on."""
+    s = StreamBuilder()
+    names = build(s) or ["end"]
+    topology = s.build("faults", {"topology.message.timeout.secs": 600, **(conf or {})})
+    with LocalCluster(mode, seed=1) as cluster:
+        run = cluster.submit(topology, capture=names)
+        if until is None:
+            run.wait(timeout=60)
+        else:
+            run.wait(until=lambda run: sum(len(run.captured(name)) for name in names) >= until, timeout=60)
+            run.run_for(1)
+        assert len(run.errors) == errors, run.errors
+        found = [[tup["value"] for tup in run.captured(name)] for name in names]
+        return found[0] if len(found) == 1 else found
+
+
+def timed(stream, window=None):
+    return stream.key_by(lambda event: event[0]).window(
+        window or Tumbling(milliseconds(10)), lambda event: event[1], **TIMED
+    )
+
+
+def test_a_join_keeps_the_rows_of_repeated_keys() -> None:
+    def build(s):
+        left = timed(s.source([["k", 1, 1], ["k", 2, 2], ["k", 3, 3]]))
+        right = timed(s.source([["k", 4, 10]]))
+        left.join(right).map_values(lambda pair: [event[2] for event in pair]).through(Values, name="end")
+
+    assert sorted(value for _, value in ends(build, until=3)) == [[1, 10], [2, 10], [3, 10]]
+
+
+def test_an_outer_join_gives_a_row_that_matches_no_null() -> None:
+    def build(s):
+        left = timed(s.source([["k", 1, 1], ["k", 2, 2], ["l", 2, 3]]))
+        right = timed(s.source([["k", 4, 10]]))
+        left.left_join(right).map_values(lambda pair: [e and e[2] for e in pair]).through(Values, name="end")
+
+    assert sorted(value for _, value in ends(build, until=3)) == [[1, 10], [2, 10], [3, None]]
+
+
+def test_a_stream_joins_itself() -> None:
+    def build(s):
+        windows = timed(s.source([["k", 1, 1], ["k", 2, 2]]))
+        windows.join(windows).map_values(lambda pair: [event[2] for event in pair]).through(Values, name="end")
+
+    assert sorted(value for _, value in ends(build, until=4)) == [[1, 1], [1, 2], [2, 1], [2, 2]]
+
+
+def test_two_windows_of_one_stream_are_those_that_were_asked_for() -> None:
+    def build(s):
+        keyed = s.source(range(8)).key_by(lambda n: 0)
+        keyed.window(Tumbling(2)).count().map(lambda pair: pair[1]).through(Values, name="twos")
+        keyed.window(Tumbling(4)).count().map(lambda pair: pair[1]).through(Values, name="fours")
+        return ["twos", "fours"]
+
+    assert ends(build) == [[2, 2, 2, 2], [4, 4]]
+
+
+def test_a_branch_behind_a_window_goes_on_to_an_aggregate() -> None:
+    def build(s):
+        counts = s.source(range(12)).key_by(by_number).window(Tumbling(2)).count()
+        first, rest = counts.branch(lambda pair: pair[0] == 0)
+        rest.map(lambda pair: pair[1]).key_by(str).reduce(added).through(Values, name="end")
+        first.for_each(len)
+
+    assert max(value for _, value in ends(build)) == 8
+
+
+def test_a_branch_takes_the_first_predicate_that_holds() -> None:
+    def build(s):
+        first, second, rest = s.source(range(6)).branch(lambda n: n < 4, lambda n: n < 5)
+        for number, stream in enumerate((first, second, rest)):
+            stream.through(Values, name=f"end{number}")
+        return ["end0", "end1", "end2"]
+
+    assert [sorted(values) for values in ends(build)] == [[0, 1, 2, 3], [4], [5]]
+
+
+def test_a_new_key_is_exchanged_again() -> None:
+    def build(s):
+        sums = s.source(range(40), parallelism=2).key_by(lambda n: n % 10).reduce(added)
+        again = sums.map(lambda pair: pair[0]).key_by(lambda key: "all").map_values(lambda key: 1)
+        again.aggregate(int, added).through(Values, name="end")
+
+    values = [value for _, value in ends(build)]
+    assert sorted(values) == list(range(1, len(values) + 1))  # one task has counted all
+
+
+def test_a_window_of_a_window_counts_what_the_first_gave() -> None:
+    def build(s):
+        counts = s.source(range(12), parallelism=2).key_by(by_number).window(Tumbling(2)).count()
+        counts.map(lambda pair: pair[1]).key_by(lambda n: "all").window(Tumbling(6)).reduce(added).through(
+            Values, name="end"
+        )
+
+    assert ends(build) == [["all", 12]]
+
+
+def test_no_value_is_taken_for_a_sign() -> None:
+    values = ["__punctuation", "", "[", '"', None, [], {"key": 1}]
+
+    def build(s):
+        s.source(values).repartition(2).through(Values, name="end")
+
+    assert sorted(map(repr, ends(build))) == sorted(map(repr, values))
+
+
+def test_none_is_a_value_of_an_aggregate_like_any_other() -> None:
+    def build(s):
+        s.source([1, 2, 3]).key_by(lambda n: 0).aggregate(
+            lambda: "new", lambda acc, n: None if n == 1 else [acc, n]
+        ).through(Values, name="end")
+
+    assert [value for _, value in ends(build)] == [None, [None, 2], [[None, 2], 3]]
+
+
+def test_late_values_can_be_had() -> None:
+    def build(s):
+        events = [["k", 1000, 1], ["k", 3000, 2]]
+        windows = (
+            s.source(slowly(events))
+            .map(lambda t: t["value"])
+            .key_by(lambda event: event[0])
+            .window(Tumbling(milliseconds(10)), lambda event: event[1], watermark_interval=milliseconds(10))
+        )
+        windows.count().late().map_values(lambda event: event[2]).through(Values, name="end")
+
+    assert ends(build, until=1) == [["k", 9]]
+
+
+def slowly(events):
+    """Return a spout of events with one behind them that comes too late, after a while."""
+    from multilang import ReliableSpout
+
+    class Slowly(ReliableSpout):
+        output_fields = ["value"]
+
+        def initialize(self, conf, context):
+            self.left = list(events)
+            self.set_timer(1, self.last)
+
+        def last(self):
+            self.emit([["k", 5, 9]], "late")
+
+        def next_tuple(self):
+            if self.left:
+                event = self.left.pop(0)
+                self.emit([event], str(event))
+
+    return Slowly
+
+
+def test_sessions_are_joined_and_counted() -> None:
+    def build(s):
+        timed(s.source([["k", 1], ["k", 3], ["k", 20]]), Session(milliseconds(5))).count().with_end().through(
+            Values, name="end"
+        )
+
+    assert Counter(map(str, ends(build, until=2))) == Counter(["['k', [8, 2]]", "['k', [25, 1]]"])
+
+
+# ---- functions that fail ----
+
+
+def test_an_exception_names_the_stage() -> None:
+    def build(s):
+        s.source([1]).map(lambda n: n + 1).map(lambda n: 1 // (n - 2), name="divide").through(Values, name="end")
+
+    s = StreamBuilder()
+    build(s)
+    topology = s.build("fails")
+    with LocalCluster("simulated", seed=1) as cluster:
+        run = cluster.submit(topology)
+        run.wait(timeout=600)
+        assert "stage 'divide': ZeroDivisionError" in str(run.errors[0])
+
+
+@pytest.mark.parametrize("mode", ["inprocess", "simulated"])
+def test_an_element_that_fails_takes_no_other_with_it(mode) -> None:
+    seen = []
+
+    def build(s):
+        def fails(n):
+            if n == 5:
+                raise ValueError("five")
+            return n
+
+        s.source(range(10)).map(fails, name="picky").key_by(lambda n: "all").count(name="all").for_each(seen.append)
+
+    s = StreamBuilder()
+    build(s)
+    topology = s.build("picky")
+    with LocalCluster(mode, seed=1) as cluster:
+        run = cluster.submit(topology)
+        run.wait(timeout=60)
+        assert all("stage 'picky': ValueError: five" in str(e) or "gave up tuple 5 " in str(e) for e in run.errors)
+        assert run.counters["source"].acked == 9
+    assert max(count for _, count in seen) == 9
+
+
+@pytest.mark.parametrize("key", [1.5, True, None, ["a"], ("a", 1.0)])
+def test_a_key_that_hashes_otherwise_elsewhere_is_refused(key) -> None:
+    s = StreamBuilder()
+    s.source([1]).key_by(lambda n: key, name="keys").count().for_each(len)
+    with LocalCluster("simulated", seed=1) as cluster:
+        run = cluster.submit(s.build("keys"))
+        run.wait(timeout=600)
+        assert "stage 'keys': TypeError: the key is" in str(run.errors[0])
+
+
+def test_a_state_is_asked_from_another_stream() -> None:
+    s = StreamBuilder()
+    table = (
+        s.source([["a", 1], ["b", 2], ["a", 3]], name="updates")
+        .key_by(lambda e: e[0])
+        .update_state(int, lambda total, event: total + event[1])
+    )
+    asked = s.source(["a", "b", "c"], name="asking").key_by(str).state_query(table)
+    asked.through(Values, name="end")
+    topology = s.build("asks", {"topology.state.provider": "multilang.state.MemoryStateProvider"})
+    with LocalCluster("simulated", seed=1) as cluster:
+        run = cluster.submit(topology, capture=["end"])
+        run.wait(timeout=60)
+        found = dict([tup["value"] for tup in run.captured("end")])
+        assert run.errors == []
+    assert found["c"] == ["c", None]
+    assert found["a"][1] in (None, 1, 4)
+    assert found["b"][1] in (None, 2)
