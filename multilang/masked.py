@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 MASK = "***"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
-_WORDS = "password|passwd|passphrase|pwd|secret|payload|token|(?<!auto-)credentials?|creds|apikey"
+_WORDS = (
+    "password|passwd|passphrase|passcode|authorization|pwd|secret|payload|token|(?<!auto-)credentials?|creds|apikey"
+)
 # The word that tells is the last one: "source.secret.file" names a file, and "topology.auto-credentials" names classes.
-_KEY = rf"(?:{_WORDS}|(?:secret|api|access|private)[._-]?key|key\.pem|(?:jaas|oauthbearer)\.config)"
+_KEY = rf"(?:{_WORDS}|(?:secret|api|access|private|signing|encryption|session|keystore)[._-]?key|key\.pem|(?:jaas|oauthbearer)\.config)"
 _IS_SECRET = re.compile(rf"(?:.*[^a-z])?{_KEY}", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ADDRESS = re.compile(r"(:(?:\\*/){2}[^\s/:@\"'\\]*):[^\s/@\"']+@")  # JSON may write a slash as \/
-_QUOTED = r"""\\+".*?\\"|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?"""
+_QUOTED = r"""\\+".*?\\"|[bu]?"(?:[^"\\]|\\.)*"?|[bu]?'(?:[^'\\]|\\.)*'?"""
 _BARE = r"""[^\s,;&"'{}\[\]\\]+"""
 _ENTRY = re.compile(  # what stands after a key of JSON or Python, or in KEY=VALUE; not the words of a sentence
     rf"""({_KEY}(?:\\*["']\s*[:=]\s*(?={_QUOTED}|{_BARE})|\s*[:=]\s*(?={_QUOTED})|=))({_QUOTED}|{_BARE})""",

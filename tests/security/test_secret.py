@@ -31,6 +31,8 @@ KEYS = [
     "sasl.oauthbearer.client.secret",
     "aws_secret_key",
     "API-KEY",
+    "ssl.keystore.key",
+    "Authorization",
 ]
 PLAIN = [
     "multilang.source.secret.file",
@@ -91,6 +93,14 @@ def test_the_words_of_a_sentence_stay_as_they_are():
     text = "the password is wrong: ask; token: missing, password = input() of http://a:80/b@c, secret.file: 'x'"
     assert masked_text(text) == text
     assert masked_text("-c sasl.password=x1 -c a.b=2") == "-c sasl.password=*** -c a.b=2"
+
+
+@pytest.mark.parametrize("secret", [b"x1", b"x'1", b'x"1', "x1"])
+def test_bytes_of_python_are_masked_as_texts_are(secret):
+    for shown in (repr({"password": secret}), f"password={secret!r}", repr([{"shop.token": secret}, 1])):
+        assert "1'" not in masked_text(shown).replace(" 1]", "")
+        assert "x" not in masked_text(shown)
+        assert MASK in masked_text(shown)
 
 
 @pytest.mark.parametrize("start", ["", 'password="', 'password=\\"'])
