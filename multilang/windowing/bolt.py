@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from multilang.component.errors import ConfigError
 from multilang.component.streams import Stream
+from multilang.windowing.batches import batch_of
 from multilang.windowing.declared import DeclaredWindows
 from multilang.windowing.settings import Settings
 from multilang.windowing.task import WindowTask
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from multilang.component.collector import BoltCollector
     from multilang.component.context import Context
     from multilang.protocol.messages import Tuple
+    from multilang.windowing.carried import Carried
 
 LATE_FIELDS = ["late_tuple"]
 
@@ -31,6 +33,9 @@ class WindowedBolt(DeclaredWindows):
     __slots__ = ("_windows",)  # beside the attributes, which engines may copy or carry elsewhere
     _windows: WindowTask
 
+    carried_windows: Carried
+    """The windows as a job carries them from round to round."""
+
     def process(self, tup: Tuple) -> None:
         self._windows.process(tup)
 
@@ -45,6 +50,18 @@ class WindowedBolt(DeclaredWindows):
             streams[late] = Stream(LATE_FIELDS)
         return streams
 
+    def move_windows(self, *, is_last: bool) -> None:
+        """Move the time on: called by engines whose input comes in batches.
+
+        Args:
+            is_last: No batch will follow, so that all windows end.
+        """
+        self._windows.end_batch(is_last=is_last)
+
+    def save_windows(self) -> None:
+        """Put the windows into what is carried to the next batch, or into the state."""
+        self._windows.save()
+
     def check_limits(self, settings: Settings, conf: dict[str, Any]) -> None:
         """Check that tuples can be kept as long as they are in windows."""
         settings.check_limits(conf)
@@ -53,7 +70,15 @@ class WindowedBolt(DeclaredWindows):
         super()._attach(collector, conf, context)
         settings = Settings(self, conf, f"bolt {context.component!r}")
         self.check_limits(settings, conf)
-        self._windows = self._new_task(settings, collector, context)
+        self._windows = self._new_task(settings, collector, conf, context)
 
-    def _new_task(self, settings: Settings, collector: BoltCollector, context: Context) -> WindowTask:
-        return WindowTask(self, settings, collector, context)
+    def _new_task(
+        self, settings: Settings, collector: BoltCollector, conf: dict[str, Any], context: Context
+    ) -> WindowTask:
+        batch = batch_of(conf)
+        if batch is None:
+            return WindowTask(self, settings, collector, context)
+        from multilang.windowing.carried import Carried, CarriedTask
+
+        self.carried_windows = Carried()
+        return CarriedTask(self, settings, collector, context, batch, lambda: self.carried_windows)

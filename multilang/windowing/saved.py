@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
     from multilang.protocol.messages import Schema
     from multilang.state.api import KeyValueState
+    from multilang.windowing.batches import Batch
     from multilang.windowing.declared import DeclaredWindows
     from multilang.windowing.panes import Key, Windows
     from multilang.windowing.settings import Settings
@@ -41,7 +42,14 @@ class SavedTask(WindowTask):
 
     _acks_at_once = True
 
-    def __init__(self, bolt: DeclaredWindows, settings: Settings, collector: BoltCollector, context: Context) -> None:
+    def __init__(
+        self,
+        bolt: DeclaredWindows,
+        settings: Settings,
+        collector: BoltCollector,
+        context: Context,
+        batch: Batch | None = None,
+    ) -> None:
         self._dirty: dict[tuple[Key, int], Pane] = {}
         self._counted: dict[Key, None] = {}
         self._new_waiting: dict[int, Waiting] = {}
@@ -49,7 +57,7 @@ class SavedTask(WindowTask):
         self._is_stale = False
         self._failed: Exception | None = None
         self._saved_task: dict[str, Any] | None = None
-        super().__init__(bolt, settings, collector, context)
+        super().__init__(bolt, settings, collector, context, batch)
         self._keeps_tuples = settings.aggregate is None
         self._tuples = _SavedTuples(context)
         self._form = _form_of(settings, self.windows)
@@ -137,6 +145,10 @@ class SavedTask(WindowTask):
         self._refresh()
         super().tick()
 
+    def end_batch(self, *, is_last: bool) -> None:
+        self._refresh()
+        super().end_batch(is_last=is_last)
+
     def _timer(self) -> None:
         self._refresh()
         super()._timer()
@@ -218,7 +230,7 @@ class SavedTask(WindowTask):
         self._new_waiting.clear()
         self.windows.follow_counts(self._counted)
         task = self._saved_task = state.get(TASK)
-        now_of_day = round(self.bolt.clock.time() * 1000)
+        now_of_day = round(self._clock.time() * 1000)
         if task is not None:
             self._origin = task["origin"]
             self._check_form(task.get("form"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from multilang.component.errors import ConfigError
 from multilang.state.bolt import Stateful
+from multilang.windowing.batches import batch_of
 from multilang.windowing.bolt import WindowedBolt
 from multilang.windowing.saved import SavedTask
 
@@ -52,5 +53,7 @@ class StatefulWindowedBolt(Stateful, WindowedBolt):
             )
         settings.keep_expired = False
 
-    def _new_task(self, settings: Settings, collector: BoltCollector, context: Context) -> WindowTask:
-        return SavedTask(self, settings, collector, context)
+    def _new_task(
+        self, settings: Settings, collector: BoltCollector, conf: dict[str, Any], context: Context
+    ) -> WindowTask:
+        return SavedTask(self, settings, collector, context, batch_of(conf))

@@ -11,7 +11,7 @@ from multilang.windowing.sessions import SessionWindows
 from multilang.windowing.settings import NO_DATA
 from multilang.windowing.specs import Session
 from multilang.windowing.timed import TimeWindows
-from multilang.windowing.watermarks import BEFORE_ALL, Source, Watermarks
+from multilang.windowing.watermarks import AFTER_ALL, BEFORE_ALL, Source, Watermarks
 from multilang.windowing.window import Window
 
 TYPE_CHECKING = False
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from multilang.component.collector import BoltCollector
     from multilang.component.context import Context
     from multilang.protocol.messages import Tuple
+    from multilang.windowing.batches import Batch
     from multilang.windowing.declared import DeclaredWindows
     from multilang.windowing.panes import Key, Waiting, Windows
     from multilang.windowing.settings import Settings
@@ -53,30 +54,42 @@ class WindowTask:
         settings: Its settings.
         collector: Its collector.
         context: Its task's place.
+        batch: The batch that is its input; None: its input comes one by one.
     """
 
     _acks_at_once = False
 
-    def __init__(self, bolt: DeclaredWindows, settings: Settings, collector: BoltCollector, context: Context) -> None:
+    def __init__(
+        self,
+        bolt: DeclaredWindows,
+        settings: Settings,
+        collector: BoltCollector,
+        context: Context,
+        batch: Batch | None = None,
+    ) -> None:
         self.bolt = bolt
         self.settings = settings
         self.aggregate = settings.aggregate or Kept()
         self.late = 0
         self._collector = collector
         self._context = context
-        self._monotonic = bolt.clock.monotonic
+        self._batch = batch
+        self._clock = bolt.clock if batch is None else batch.clock
+        self._monotonic = self._clock.monotonic
         self._init = self.aggregate.init
         self._add = self.aggregate.add
         self._key = _key_function(settings)
         self._touched: dict[tuple[Key, int], Pane] = {}  # since the last early evaluation by time
         self._armed: float | None = None  # the instant of the timer that is set
         self._began = self._monotonic()
-        self._origin = round(bolt.clock.time() * 1000)  # the time of day then; windows by processing time begin there
+        self._origin = round(self._clock.time() * 1000)  # the time of day then; windows by processing time begin there
         self._has_warned = False
         self._has_ids = settings.id_field is not None
         self.put = self._put_function()
         self.start_anew()
         self.process = self.process_function()
+        if batch is not None:
+            return  # which moves the time on at its end
         if settings.has_event_time:
             bolt.set_timer(settings.interval_ms / 1000, self.tick, every=settings.interval_ms / 1000)
         if settings.early_ms:
@@ -92,7 +105,8 @@ class WindowTask:
         self._early: list[tuple[Key, int, Pane]] = []  # due at once
         self._touched.clear()
         self._armed = None
-        self.watermarks = Watermarks(_senders(self._context), settings.lag_ms, settings.idle_ms, self.now())
+        merged = None if self._batch is None else self._batch.merged
+        self.watermarks = Watermarks(_senders(self._context), settings.lag_ms, settings.idle_ms, self.now(), merged)
         self._accept_from = BEFORE_ALL
 
     # ---- tuples ----
@@ -221,6 +235,22 @@ class WindowTask:
                 "warn",
             )
 
+    def end_batch(self, *, is_last: bool) -> None:
+        """Move the time on at the end of a batch.
+
+        Args:
+            is_last: No batch will follow, so that all windows end.
+        """
+        if is_last:
+            self.watermarks.current = AFTER_ALL
+            self._advance(AFTER_ALL)
+            return
+        if self.settings.has_event_time:
+            self.tick()
+        else:
+            self.windows.advance(int(self.now() + _ROUNDING))
+        self._fire_early()
+
     def _advance(self, watermark: int) -> None:
         self._accept_from = watermark - self.settings.lateness_ms
         self.windows.advance(watermark)
@@ -228,7 +258,7 @@ class WindowTask:
     def _arm(self) -> None:
         """Set a timer for the next end of a window by processing time."""
         due = self.windows.next_due()
-        if due is None or (self._armed is not None and self._armed <= due):
+        if due is None or (self._armed is not None and self._armed <= due) or self._batch is not None:
             return
         self._armed = due
         self.bolt.set_timer(max(due + 1 - self.now(), 0) / 1000, self._timer)
@@ -247,6 +277,9 @@ class WindowTask:
         touched, self._touched = self._touched, {}
         for (key, slot), pane in touched.items():
             self.windows.fire_early(key, slot, pane)
+
+    def save(self) -> None:
+        """Save nothing: the tuples are replayed."""
 
     # ---- for the windows: see panes.Keeper ----
 

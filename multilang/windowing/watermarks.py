@@ -4,11 +4,14 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from typing import Any
 
 BEFORE_ALL = -(2**63)
 """The watermark before the first one."""
+
+AFTER_ALL = 2**63 - 1
+"""The watermark after the last tuple of an input that has an end."""
 
 
 class Source:
@@ -40,27 +43,38 @@ class Watermarks:
         lag_ms: The milliseconds by which tuples may come out of order.
         idle_ms: The milliseconds of silence after which a source is idle; None: sources are never idle.
         now: The time of the clock, in milliseconds.
+        merged: Where input comes in batches: the components of which all tasks count as one source.
 
     Attributes:
         current: The watermark; it never goes back.
     """
 
     def __init__(
-        self, streams: Mapping[tuple[str, str], int], lag_ms: int = 0, idle_ms: int | None = None, now: float = 0.0
+        self,
+        streams: Mapping[tuple[str, str], int],
+        lag_ms: int = 0,
+        idle_ms: int | None = None,
+        now: float = 0.0,
+        merged: Collection[str] | None = None,
     ) -> None:
         self.current = BEFORE_ALL
         self._lag_ms = lag_ms
         self._idle_ms = idle_ms
         self._sources: dict[tuple[str, str, int], Source] = {}
-        self._expected = dict(streams)
-        self._unheard = sum(streams.values())
+        self._in_batches = merged is not None
+        self._merged = frozenset(merged or ())
+        self._expected = {
+            (component, stream): min(tasks, 1) if component in self._merged else tasks
+            for (component, stream), tasks in streams.items()
+        }
+        self._unheard = sum(self._expected.values())
         self._began = now
         self._all_idle_since: float | None = None
         self._all_idle_from = BEFORE_ALL
 
     def source(self, component: str, stream: str, task: int, now: float) -> Source:
         """Return a source, which is made at its first tuple."""
-        key = (component, stream, task)
+        key = (component, stream, 0 if component in self._merged else task)
         found = self._sources.get(key)
         if found is None:
             found = self._sources[key] = Source(now)
@@ -111,7 +125,11 @@ class Watermarks:
 
     def saved(self) -> dict[str, Any]:
         """Return what a checkpoint holds of the watermark."""
-        sources = [[*key, source.greatest] for key, source in sorted(self._sources.items())]
+        with_silence = self._in_batches and self._idle_ms is not None
+        sources = [
+            [*key, source.greatest, *([round(source.since)] if with_silence else [])]
+            for key, source in sorted(self._sources.items())
+        ]
         return {"watermark": self.current, "sources": sources}
 
     def restore(self, saved: Mapping[str, Any], now: float, tasks: Iterable[int]) -> None:
@@ -124,6 +142,10 @@ class Watermarks:
         """
         self.current = saved["watermark"]
         there = set(tasks)
-        for component, stream, task, greatest in saved["sources"]:
-            if task in there:
-                self.source(component, stream, task, now).greatest = greatest
+        for component, stream, task, greatest, *since in saved["sources"]:
+            if task in there or component in self._merged:
+                source = self.source(component, stream, task, now)
+                if source.greatest is None or (greatest is not None and greatest > source.greatest):
+                    source.greatest = greatest
+                if since and self._in_batches:  # elsewhere nobody was silent while this task was down
+                    source.since = since[0]

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from multilang.state.bolt import Stateful
 from multilang.topology.errors import did_you_mean
+from multilang.windowing.bolt import WindowedBolt
+from multilang.windowing.stateful import StatefulWindowedBolt
 from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.job.spouts import check_bound
 from spark_bridge.job.states import States
@@ -35,11 +37,30 @@ def check_state(topology: Topology, states: States | NoStates, spark: SparkSessi
         if not isinstance(spec.component, Stateful):
             continue
         for hook, when, instead in _LATE_HOOKS:
-            if getattr(type(spec.component), hook) is not getattr(Stateful, hook):
+            if getattr(type(spec.component), hook) not in (
+                getattr(Stateful, hook),
+                getattr(StatefulWindowedBolt, hook),
+            ):
                 raise NotOnSparkError(
                     f"bolt {id!r} does something in {hook}, and on Spark it is not there any more when its state is {when}: do it "
                     f"in {instead}, or run the topology on the embedded cluster or on Storm"
                 )
+
+
+def windowed_bolts(topology: Topology) -> list[str]:
+    """Return the bolts that work on windows."""
+    return [id for id, spec in topology.bolts.items() if isinstance(spec.component, WindowedBolt)]
+
+
+def check_query(topology: Topology) -> None:
+    """Raise NotOnSparkError for windows without state in a query, whose rows are done with each batch."""
+    for id in windowed_bolts(topology):
+        bolt = topology.components[id].component
+        if not isinstance(bolt, Stateful):
+            raise NotOnSparkError(
+                f"bolt {id!r} ({type(bolt).__name__}) keeps tuples in windows beyond their batch, and they would be lost with the query: "
+                "make it a StatefulWindowedBolt, whose windows are in the state"
+            )
 
 
 def check_spouts(

@@ -9,7 +9,6 @@ from multilang.coordination import BatchBoltExecutor, CoordinatedBolt
 from multilang.state.bolt import Stateful
 from multilang.topology.transform import transformed
 from multilang.transactional.parts import coordinator_in
-from multilang.windowing.bolt import WindowedBolt
 from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:
@@ -30,15 +29,8 @@ def as_declared(topology: Topology) -> Topology:
     """Return the topology as its author declared it, without checkpoints and coordination.
 
     Raises:
-        NotOnSparkError: A component runs in a wrapper that has no form on Spark, or works on windows; the message names the component.
+        NotOnSparkError: A component runs in a wrapper that has no form on Spark; the message names the component.
     """
-    for spec in topology.components.values():
-        bolt = innermost(spec.component)
-        if isinstance(bolt, WindowedBolt):
-            raise NotOnSparkError(
-                f"bolt {spec.id!r} ({type(bolt).__name__}) works on windows, and the last ones would still be open when a job's or a "
-                "batch's input ends: run the topology on the embedded cluster or on Storm"
-            )
     declared = without_checkpoints(topology)
     for spec in declared.components.values():
         wrapper = spec.component

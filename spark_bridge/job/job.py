@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
+    from typing import Any, Literal
 
     from multilang.topology.model import Topology
     from multilang.transactional.attempt import TransactionAttempt
@@ -20,7 +20,8 @@ class Job:
 
     ``readers``: one for each source of the layout. ``outputs``: the streams that are wanted as results.
     ``keeps_states``: whether there may be another round, for which the states of bolts are kept. ``saving``: of a
-    topology with stateful bolts. ``attempt``: the attempt to run, of a transactional topology.
+    topology with stateful bolts. ``attempt``: the attempt to run, of a transactional topology. ``ends``: "" if other rounds of
+    the same input may follow; "batch" if windows move on at its end; "input" if all windows end there.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Job:
         keeps_states: bool,
         saving: Saving | None = None,
         attempt: TransactionAttempt | None = None,
+        ends: Literal["", "batch", "input"] = "",
     ) -> None:
         self.topology = topology
         self.conf = dict(conf)
@@ -49,6 +51,7 @@ class Job:
         self.keeps_states = keeps_states
         self.saving = saving
         self.attempt = attempt
+        self.ends = ends
 
     def picked(
         self, worker: int, rows: Iterable[Any]

@@ -16,8 +16,9 @@ from multilang.state import settings as state_settings
 from multilang.state.bolt import Stateful
 from multilang.state.names import namespace
 from multilang.transactional.parts import late
+from multilang.windowing.batches import KEY as BATCH
 from spark_bridge.job.by_value import by_value
-from spark_bridge.job.checks import check_spouts, check_state, outputs_of
+from spark_bridge.job.checks import check_spouts, check_state, outputs_of, windowed_bolts
 from spark_bridge.job.conclusion import conclude, counters_of
 from spark_bridge.job.cut import Cut
 from spark_bridge.job.declared import as_declared, is_transactional
@@ -29,7 +30,7 @@ from spark_bridge.job.maps import check_maps
 from spark_bridge.job.records import comes_here, is_report, is_state, keyed, record_of, stage_function
 from spark_bridge.job.reports import RoundReport
 from spark_bridge.job.result import JobResult, ReportedError
-from spark_bridge.job.sources import check_sources, fields_of_rows, rows_of
+from spark_bridge.job.sources import SourceReader, check_sources, fields_of_rows, rows_of
 from spark_bridge.job.spec import RunSpec
 from spark_bridge.job.spouts import SpoutFeed
 from spark_bridge.job.stateful import joined, split
@@ -41,7 +42,7 @@ from spark_bridge.job.watch import SPARK_ERRORS, JobProgress, collected, readabl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
+    from typing import Any, Literal
 
     from pyspark import RDD
     from pyspark.sql import DataFrame, SparkSession
@@ -136,6 +137,7 @@ def run_topology(
                 seed=seed,
                 progress=progress,
                 states=begin,
+                ends=after is None,
                 transactions=transactions,
             )
         )
@@ -209,6 +211,15 @@ class JobRun:
             is_transactional=transactions is not None,
             is_exact=self._is_exact,
         )
+        self._ends: Literal["", "batch", "input"] = ""
+        windowed = windowed_bolts(topology)
+        if windowed:
+            self._ends = "input" if spec.ends else "batch"
+            # One instant for all tasks, also for those that Spark runs again.
+            self._conf[BATCH] = {
+                "time_ms": round(time.time() * 1000),
+                "merged": [id for id in topology.components if id not in windowed],
+            }
         self._outputs = outputs_of(topology, spec.outputs)
         self._max_replays = spec.max_replays
         self._batch = spec.batch
@@ -306,7 +317,10 @@ class JobRun:
                 feed.size = source.size
         later = Layout(topology, self._assignment, sources_of(feeds), move_in=False, late=self._late)
         may_go_on = (
-            self._known is not None or self._max_replays > 0 or any(isinstance(feed, EmittedFeed) for feed in feeds)
+            self._known is not None
+            or self._max_replays > 0
+            or any(isinstance(feed, EmittedFeed) for feed in feeds)
+            or bool(self._ends)
         )
         states: RDD[Any] | None = None
         while self._result.rounds == 0 or any(feed.waiting for feed in feeds):
@@ -316,20 +330,55 @@ class JobRun:
                 continue
             layout = first if states is None else later
             self._result.rounds += 1
-            job = Job(
-                topology,
-                self._conf,
-                self._assignment,
-                layout,
-                [reader for _, reader in rounds],
-                self._outputs,
-                seed=self._seed,
-                round=self._result.rounds,
-                keeps_states=may_go_on,
-                saving=self._saving,
-                attempt=None if self._transactions is None else self._transactions.attempt(),
+            job = self._job(layout, [reader for _, reader in rounds], self._result.rounds, keeps_states=may_go_on)
+            records, report = self._round(job, [rows for rows, _ in rounds], states, feeds)
+            if report.gave_up or (self._is_exact and any(report.failed)):
+                records.unpersist()
+                self._undo(report, feeds)
+                states = None
+                continue
+            self._result.add(records, report.kinds)
+            for feed, count, failed, checks in zip(feeds, report.rows, report.failed, report.sums, strict=True):
+                self._result.acked += feed.settle(count, failed, checks)
+            states = records.filter(is_state).map(keyed)
+        if self._ends:
+            # A round without rows. Only now are all that failed there, so that none of them comes too late for its windows.
+            readers = [SourceReader(feed.component, (), {}) for feed in feeds]
+            job = self._job(
+                later,
+                readers,
+                self._result.rounds + 1,
+                keeps_states=self._known is not None,
+                ends=self._ends,
             )
-            states = self._round(job, [rows for rows, _ in rounds], states, feeds)
+            records, report = self._round(
+                job, [sc.parallelize([], source.size) for source in later.sources], states, feeds
+            )
+            self._result.add(records, report.kinds)
+
+    def _job(
+        self,
+        layout: Layout,
+        readers: Sequence[Any],
+        round: int,
+        *,
+        keeps_states: bool,
+        ends: Literal["", "batch", "input"] = "",
+    ) -> Job:
+        return Job(
+            self._topology,
+            self._conf,
+            self._assignment,
+            layout,
+            readers,
+            self._outputs,
+            seed=self._seed,
+            round=round,
+            keeps_states=keeps_states,
+            saving=self._saving,
+            attempt=None if self._transactions is None else self._transactions.attempt(),
+            ends=ends,
+        )
 
     def _undo(self, report: RoundReport, feeds: list[RowFeed | EmittedFeed]) -> None:
         """Have everything read again from the start: something failed, and either everything counts or nothing."""
@@ -349,8 +398,8 @@ class JobRun:
 
     def _round(
         self, job: Job, rows: list[RDD[Any]], states: RDD[Any] | None, feeds: list[RowFeed | EmittedFeed]
-    ) -> RDD[Any] | None:
-        """Run one round, and return the states that the bolts had at its end, or None if the round was undone."""
+    ) -> tuple[RDD[Any], RoundReport]:
+        """Run one round, and return its records, persisted, and its report."""
         from pyspark import StorageLevel
 
         sc = self._spark.sparkContext
@@ -379,14 +428,7 @@ class JobRun:
             self._left.setdefault(component, set()).update(names)
         for feed, timed_out in zip(feeds, report.timed_out, strict=True):
             feed.timed_out += timed_out
-        if report.gave_up or (self._is_exact and any(report.failed)):
-            records.unpersist()
-            self._undo(report, feeds)
-            return None
-        self._result.add(records, report.kinds)
-        for feed, count, failed, checks in zip(feeds, report.rows, report.failed, report.sums, strict=True):
-            self._result.acked += feed.settle(count, failed, checks)
-        return records.filter(is_state).map(keyed)  # type: ignore[no-any-return]
+        return records, report
 
     def _tell(self, feeds: list[RowFeed | EmittedFeed], done: int, tasks: int) -> None:
         if self._progress is not None:

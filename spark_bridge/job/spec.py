@@ -37,6 +37,7 @@ class RunSpec:
         states: The states with which stateful bolts begin.
         known: The knowledge of bolts from an earlier run, by task; with it, ``known_now`` returns what they know at the
             end.
+        ends: Whether no other input follows, so that all windows end.
         transactions: Those of a transactional topology; the rows are the transaction that was begun.
     """
 
@@ -52,4 +53,5 @@ class RunSpec:
     progress: Callable[[JobProgress], None] | None = None
     states: States | NoStates = field(default_factory=NoStates)
     known: Mapping[int, bytes] | None = None
+    ends: bool = False
     transactions: Transactions | None = None

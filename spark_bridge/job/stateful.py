@@ -9,8 +9,6 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, NamedTuple
 
-from multilang.component.base import collector_of
-from multilang.component.report import describe
 from multilang.state.api import KeyValueState
 from multilang.state.bolt import promise_state
 from multilang.state.checked import state_of, txids_of
@@ -170,14 +168,7 @@ class StatefulTask(StageBolt):
 
     def finish(self) -> None:
         """Call the bolt's ``pre_prepare``, when all tuples of the round are processed."""
-        component = self._component
-        scope = collector_of(component).scope
-        scope.current = None
-        scope.anchors = ()
-        try:
-            component.pre_prepare(self._saving.txid)
-        except (Exception, SystemExit) as error:
-            raise SparkJobError(f"{self.plan}: {describe(error, component, None, 'in pre_prepare')}") from error
+        self.must(lambda: self._component.pre_prepare(self._saving.txid), "in pre_prepare")
 
     def state(self) -> bytes:
         """Return the bolt's attributes, and the changes of its state."""

@@ -15,8 +15,9 @@ from multilang.runtime.counters import TaskStats
 from multilang.runtime.task import START_ATTEMPTS
 from multilang.runtime.tuples import Origin
 from multilang.state.checkpointed import anchored_only
+from multilang.windowing.bolt import WindowedBolt
 from spark_bridge.job.collector import SparkBoltCollector, note
-from spark_bridge.job.errors import ComponentStartError
+from spark_bridge.job.errors import ComponentStartError, SparkJobError
 from spark_bridge.job.keep import kept, restore
 from spark_bridge.job.tuples import SparkTuple
 
@@ -183,8 +184,26 @@ class StageBolt:
         self.held = [tup for tup in self.held if tup.unfinished]
         return bool(self.held)
 
+    def move_windows(self, *, is_last: bool) -> None:
+        """Let a bolt's windows move on; all of them end if the input ends."""
+        if isinstance(self._component, WindowedBolt):
+            self.must(lambda: self._component.move_windows(is_last=is_last), "at the end of its input")
+
     def finish(self) -> None:
-        """Do nothing: a bolt in this process has done by now what it does with its tuples."""
+        """Let a bolt put its windows where the next round finds them."""
+        if isinstance(self._component, WindowedBolt):
+            self.must(self._component.save_windows, "while its windows were saved")
+
+    def must(self, call: Callable[[], object], when: str) -> None:
+        """Make a call into the bolt that belongs to no tuple, so that its failure is that of the job."""
+        component = self._component
+        scope = collector_of(component).scope
+        scope.current = None
+        scope.anchors = ()
+        try:
+            call()
+        except (Exception, SystemExit) as error:
+            raise SparkJobError(f"{self.plan}: {describe(error, component, None, when)}") from error
 
     def settle(self) -> None:
         """Count what the bolt still holds as failed by timing out."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 from array import array
+from functools import partial
 from itertools import count
 from random import Random
 from time import monotonic, perf_counter
@@ -218,6 +219,10 @@ class StageWorker:
         """Let the tasks do, one after the other, what they do at the end of the input."""
         for bolt in self._tasks.values():
             if isinstance(bolt, StageBolt):
+                if self._job.ends:
+                    _timed(bolt, partial(bolt.move_windows, is_last=self._job.ends == "input"))
+                    self.drain()
+                    yield from self._flush(LIMIT)
                 yield from self._run_timers(bolt)
             for _ in range(_ticks(bolt.plan.settings)):
                 _timed(bolt, bolt.tick)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import StreamingQueryException
 
 from multilang.state.settings import EXACT, alignment
+from spark_bridge.job.checks import check_query
 from spark_bridge.job.declared import as_declared, is_transactional
 from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.job.maps import check_maps
@@ -101,6 +102,7 @@ def stream_topology(
     checkpoint = os.fspath(checkpoint)
     whole = topology.with_conf(conf or {})
     declared = as_declared(whole)
+    check_query(declared)
     given = check_sources(declared, sources)
     own = own_spouts(whole, given, conf or {}, checkpoint)
     frames = Frames(declared, given, own)

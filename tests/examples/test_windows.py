@@ -24,6 +24,13 @@ def ran(mode, topology, capture, until, **conf):
     return run
 
 
+def sliding_sums():
+    """Return what examples/sliding_sums.py emits: its sums and their averages."""
+    numbers = [n * 37 % 1000 for n in range(900)]
+    sums = [sum(numbers[max(0, end - 30) : end]) for end in range(10, 901, 10)]
+    return sums, [sum(sums[n : n + 3]) / 3 for n in range(0, 90, 3)]
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_sliding_sums_are_those_of_the_last_thirty(mode):
     run = ran(
@@ -32,10 +39,9 @@ def test_sliding_sums_are_those_of_the_last_thirty(mode):
         ["sums", "averages"],
         lambda run: len(run.captured("averages")) == 30,
     )
-    numbers = [n * 37 % 1000 for n in range(900)]
-    sums = [sum(numbers[max(0, end - 30) : end]) for end in range(10, 901, 10)]
+    sums, averages = sliding_sums()
     assert [tup["sum"] for tup in run.captured("sums")] == sums
-    assert [tup["average"] for tup in run.captured("averages")] == [sum(sums[n : n + 3]) / 3 for n in range(0, 90, 3)]
+    assert [tup["average"] for tup in run.captured("averages")] == averages
 
 
 @pytest.mark.parametrize("mode", MODES)
