@@ -335,7 +335,10 @@ def run_bolt(
     """
     check_kind(bolt, "bolt")
     inputs = _tuples(tuples, fields)
-    run = BoltRun(bolt, inputs, conf, component, sink_tasks, seed, state, expect, commits, clock)
+    examples = inputs or (
+        [make_tuple([None] * len(fields), fields)] if fields else []
+    )  # of what is given to the run later
+    run = BoltRun(bolt, examples, conf, component, sink_tasks, seed, state, expect, commits, clock)
     run.process(*inputs)
     run._check_expected()
     return run
