@@ -21,6 +21,10 @@ class CountWindows(Windows):
         keeper: The bolt.
         length: The number of tuples in a window; the first ones may have fewer.
         slide: The number of tuples from the end of one to the end of the next.
+
+    Attributes:
+        step: The number of tuples in a slice.
+        lines: The panes of each key, by the numbers of the last tuples of their slices.
     """
 
     words = "windows by count"
@@ -30,31 +34,37 @@ class CountWindows(Windows):
     def __init__(self, keeper: Keeper, length: int, slide: int) -> None:
         super().__init__(keeper)
         self._length = length
-        self._slide = slide
-        self._step = gcd(length, slide)
+        self.slide = slide
+        self.step = gcd(length, slide)
         self._counts: dict[Key, int] = {}
-        self._lines: dict[Key, dict[int, Pane]] = {}
+        self.lines: dict[Key, dict[int, Pane]] = {}
 
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
-        keeper, slide, step = self.keeper, self._slide, self._step
+        keeper, step = self.keeper, self.step
         count = self._counts.get(key, 0) + 1
         self._counts[key] = count
         if self.counted is not None:
             self.counted[key] = None
         slot = -(-count // step) * step
-        line = self._lines.get(key)
-        if line is None:
-            line = self._lines[key] = {}
-        pane = line.get(slot)
+        line = self.lines.get(key)
+        pane = None if line is None else line.get(slot)
         if pane is None:
-            if slot <= -(-slot // slide) * slide - self._length:
+            pane = self.opened(key, slot)
+            if pane is None:
                 keeper.unassigned(tup)
                 return
-            pane = line[slot] = keeper.open()
         keeper.put(key, slot, pane, tup)
         pane.last = ts
-        if count % slide == 0:
-            self._fire(key, line, count, ts)
+        if count % self.slide == 0:
+            self.fire(key, count, ts)
+
+    def opened(self, key: Key, slot: int) -> Pane | None:
+        """Return a new pane for a slice of a key's tuples; None if no window has it, since there are gaps between them."""
+        if slot <= -(-slot // self.slide) * self.slide - self._length:
+            return None
+        pane = self.keeper.open()
+        self.lines.setdefault(key, {})[slot] = pane
+        return pane
 
     def advance(self, watermark: int) -> None:
         self.watermark = watermark
@@ -63,12 +73,12 @@ class CountWindows(Windows):
         return None
 
     def fire_early(self, key: Key, slot: int, pane: Pane) -> None:
-        if self._lines.get(key, {}).get(slot) is pane:
+        if self.lines.get(key, {}).get(slot) is pane:
             self.keeper.fire(key, (None, pane.last), [pane], [pane], EARLY, pane.fired, slot)
             pane.fired += 1
 
     def load(self, key: Key, slot: int, pane: Pane) -> None:
-        self._lines.setdefault(key, {})[slot] = pane
+        self.lines.setdefault(key, {})[slot] = pane
 
     def counts(self) -> dict[Key, int]:
         return self._counts
@@ -76,17 +86,21 @@ class CountWindows(Windows):
     def load_count(self, key: Key, count: int) -> None:
         self._counts[key] = count
 
-    def _fire(self, key: Key, line: dict[int, Pane], count: int, ts: int) -> None:
+    def fire(self, key: Key, count: int, ts: int) -> None:
+        """Evaluate the window that ends with a key's tuple number ``count``, of the time ``ts``."""
+        line = self.lines.get(key)
+        if line is None:
+            return
         low = count - self._length
         slots = [slot for slot in line if low < slot <= count]  # they were opened in order
         panes = [line[slot] for slot in slots]
-        new = [line[slot] for slot in slots if slot > count - self._slide]
+        new = [line[slot] for slot in slots if slot > count - self.slide]
         self.keeper.fire(key, (None, ts), panes, new, ON_TIME, panes[0].fired if len(panes) == 1 else 0, count)
         for slot in slots:
-            if (slot + self._length - 1) // self._slide * self._slide <= count:
+            if (slot + self._length - 1) // self.slide * self.slide <= count:
                 self.keeper.gone(key, slot, line.pop(slot))
         if not line:
-            del self._lines[key]
+            del self.lines[key]
 
 
 class Latest(Windows):

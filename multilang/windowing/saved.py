@@ -247,7 +247,7 @@ class SavedTask(WindowTask):
             self.watermarks.restore(task, self.now(), self._context.task_component)
             self.windows.resume(task["reached"])
             if self.watermarks.current > BEFORE_ALL:
-                self._accept_from = self.watermarks.current - self.settings.lateness_ms
+                self.accept_from = self.watermarks.current - self.settings.lateness_ms
         parts: dict[tuple[int, str], list[tuple[int, Any]]] = {}
         waiting: list[tuple[int, Any]] = []
         for key, value in state:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.windowing.aggregates import Aggregate
 from multilang.windowing.counted import CountWindows, Latest, Recent
+from multilang.windowing.fast import fast_function
 from multilang.windowing.ordered import Ordered
 from multilang.windowing.panes import EARLY, LATE, Pane
 from multilang.windowing.sessions import SessionWindows
@@ -107,12 +108,16 @@ class WindowTask:
         self._armed = None
         merged = None if self._batch is None else self._batch.merged
         self.watermarks = Watermarks(_senders(self._context), settings.lag_ms, settings.idle_ms, self.now(), merged)
-        self._accept_from = BEFORE_ALL
+        self.accept_from = BEFORE_ALL
 
     # ---- tuples ----
 
     def process_function(self) -> Callable[[Tuple], None]:
         """Return the function that takes a tuple into the windows that there are now."""
+        usual = self._usual_function()
+        return usual if self._acks_at_once else fast_function(self, usual) or usual
+
+    def _usual_function(self) -> Callable[[Tuple], None]:
         if not self.settings.has_event_time:
             return self._by_count if isinstance(self.windows, CountWindows) else self._by_arrival
         bolt, key_of, add, is_known = self.bolt, self._key, self.windows.add, self._is_known if self._has_ids else None
@@ -134,8 +139,8 @@ class WindowTask:
                 source.greatest = ts
             if is_known is not None and is_known(tup):
                 return
-            if ts < self._accept_from:
-                self._refuse(tup, ts)
+            if ts < self.accept_from:
+                self.refuse(tup, ts)
                 return
             add(key, ts, tup)
             if taken is not None:
@@ -156,7 +161,7 @@ class WindowTask:
         key = self._key(tup)
         if self._has_ids and self._is_known(tup):
             return
-        self.windows.add(key, int((self._monotonic() - self._began) * 1000 + _FIRST), tup)
+        self.windows.add(key, self.moment(), tup)
         if self._acks_at_once:
             self.taken(tup)
         if self._early:
@@ -178,6 +183,10 @@ class WindowTask:
             self._fire_early_counts()
         self._arm()
 
+    def moment(self) -> int:
+        """Return the millisecond in which a tuple comes by processing time."""
+        return int((self._monotonic() - self._began) * 1000 + _FIRST)
+
     def taken(self, tup: Tuple) -> None:
         """Take note that a tuple is in its windows."""
 
@@ -189,7 +198,7 @@ class WindowTask:
         """
         return (self._monotonic() - self._began) * 1000 + 1
 
-    def _refuse(self, tup: Tuple, ts: int) -> None:
+    def refuse(self, tup: Tuple, ts: int) -> None:
         """Do what is to be done with a tuple that comes too late."""
         self.late += 1
         stream = self.settings.late_stream
@@ -252,7 +261,7 @@ class WindowTask:
         self._fire_early()
 
     def _advance(self, watermark: int) -> None:
-        self._accept_from = watermark - self.settings.lateness_ms
+        self.accept_from = watermark - self.settings.lateness_ms
         self.windows.advance(watermark)
 
     def _arm(self) -> None:

@@ -25,6 +25,10 @@ class TimeWindows(Windows):
         length: The length of a window, in milliseconds.
         slide: The distance of their ends, in milliseconds.
         lateness: The milliseconds for which evaluated windows are kept.
+
+    Attributes:
+        step: The length of a slice.
+        lines: The panes of each key, by the ends of their slices.
     """
 
     words = "windows by duration"
@@ -34,19 +38,19 @@ class TimeWindows(Windows):
         self._put = keeper.put
         self._length = length
         self._slide = slide
-        self._step = gcd(length, slide)
-        self._lines: dict[Key, dict[int, Pane]] = {}
+        self.step = gcd(length, slide)
+        self.lines: dict[Key, dict[int, Pane]] = {}
         self._due = Agenda()
         self._expiring = Agenda()  # with lateness: the last ends of slices
         self._fired: dict[tuple[Key, int], int] = {}  # with lateness: how often a window was evaluated
 
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
-        step = self._step
+        step = self.step
         slot = -(-ts // step) * step
-        line = self._lines.get(key)
+        line = self.lines.get(key)
         pane = None if line is None else line.get(slot)
         if pane is None:
-            pane = self._opened(key, slot)
+            pane = self.opened(key, slot)
             if pane is None:
                 self.keeper.unassigned(tup)
                 return
@@ -73,18 +77,19 @@ class TimeWindows(Windows):
         return last if found is None else found if last is None else min(found, last)
 
     def fire_early(self, key: Key, slot: int, pane: Pane) -> None:
-        if self._lines.get(key, {}).get(slot) is pane and slot >= self.watermark:
+        if self.lines.get(key, {}).get(slot) is pane and slot >= self.watermark:
             self._evaluate(key, slot, [pane], [pane], EARLY)
 
     def load(self, key: Key, slot: int, pane: Pane) -> None:
-        self._lines.setdefault(key, {})[slot] = pane
+        self.lines.setdefault(key, {})[slot] = pane
         self._register(key, slot)
 
-    def _opened(self, key: Key, slot: int) -> Pane | None:
+    def opened(self, key: Key, slot: int) -> Pane | None:
+        """Return a new pane for a slice of time; None if no window has it, since there are gaps between them."""
         if slot <= -(-slot // self._slide) * self._slide - self._length:
             return None  # between two windows
         pane = self.keeper.open()
-        self._lines.setdefault(key, {})[slot] = pane
+        self.lines.setdefault(key, {})[slot] = pane
         self._register(key, slot)
         return pane
 
@@ -102,12 +107,12 @@ class TimeWindows(Windows):
         return (slot + self._length - 1) // self._slide * self._slide
 
     def _fire(self, key: Key, end: int) -> None:
-        line = self._lines[key]
+        line = self.lines[key]
         slide = self._slide
         if self._length == slide and not self.lateness:
             pane = line.pop(end)
             if not line:
-                del self._lines[key]
+                del self.lines[key]
             self._evaluate(key, end, [pane], [pane], ON_TIME)
             self.keeper.gone(key, end, pane)
             return
@@ -124,16 +129,16 @@ class TimeWindows(Windows):
                 self._drop(key, line, slot)
 
     def _fire_late(self, key: Key, slot: int, pane: Pane) -> None:
-        line = self._lines[key]
+        line = self.lines[key]
         slide = self._slide
         for end in range(-(-slot // slide) * slide, min(self._last(slot) + 1, self.watermark), slide):
             panes = [line[each] for each in self._slots(line, end)]
             self._evaluate(key, end, panes, [pane] if end - slide < slot else [], LATE)
 
     def _slots(self, line: dict[int, Pane], end: int) -> list[int]:
-        first = end - self._length + self._step
-        if self._length // self._step <= len(line):
-            return [slot for slot in range(first, end + 1, self._step) if slot in line]
+        first = end - self._length + self.step
+        if self._length // self.step <= len(line):
+            return [slot for slot in range(first, end + 1, self.step) if slot in line]
         return sorted(slot for slot in line if first <= slot <= end)
 
     def _evaluate(self, key: Key, end: int, panes: Sequence[Pane], new: Sequence[Pane], timing: str) -> None:
@@ -148,7 +153,7 @@ class TimeWindows(Windows):
 
     def _expire(self, key: Key, last: int) -> None:
         """Forget what is in no window after the one that ends at ``last``."""
-        line = self._lines.get(key, {})
+        line = self.lines.get(key, {})
         for slot in sorted(line):
             if self._last(slot) > last:
                 break
@@ -159,5 +164,5 @@ class TimeWindows(Windows):
     def _drop(self, key: Key, line: dict[int, Pane], slot: int) -> None:
         pane = line.pop(slot)
         if not line:
-            del self._lines[key]
+            del self.lines[key]
         self.keeper.gone(key, slot, pane)
