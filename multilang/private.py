@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,3 +95,17 @@ def replace_file(path: str | Path, write: Callable[[int], Written], mode: int = 
         os.unlink(part)
         raise
     return written
+
+
+def short_name(name: str, most: int) -> str:
+    """Return a name that has at most so many bytes: a longer one is cut, and ends with a checksum of the whole.
+
+    Args:
+        name: A file's name, or a part of one.
+        most: The number of bytes, from 64 on.
+    """
+    data = name.encode("utf-8", "surrogatepass")
+    if len(data) <= most:
+        return name
+    end = f"-{sha256(data).hexdigest()[:32]}"
+    return data[: min(100, most - len(end))].decode("utf-8", "ignore") + end

@@ -9,7 +9,17 @@ from __future__ import annotations
 from multilang.state.api import KeyValueState, State
 from multilang.state.calls import check_calls, class_of, is_own, look_at
 from multilang.state.errors import StoreGoneError, WrongProviderError
-from multilang.state.names import COMMITTED, COMMITTING, PREPARING, STATE_KEY, TASKS_KEY, WHOLE_KEY, namespace
+from multilang.state.names import (
+    COMMITTED,
+    COMMITTING,
+    PREPARING,
+    SPOUT,
+    STATE_KEY,
+    TASKS_KEY,
+    WHOLE_KEY,
+    namespace,
+    split_namespace,
+)
 from multilang.state.provider import StateProvider
 from multilang.state.serializers import shown
 from multilang.state.stored import Store, StoredState, loaded, rows_of
@@ -164,6 +174,26 @@ def position_of(provider: StateProvider, coordinator: KeyValueState[str, Any]) -
     ):
         raise _changed(provider, STATE_KEY, found, "[transaction, 'PREPARING', 'COMMITTING' or 'COMMITTED']")
     return found[0], found[1]
+
+
+def check_progress(provider: StateProvider, coordinator: KeyValueState[str, Any]) -> None:
+    """Raise StoreGoneError when the checkpoint spout has no progress stored, and a task has committed a transaction.
+
+    The transactions would be counted from 0 again, and each task would refuse what it has committed already.
+    """
+    if type(provider).txids is StateProvider.txids or position_of(provider, coordinator) is not None:
+        return
+    for name in names_of(provider):
+        task = split_namespace(name)
+        if task is None or task[0] == SPOUT:
+            continue
+        committed, _ = txids_of(provider, name)
+        if committed is not None and committed >= 0:
+            raise StoreGoneError(
+                f"the state of {namespace(SPOUT, 0)!r}, which has the progress of the checkpoints, is gone from {provider.describe()}, where "
+                f"{name!r} has committed transaction {committed}. Put it back, or put a whole copy in the place of all (multilang "
+                "state import TOPOLOGY FILE --replace); or remove all that is stored there, to begin with nothing"
+            )
 
 
 def check_whole(provider: StateProvider, coordinator: KeyValueState[str, Any], components: Iterable[str]) -> None:

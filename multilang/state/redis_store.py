@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Limits for one command, in fields and bytes: while a server runs it, it serves nobody else.
 AT_ONCE = 1000
+_OF_MAPS = "$owner"  # a field that every map has, and no state with the library's serializers
 _BYTES_AT_ONCE = 4 << 20
 
 # KEYS of all scripts of a namespace: data, prepare, txid. Each returns a list that begins with its outcome.
@@ -156,6 +157,11 @@ class RedisStore(Store):
         while said == b"moved":  # somebody else claimed between the look and the claim
             with translated_errors(self._where):
                 seen = (self._client.hget(self._txid, "claim") or 0) if mine is None else mine
+                if not seen and self._client.hexists(self._data, _OF_MAPS):
+                    raise StoreGoneError(
+                        f"the state of {self._where} can't be stored: its key {self._data!r} is that of a map of a transactional "
+                        "topology; give the topology, or the map, another name"
+                    )
                 said, *found = self._client.eval(_CLAIM, 3, *keys, epoch, "" if mine is None else mine, seen, call)
         if said == b"lost":
             raise self._lost(found)

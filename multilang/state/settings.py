@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from multilang import private
 from multilang.component.errors import ConfigError
 
 TYPE_CHECKING = False
@@ -115,6 +116,9 @@ def state_home() -> str:
     return os.path.join(base, "storm-multilang")
 
 
+_LONGEST = 255 - len(".sqlite.commits")  # bytes of a file's name, with those of the files beside it
+
+
 def state_file(name: str, *folders: str) -> str:
     """Return the path of the SQLite file for ``name`` in that folder; different names have different files.
 
@@ -123,7 +127,7 @@ def state_file(name: str, *folders: str) -> str:
         folders: Folders between the state folder and the file.
     """
     plain = "".join(letter if letter.isalnum() or letter in "-_" else f"%{ord(letter):x}." for letter in name)
-    return os.path.join(state_home(), *folders, f"{plain}.sqlite")
+    return os.path.join(state_home(), *folders, f"{private.short_name(plain, _LONGEST)}.sqlite")
 
 
 def _is_number(value: object) -> bool:

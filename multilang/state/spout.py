@@ -13,6 +13,7 @@ from multilang.state import settings
 from multilang.state.api import KeyValueState
 from multilang.state.checked import (
     check_kept,
+    check_progress,
     check_provider,
     check_whole,
     epoch_of,
@@ -117,6 +118,7 @@ class CheckpointSpout(Spout):
         self._steps.at("CLAIM", self.epoch)
         self._steps("claimed")
         self._state.claim(self.epoch)
+        check_progress(self._provider, self._state)
         check_whole(self._provider, self._state, self.stateful)
         tasks = {component: len(self.context.tasks(component)) for component in self.stateful}
         now = Shape(self.alignment, self.parts, tasks)

@@ -305,7 +305,10 @@ class SqlitePlace(OwnedPlace):
         self._check = check
         self._written = written
         real = os.path.realpath(path)  # the same for every symbolic link to the file
-        self._beats_path = f"{real}.{quote(name, safe='')}.owner" if name else f"{real}.owner"
+        folder, base = os.path.split(real)
+        self._beats_path = os.path.join(
+            folder, private.short_name(f"{base}.{quote(name, safe='')}.owner" if name else f"{base}.owner", 255)
+        )
         self._connection: SqliteConnection | None = None
 
     def owner(self) -> Owner | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.state.errors import StoreGoneError
 from multilang.state.redis_access import checked
 from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.transactional.maps.backing import Backing
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.transactional.maps.backing import Row
+
+_OF_STATES = ("claim", "commit", "epoch")  # fields that a map does not have: its keys are JSON
 
 START_SECS = 1.0  # of patience, before a topology starts
 
@@ -83,6 +86,7 @@ class RedisBacking(Backing):
         try:
             with translated_errors(self.describe()):
                 client.ping()
+            self._check_key(client)
         finally:
             client.close()
 
@@ -91,5 +95,32 @@ class RedisBacking(Backing):
 
     def _client(self) -> Any:
         if self._opened is None:
-            self._opened = connect(self._settings, "a map in Redis")
+            client = connect(self._settings, "a map in Redis")
+            try:
+                self._check_key(client)
+            except BaseException:
+                client.close()
+                raise
+            self._opened = client
         return self._opened
+
+    def _check_key(self, client: Any) -> None:
+        """Raise StoreGoneError if the key is one of a stored state's, which the map would spoil."""
+        from redis.exceptions import NoPermissionError
+
+        with translated_errors(self.describe()):
+            kind = client.type(self.name).decode()
+            found = client.hmget(self.name, _OF_STATES) if kind == "hash" else []
+            try:
+                beside = client.exists(f"{self.name}$txid")
+            except NoPermissionError:  # the user may use this key alone, so that no state is here
+                beside = 0
+        if kind not in ("none", "hash"):
+            raise StoreGoneError(
+                f"{self.describe()}: this key is of type {kind}, and no map; give the map another name"
+            )
+        if beside or any(each is not None for each in found):
+            raise StoreGoneError(
+                f"{self.describe()}: this key belongs to the stored states of a topology, which a map would spoil; give the map "
+                "another name"
+            )

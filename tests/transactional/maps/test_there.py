@@ -9,11 +9,13 @@ import pytest
 
 from multilang import BatchBolt
 from multilang.local import LocalCluster, LocalClusterError
+from multilang.state.errors import StoreGoneError
 from multilang.transactional import (
     Committer,
     MemoryTransactionalSpout,
     OpaqueMemoryTransactionalSpout,
     TransactionalTopologyBuilder,
+    TransactionAttempt,
 )
 from multilang.transactional.maps import OpaqueMap, RedisBacking, SqliteBacking, TransactionalMap
 from multilang.transactional.stores.sqlite import FILE, PATH
@@ -142,3 +144,30 @@ def test_a_map_that_was_moved_goes_on_and_an_earlier_versions_transactions_note_
     moved.mkdir()
     with pytest.raises(LocalClusterError, match="is gone: these transactions"):
         at.count(40, known(TransactionalMap(SqliteBacking(moved / "words.sqlite", "words"))))
+
+
+def test_a_map_and_a_state_do_not_share_a_key(redis):
+    from multilang.state.names import namespace
+    from multilang.state.providers import provider_of
+
+    conf = {**redis.conf, "topology.name": "sharing"}
+    provider = provider_of(conf)
+    epoch = provider.claim()
+    state = provider.new_state(namespace("count", 0))
+    state.claim(epoch)
+    state.put("moon", 1)
+    state.commit()
+    for key in ("sharing:count-0", "sharing:count-0$txid", "sharing:$owner"):
+        taken = TransactionalMap(RedisBacking(key, "127.0.0.1", redis.port))
+        for use in (taken.backing.check, lambda taken=taken: taken.get("moon")):
+            with pytest.raises(StoreGoneError, match=r"map 'sharing:.* belongs to the stored states"):
+                use()
+    assert state.get("moon") == 1
+    mine = TransactionalMap(RedisBacking("sharing:words-0", "127.0.0.1", redis.port))
+    mine.put(TransactionAttempt(1, 1, "there/1"), {"moon": 3})
+    other = provider.new_state(namespace("words", 0))
+    with pytest.raises(StoreGoneError, match="its key 'sharing:words-0' is that of a map"):
+        other.claim(epoch)
+    assert mine.get("moon") == 3
+    mine.close()
+    provider.close()
