@@ -30,6 +30,10 @@ class SlowStart(CaseFailed):
     """The pid has not come in time, in a conversation that asks for something else."""
 
 
+class DiedAtStart(CaseFailed):
+    """The program ended before its pid, at a handshake as in all other conversations."""
+
+
 class Halted(Exception):
     """The program broke a rule that ends a Storm worker, so that this conversation could not go on.
 

@@ -11,7 +11,7 @@ from multilang.conformance.talk import Talk
 from multilang.conformance.target import Programs
 
 VERSION = 1
-_ANSWER = re.compile(r'\["conformance",\s*\d+,\s*\[[^\[\]]*\]\]')
+_ANSWER = re.compile(r'\["conformance",\s*"?\d+"?,\s*\[[^\[\]]*\]\]')
 # The answer to the contract's question may come so many seconds after the answer to a later heartbeat, plus so many
 # times the seconds since the start, because on a busy machine the answer is slow, too.
 _AFTER = 1.0
@@ -162,7 +162,8 @@ def _asked(programs: Programs, patience: int | None) -> tuple[tuple[str, ...] | 
 
 def _steps(answer: list[object]) -> tuple[str, ...]:
     _, version, steps = answer
-    if version != VERSION or not isinstance(steps, list):
+    # That numbers come out as texts is a fault, which its own case tells.
+    if version not in (VERSION, str(VERSION)) or not isinstance(steps, list):
         raise Undecided(
             f"the program keeps another version of the conformance contract: {json.dumps(answer)}; this one is {VERSION}"
         )

@@ -13,7 +13,7 @@ from time import monotonic
 from multilang.conformance.advice import ADVICE
 from multilang.conformance.case import Case
 from multilang.conformance.cases import all_cases, all_sections
-from multilang.conformance.errors import CaseFailed, Halted, NotApplicable, SlowStart
+from multilang.conformance.errors import CaseFailed, DiedAtStart, Halted, NotApplicable, SlowStart
 from multilang.conformance.exercise import exercise
 from multilang.conformance.probe import Undecided, contract_of, kind_of
 from multilang.conformance.reading import Finding
@@ -27,7 +27,7 @@ _MAX_MESSAGES = 60  # messages in a transcript, from its beginning and from its 
 _PATIENCE = 10  # number of late answers after which the limit is shortened
 _SHORTENED = 4
 # Cases that ran out of time are played again, alone and for longer, because the machine may have been busy. When so many
-# one after another are late again, the program is, and the others get no longer limit; behind more of them a shorter one.
+# one after another are late again, the program is, and the others are played side by side with the usual limit, never less.
 _AGAIN = 3
 HANDSHAKE = "common/handshake/1"
 FLUSHED = "common/io/9"
@@ -36,16 +36,15 @@ _ANSWERS = (HANDSHAKE, "bolt/heartbeat/1", "spout/commands/1")
 # What must work, or nothing can be tested: the handshake, an answer, and for a spout that it lives on with task ids. A
 # program that keeps the contract is tested by tuples that it acks, most of them behind an emit.
 _GATES = {
-    "bolt": (HANDSHAKE, "bolt/heartbeat/1"),
+    "bolt": (HANDSHAKE, "bolt/heartbeat/1", "bolt/heartbeat/9"),
     "spout": (HANDSHAKE, "spout/commands/1", "spout/ordinary/1"),
 }
 _CONTRACT_GATES = {
     "bolt": ("common/io/8", "bolt/ordinary/1", "bolt/ordinary/3", "bolt/ack/1", "bolt/emit/4"),
     "spout": ("spout/emit/6",),
 }
-_SIMPLER = {
-    "common/io/8": "bolt/heartbeat/9"
-}  # it sends heartbeats, not all of which may be answered however they come
+# It sends heartbeats that name a component, which a bolt may not answer however they come.
+_SIMPLER = {"common/io/8": "bolt/heartbeat/2"}
 # Cases that send what is formed in an unusual way. A fault that shows in them alone is theirs.
 _FORMED = (
     *("common/handshake", "common/json", "common/io", "common/unknown", "common/context", "common/unicode"),
@@ -102,6 +101,7 @@ class Run:
         self._is_open = False
         self._is_found_out = target.kind == "auto"
         self._exercised = False
+        self._is_cut_short = False  # True: the ordinary work ran out of time
         self._lock = threading.Lock()
 
     def prepare(self, programs: Programs) -> None:
@@ -186,7 +186,7 @@ class Run:
     def _simpler(self, programs: Programs, gate: CaseResult) -> CaseResult:
         """Return the result of the simpler case whose fault shows in this test, too, if it failed, else the test's."""
         path = _SIMPLER.get(gate.path)
-        if path is None:
+        if path is None or self.target.kind == "spout":
             return gate
         case = next(case for case in all_cases(self.target.kind) if case.path == path)
         result = self._play(programs, case, settle=False)
@@ -257,25 +257,24 @@ class Run:
         played = [case for case in chosen if case.run is not None]
         if watched and not self._exercised:
             self._exercised = True
-            self._exercise(programs)
+            self._exercise(programs, self.target.timeout)
         results: dict[str, CaseResult] = {}
-        with ThreadPoolExecutor(max(1, self.jobs)) as pool:
-            try:
-                for group in _in_turn(played):
-                    for result in pool.map(lambda case: self._play_behind(programs, case, results), group):
-                        results[result.path] = result
-                        if not self._may_play_again(result):
-                            self.report(result)
-            except BaseException:  # for Ctrl-C: the present conversations end with their processes
-                programs.end()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+
+        def done(result: CaseResult) -> None:
+            results[result.path] = result
+            if not self._may_play_again(result):
+                self.report(result)
+
+        for group in _in_turn(played):
+            self._side_by_side(programs, lambda case: self._play_behind(programs, case, results), group, done)
         self._play_again(programs, played, results)
         self._wait_for_acks(programs, watched, results)
+        if self.again and self._is_cut_short and any(self._judge(case).status == SKIPPED for case in watched):
+            self._exercise(programs, self.target.timeout * 3)
         self._settle_forms(results)
         self._settle_broken(results)
+        results |= {case.path: self._judge(case) for case in watched}
         for case in watched:
-            results[case.path] = self._judge(case)
             before = next((each for each in case.after if each in results and results[each].status == FAILED), None)
             if before is not None and results[case.path].status == FAILED:
                 blocked = f"blocked by {before}: {results[before].title}"
@@ -299,6 +298,23 @@ class Run:
                 result.status, result.why = FAILED, result.why.partition(": ")[2]
         return list(results.values())
 
+    def _side_by_side(
+        self,
+        programs: Programs,
+        play: Callable[[Case], CaseResult],
+        cases: Sequence[Case],
+        done: Callable[[CaseResult], None],
+    ) -> None:
+        """Play cases, several at a time, and hand on the result of each in the order of the cases."""
+        with ThreadPoolExecutor(max(1, self.jobs)) as pool:
+            try:
+                for result in pool.map(play, cases):
+                    done(result)
+            except BaseException:  # for Ctrl-C: the present conversations end with their processes
+                programs.end()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
     def _play_behind(self, programs: Programs, case: Case, results: Mapping[str, CaseResult]) -> CaseResult:
         """Play a case, unless one failed without which it can't be judged."""
         stop = (FAILED, BLOCKED)
@@ -311,12 +327,17 @@ class Run:
     def _play_again(self, programs: Programs, played: Sequence[Case], results: dict[str, CaseResult]) -> None:
         slow = [case for case in played if self._may_play_again(results[case.path])]
         if self.again:
-            late = 0
-            for case in slow:
+            left, late = list(slow), 0
+            while left and late < _AGAIN:
+                case = left.pop(0)
                 self._late.discard(case.path)
-                limit = self.target.timeout * 3 if late < _AGAIN else self._limit()
-                results[case.path] = self._play(programs, case, limit)
+                results[case.path] = self._play(programs, case, self.target.timeout * 3)
                 late = late + 1 if case.path in self._late else 0
+
+            def done(result: CaseResult) -> None:
+                results[result.path] = result
+
+            self._side_by_side(programs, lambda case: self._play(programs, case, self.target.timeout), left, done)
             for group in _in_turn(played) if slow else ():
                 for case in group:
                     if results[case.path].status == BLOCKED and not results[case.path].transcript:
@@ -376,7 +397,8 @@ class Run:
         except CaseFailed as failed:
             with self._lock:
                 self._overdue += failed.timed_out
-                if failed.timed_out:
+                # A program that started in other conversations may have met a handshake that its pipe cut by chance.
+                if failed.timed_out or (isinstance(failed, DiedAtStart) and case.path != HANDSHAKE):
                     self._late.add(case.path)
             _look_again(talk)
             if isinstance(failed, SlowStart) and case.path != HANDSHAKE:
@@ -413,12 +435,14 @@ class Run:
 
     # ---- what is watched ----
 
-    def _exercise(self, programs: Programs) -> None:
-        with programs.talk(self._limit()) as talk:
+    def _exercise(self, programs: Programs, limit: float) -> None:
+        with programs.talk(limit) as talk:
             try:
                 exercise(talk, self.target.knows)
-            except (Halted, CaseFailed):
-                pass  # the finding is noted below, and the cases find other faults
+            except Halted:
+                pass  # the finding is noted below
+            except CaseFailed as failed:  # the cases find the fault
+                self._is_cut_short = failed.timed_out
             self._note(talk, "an ordinary day's work")
             if talk.kind == "bolt" and not talk.monitor.finished and not talk.received.emits:
                 self._look_for_its_kind(programs)
@@ -433,7 +457,8 @@ class Run:
             return
         judged = {code.partition(".")[0] for case in watched for code in case.watch}
         if judged & _FINISHES and not self._kinds & _FINISHES:
-            self._play(programs, next(case for case in all_cases("bolt") if case.path == ACKS))
+            case = next(case for case in all_cases("bolt") if case.path == ACKS)
+            self._play(programs, case, self.target.timeout)
 
     def _note(self, talk: Talk, where: str, case: Case | None = None) -> None:
         """Store what the watched requirements are judged by."""

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from multilang.conformance.child import StartedProgram
-from multilang.conformance.errors import CaseFailed, Halted, SlowStart
+from multilang.conformance.errors import CaseFailed, DiedAtStart, Halted, SlowStart
 from multilang.conformance.monitor import Monitor
 from multilang.conformance.reading import Finding, OutputReader, ReadMessage, leftover, unclosed_message
 from multilang.conformance.values import cut, same, shown
@@ -167,10 +167,12 @@ class Talk:
             self._had_pid_file = str(self.monitor.pid) in self.pid_files()
             return answer
         except CaseFailed as failure:
-            if failure.timed_out and context is None and text is None and pieces is None and conf is None:
-                why = f"slow start: no pid came for {self.timeout:g} s; --timeout gives it more"
-                raise SlowStart(why, failure.expected, failure.received, timed_out=True) from None
-            raise
+            if not (context is None and text is None and pieces is None and conf is None):
+                raise
+            if not failure.timed_out:
+                raise DiedAtStart(failure.why, failure.expected, failure.received) from None
+            why = f"slow start: no pid came for {self.timeout:g} s; --timeout gives it more"
+            raise SlowStart(why, failure.expected, failure.received, timed_out=True) from None
         finally:
             self.timeout = limit
 

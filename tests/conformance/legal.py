@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import sys
@@ -206,6 +207,67 @@ class RemovesItsFileBolt(plain.Bolt):
         if "pidDir" in message:
             self.folder = message["pidDir"]
         return message
+
+
+class PassesOverWhatItCantReadBolt(plain.Bolt):
+    """Its JSON has no NaN: it passes over such a message, which is no MUST."""
+
+    def read_message(self):
+        lines = []
+        for line in sys.stdin.buffer:
+            lines.append(line)
+            if line == b"end\n":
+                try:
+                    return json.loads(b"".join(lines[:-1]), parse_constant=self.refuse)
+                except ValueError:
+                    lines = []
+        sys.exit(0)
+
+    def refuse(self, name):
+        raise ValueError(name)
+
+
+class CantReadHalfLettersSpout(plain.Spout):
+    """Its JSON has no half of a surrogate pair, also not in the conf."""
+
+    def read_message(self):
+        message = super().read_message()
+        json.dumps(message, ensure_ascii=False).encode()
+        return message
+
+
+class NumbersAreTextsBolt(plain.Bolt):
+    """Not legal, but it keeps the contract otherwise, and is no other version of it."""
+
+    def send(self, message):
+        if "tuple" in message:
+            message = {**message, "tuple": texts(message["tuple"])}
+        super().send(message)
+
+
+def texts(value):
+    return list(map(texts, value)) if isinstance(value, list) else str(value)
+
+
+class LateOnceBolt(plain.Bolt):
+    """Takes more than a second for each answer, which is within its limit."""
+
+    def handle(self, message):
+        time.sleep(1.3)
+        super().handle(message)
+
+
+class HangsOnceBolt(plain.Bolt):
+    """The first process that is given a tuple hangs, as on a machine that is too busy."""
+
+    def process(self, tup):
+        try:
+            os.mkdir(os.path.join(sys.argv[2], "hung"))
+        except FileExistsError:
+            self.send({"command": "emit", "tuple": tup["tuple"], "anchors": [tup["id"]], "need_task_ids": False})
+            self.send({"command": "ack", "id": tup["id"]})
+        else:
+            time.sleep(3600)
 
 
 if __name__ == "__main__":

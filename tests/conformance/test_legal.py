@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from multilang.conformance import Run, Target, all_cases
+from multilang.conformance import Run, Target, all_cases, runner
 from multilang.conformance.case import selected
 from multilang.conformance.monitor import Monitor
 from multilang.conformance.probe import contract_of, kind_of
@@ -40,6 +40,35 @@ def command(name: str) -> list[str]:
 def test_no_case_fails(name: str, kind: str, cases: tuple[str, ...]) -> None:
     result = Run(Target(command(name), kind, timeout=LIMIT, contract=True)).run(selected(all_cases(kind), cases))
     assert [f"{case.path}: {case.why}" for case in result.cases if case.status != "passed"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "cases"),
+    [
+        ("PassesOverWhatItCantReadBolt", "bolt", ("bolt/task_ids/14", "bolt/task_ids/15")),
+        ("CantReadHalfLettersSpout", "spout", ("spout/task_ids/9", "spout/task_ids/10")),
+    ],
+)
+def test_what_json_has_not_is_left_to_the_should_that_asks_for_it(name: str, kind: str, cases: tuple[str, ...]) -> None:
+    result = Run(Target(command(name), kind, timeout=LIMIT, contract=True)).run(selected(all_cases(kind), cases))
+    assert {case.status for case in result.cases} <= {"passed", "skipped"}, [case.why for case in result.cases]
+    assert "passed" in {case.status for case in result.cases}
+
+
+def test_a_case_is_never_repeated_with_a_shorter_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "_PATIENCE", 0)  # the limit is one second from the beginning
+    monkeypatch.setattr(runner, "_AGAIN", 0)  # as behind many that were late again
+    chosen = selected(all_cases("bolt"), ("bolt/heartbeat/2", "bolt/heartbeat/3"))
+    monkeypatch.setattr(runner, "_GATES", {"bolt": ("common/handshake/1",)})
+    result = Run(Target(command("LateOnceBolt"), "bolt", timeout=4.0, contract=False)).run(chosen)
+    assert [(case.path, case.status) for case in result.cases] == [(case.path, "passed") for case in chosen]
+
+
+def test_what_is_watched_is_looked_at_again_if_the_ordinary_work_ran_out_of_time(tmp_path: Path) -> None:
+    target = Target([*command("HangsOnceBolt"), str(tmp_path)], "bolt", timeout=2.0, contract=False)
+    watched = next(case for case in all_cases("bolt") if case.watch == ("emit.tuple",))
+    [result] = Run(target).run([watched]).cases
+    assert (result.status, result.why.partition(" ")[0]) == ("passed", "watched")
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,12 @@ def test_an_answer_behind_the_ack_or_long_behind_a_heartbeat_counts(name: str) -
     assert notes == []
 
 
+def test_a_program_whose_numbers_are_texts_keeps_the_contract_and_is_judged() -> None:
+    program = [sys.executable, str(HERE / "legal.py"), "NumbersAreTextsBolt"]
+    result = Run(Target(program, "bolt", timeout=60.0)).run(selected(all_cases("bolt"), ("common/numbers/1",)))
+    assert [case.status for case in result.cases] == ["failed"]
+
+
 def test_what_could_not_be_found_out_is_told() -> None:
     target = Target([sys.executable, str(ORDINARY), "HangsOnItsTuple"], "bolt", timeout=2.0)
     result = Run(target).run(selected(all_cases("bolt"), ("bolt/heartbeat/1",)))

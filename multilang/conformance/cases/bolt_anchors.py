@@ -100,7 +100,7 @@ section.watch(
     "no anchor that is finished",
     "An emit anchored to a tuple after its ack or fail halts the worker.",
     f"{MEASURED} (anchor_acked)",
-    after=("bolt/ack/2",),
+    after=("bolt/ack/2", "bolt/ack/6"),
 )
 section.watch(
     "MUST",

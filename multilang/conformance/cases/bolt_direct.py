@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.conformance.case import PAGE, Section
-from multilang.conformance.cases.direct import TO, one_that_asks_behind, two_tasks, watched
+from multilang.conformance.cases.direct import STREAM, TO, one_that_asks_behind, two_tasks, watched
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
@@ -15,7 +15,12 @@ section = Section("bolt/direct", "Direct emits", f"{PAGE}, Bolts: task")
 two_tasks(section)
 
 
-@section.must("no task ids come", "A direct emit has no answer: the bolt does not wait for one.", steps="emit direct")
+@section.must(
+    "no task ids come",
+    "A direct emit has no answer: the bolt does not wait for one.",
+    steps="emit direct",
+    after=(STREAM[section.path],),
+)
 def _(t: Talk) -> None:
     t.handshake()
     id = t.steps(["emit", ["x"], {"stream": "direct", "task": TO}])
@@ -33,6 +38,8 @@ one_that_asks_behind(section)
     after=(
         "bolt/anchors/1",
         "bolt/anchors/2",
+        "bolt/anchors/5",
+        STREAM[section.path],
     ),
 )
 def _(t: Talk) -> None:

@@ -18,6 +18,7 @@ section = Section("bolt/order", "Interleaving", f"{PAGE}, Bolts: at any time")
     "all kinds of messages in their order",
     "Emits, logs, errors and acks come in the order of user code.",
     steps="emit log error ack",
+    after=("common/log/1", "common/error/1"),
 )
 def _(t: Talk) -> None:
     t.handshake()

@@ -41,7 +41,7 @@ def one_that_asks_behind(section: Section) -> None:
         "a direct emit before one that asks",
         "The task ids that come are those of the emit without a task.",
         steps="emit direct ids",
-        after=(BEHIND[section.path],),
+        after=(BEHIND[section.path], STREAM[section.path]),
     )
     def _(t: Talk) -> None:
         [out] = t.perform([["emit", ["a"], {"stream": "direct", "task": TO}], ["emit", ["b"], {"ids": True}]])

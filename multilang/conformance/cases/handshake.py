@@ -115,7 +115,7 @@ def _(t: Talk) -> None:
     "conf values reach the component",
     "The conf is handed to user code as it was sent.",
     steps="conf",
-    after=("common/unicode/1",),
+    after=("common/unicode/1", "common/json/10", "common/json/11"),
 )
 def _(t: Talk) -> None:
     told = {"a.text": 'é/\n"', "a.map": {"x": [1, None]}, "a.no": False, "a.float": -2.5, "a.null": None}

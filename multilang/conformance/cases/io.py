@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.cases.json_text import ping, ping_text
 from multilang.conformance.cases.spout_ordinary import ACK, FAIL, MANY, STATES, own, script
-from multilang.conformance.errors import NotApplicable
+from multilang.conformance.errors import CaseFailed, NotApplicable, SlowStart
 from multilang.conformance.world import framed, storm_text
 
 if TYPE_CHECKING:
@@ -154,7 +154,11 @@ def _(t: Talk) -> None:
 )
 def _(t: Talk) -> None:
     t.child.reading_error = False
-    t.handshake(script())
+    try:
+        t.handshake(script())
+    except SlowStart as slow:
+        why = f"no pid came for {t.timeout:g} s while nobody read standard error"
+        raise CaseFailed(why, slow.expected, slow.received, timed_out=True) from None
     if t.kind == "spout":
         used: list[object] = []
         for command in ("activate", "next", "next", "next", "ack", "next", "fail", "deactivate", "activate", "next"):

@@ -156,3 +156,21 @@ section.watch(
     "ack, fail and every other command from a spout halt the worker.",
     f"{MEASURED} (spout_unknown_command, spout_ack)",
 )
+
+
+@section.must(
+    "activate goes on",
+    "A spout that was deactivated and is activated again goes on where it was: what it emitted already is not emitted again.",
+    steps="emit",
+    source="the conformance contract: the n-th next has the n-th list; Storm's ISpout: activate",
+    after=("spout/commands/4",),
+)
+def _(t: Talk) -> None:
+    t.handshake(storm_text([[["emit", [n]]] for n in range(6)]))
+    t.command("activate")
+    came = []
+    for _ in range(3):
+        came += [t.next().values, t.next().values]
+        t.command("deactivate")
+        t.command("activate")
+    t.same(came, [[[n]] for n in range(6)], "it began anew, or left something out")

@@ -98,7 +98,7 @@ def _(t: Talk) -> None:
     "ids that many languages take for nothing",
     'An id is any string or number: 0, "", -1 and 1.5 are ids, and come back with the ack.',
     steps="heard emit",
-    after=(ACK, FAIL),
+    after=(ACK, FAIL, "spout/commands/7", "spout/commands/9"),
 )
 def _(t: Talk) -> None:
     ids = [0, "", -1, 1.5]

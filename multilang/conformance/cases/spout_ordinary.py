@@ -18,6 +18,7 @@ section = Section("spout/ordinary", "Ordinary work of a spout", f"{PAGE}, Spouts
 IDS, ACK, FAIL = (f"spout/ordinary/{number}" for number in (1, 2, 3))
 NEXT, STATES, MANY = (f"spout/commands/{number}" for number in (1, 4, 5))
 _NEXTS = 30  # asked at most for one tuple with an id
+_MORE = 8  # nexts behind the first task ids: its emits may be of several kinds
 _HELD = 3  # arrays of task ids that are kept back, to see what the spout says without them
 
 
@@ -74,6 +75,21 @@ def careful_next(t: Talk) -> None:
             raise blamed(failure, NEXT if failure.timed_out and works_on(t) else IDS) from None
 
 
+def more_nexts(t: Talk) -> None:
+    """Send some more nexts, behind whose answers a spout that reads task ids for some of its emits alone has others left."""
+    start = monotonic()
+    for _ in range(_MORE):
+        if monotonic() - start > t.timeout / 4:
+            break
+        if t.answers:
+            t.next()
+            continue
+        try:
+            careful_next(t)
+        except CaseFailed as failure:
+            raise failure if t.answers else blamed(failure, MANY) from None
+
+
 def works_on(t: Talk) -> bool:
     """Return whether a spout that did not end a next emits at another one: then it lacks the sync alone."""
     before = len(t.received)
@@ -100,6 +116,7 @@ def _(t: Talk) -> None:
         careful_next(t)
         if t.answers or len(t.owed) >= _HELD:
             break
+    more_nexts(t)
     t.linger()
     before = unasked(t)
     if before is not None and not t.answers:

@@ -270,6 +270,7 @@ class Spout extends Component {
   pending = new Map();
   number = 0;
   nexts = 0;
+  acks = 0;
 
   prepare() {
     this.script = this.conf['conformance.script'] ?? [];
@@ -286,8 +287,12 @@ class Spout extends Component {
     if (has("acks_are_fails") && command === 'ack') command = 'fail';
     if (command === 'next') this.nexts += 1;
     if (['activate', 'deactivate'].includes(command)) this.active = command === 'activate';
+    if (has("begins_anew_when_activated") && command === 'activate') this.script = [...(this.conf['conformance.script'] ?? [])];
     if (has("sync_first")) this.send({command: 'sync'});
     if (has("dies_on_" + command)) process.exit(1);
+    if (command === 'ack') this.acks += 1;
+    if (has("dies_on_a_third_ack") && this.acks === 3) process.exit(1);
+    if (has("dies_on_the_70th_next") && this.nexts === 70) process.exit(1);
     if (has("stderr_of_100_KB")) fs.writeSync(2, 'e'.repeat(100000));
     this.heard = [command, id];
     if (STYLE === 'contract') {

@@ -310,6 +310,8 @@ class Component:
             time.sleep(3600)
         if has("syncs_to_task_ids"):
             self.send(command="sync")
+        if has("reads_ids_of_reliable_emits") and not self.due:
+            sys.exit("no command")
         if has("wants_a_task") and not ids:
             return
         if self.due:
@@ -354,6 +356,7 @@ class Component:
         ids = options.get("ids")
         waits = ids or (has("waits_for_ids_it_declined") and "task" not in options)
         waits = waits or (has("waits_for_ids_of_direct_emits") and "task" in options)
+        waits = waits or (has("reads_ids_of_reliable_emits") and "id" in message)
         slot = []
         if waits and not has("no_ids_for_emits"):
             self.due.append(slot)
@@ -440,6 +443,7 @@ class Bolt(Component):
         self.kept, self.previous, self.beats, self.tuples = {}, None, 0, 0
         self.held_emits = []
         self.this = None
+        self.quiet_until = 0
         self.shake_hands()
         if has("torn_by_heartbeats"):
             self.beside()
@@ -487,6 +491,10 @@ class Bolt(Component):
             return
         if has("few_heartbeats") and self.beats > 60:
             return
+        if has("one_sync_a_second"):
+            if time.monotonic() < self.quiet_until:
+                return
+            self.quiet_until = time.monotonic() + 1
         if has("no_sync_behind_a_tuple") and self.tuples:
             return
         if has("no_sync_with_a_tuple_in_hand") and self.kept:
@@ -613,6 +621,8 @@ class Bolt(Component):
             return
         if has("acks_numbers"):
             id = int(id)
+        if has("acks_the_newest") and self.queue:
+            id = self.queue[-1]["id"]
         if has("acks_without_id"):
             self.send(command=word)
             return
@@ -674,6 +684,8 @@ class Spout(Component):
             self.nexts += 1
         if command in ("activate", "deactivate"):
             self.active = command == "activate"
+        if has("begins_anew_when_activated") and command == "activate":
+            self.script = list(self.conf.get("conformance.script", []))
         if has("sync_first"):
             self.sync()
         if has("stderr_of_100_KB") or (has("stderr_of_100_KB_on_ack") and command == "ack"):
@@ -722,6 +734,9 @@ class Spout(Component):
             time.sleep(0 if has("never_sleeps") else 0.002)
             return
         self.number += 1
+        if has("reads_ids_of_reliable_emits") and self.number % 3 == 0:
+            self.put(["unreliable"], {})
+            return
         self.emit_one(f"m{self.number}")
 
     def emit_one(self, id):

@@ -52,7 +52,8 @@ common/log?        {ALL}  log_without_text level_in_words
 common/log?        cb cs  one_level
 common/error       {ALL}  error_is_an_object
 common/error       cb cs  errors_are_a_line dies_of_an_error
-common/error?      {ALL}  error_without_text
+common/error       cb cs  error_without_text
+common/error?      ob os  error_without_text
 common/error?      cb     swallows_exceptions
 common/metrics     {ALL}  metric_without_name
 common/metrics     cb cs  metrics_are_texts
@@ -93,7 +94,10 @@ bolt/direct?       cb     small_task
 
 spout/commands     cs os  silent_on_activate silent_on_deactivate dies_on_activate dies_on_deactivate acks_back
 spout/commands     os     silent_on_next dies_on_next silent_when_idle dies_on_the_70th_next
-spout/commands     cs     acks_are_fails acks_with_numbers_as_texts
+spout/commands     cs     acks_are_fails acks_with_numbers_as_texts begins_anew_when_activated
+spout/ordinary     os     reads_ids_of_reliable_emits
+bolt/heartbeat     cb ob  one_sync_a_second
+bolt/ack           cb     acks_the_newest
 spout/ordinary     os     silent_on_ack silent_on_fail dies_on_ack dies_on_fail ack_of_an_integer dies_on_a_third_ack
 spout/ordinary     cs     silent_on_ack silent_on_fail dies_on_ack dies_on_fail
 spout/ordinary     os     silent_while_inactive dies_of_task_ids hangs_at_task_ids
