@@ -195,9 +195,12 @@ component written without any library. Each ran the same component, written with
 This page is made by `scripts/conformance-matrix` from what its run shows, here with Python {platform.python_version()} on
 {platform.system()}. [What the cases mean](conformance.md).
 
-Not here: pyleus (PyPI), which needs Python 2; gostorm (Go), which the module proxy does not have; and libraries that are
-on none of PyPI, npm, the Go module proxy, Maven Central and Debian, such as those for Perl, PHP, .NET and F#. None is known
-on crates.io."""
+Not here, though they exist: pyleus (PyPI), which needs Python 2; gostorm (Go), of which the module proxy gave neither the
+original nor the fork of sixgill; storm-multilang-js and storm-node (Node), which the npm registry did not give. Searched for
+and not found: a library in Rust, in the public documentation of crates (crates.io has no search here; antimony builds
+topologies of another system); one in Perl, PHP, Ruby or Go among Debian's packages; and one beside those
+here in the lists of PyPI and npm. CPAN, Packagist, RubyGems, NuGet and Hackage were not reached, so the libraries for
+Perl, PHP, .NET and F# that are said to be there are not judged."""
     yield ""
     yield "| library | version | kind | MUST kept | SHOULD kept | not judged | not asked |"
     yield "| --- | --- | --- | ---: | ---: | ---: | ---: |"

@@ -392,16 +392,22 @@ class Talk:
         self.findings.append(Finding("pid.vanished", vanished, halts=False))
 
     def leave(self, limit: float | None = None) -> None:
-        """Close the input and read the output to its end. If the program does not end then, the runner ends it."""
+        """Close the input and read the output to its end. If the program does not end then, the runner ends it.
+
+        What is wrong with what it writes then is found, but ends no conversation, for it is over.
+        """
         self.monitor.leaving = True
         self.child.close_input()
         until = monotonic() + (self.timeout if limit is None else limit)
-        while not self.child.output_ended and monotonic() < until:
-            self.child.pump(until)
-            self.take()
+        try:
+            while not self.child.output_ended and monotonic() < until:
+                self.child.pump(until)
+                self.take()
+        except Halted:
+            return
         found = leftover(self.child.unread)
         if found is not None and self.child.output_ended:
-            self._found(found)
+            self.findings.append(found)
 
     def take(self) -> None:
         """Read the messages that have come, check them, and answer emits with task ids."""

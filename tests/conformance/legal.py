@@ -249,6 +249,17 @@ def texts(value):
     return list(map(texts, value)) if isinstance(value, list) else str(value)
 
 
+class ComplainsAtItsEndSpout(plain.Spout):
+    """Not legal, but nothing else is wrong with it: it writes text of its own when its input has ended."""
+
+    def read_message(self):
+        try:
+            return super().read_message()
+        except SystemExit:
+            self.write(b"the worker is gone\nend\n")
+            raise
+
+
 class LateOnceBolt(plain.Bolt):
     """Takes more than a second for each answer, which is within its limit."""
 

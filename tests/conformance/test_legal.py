@@ -55,6 +55,15 @@ def test_what_json_has_not_is_left_to_the_should_that_asks_for_it(name: str, kin
     assert "passed" in {case.status for case in result.cases}
 
 
+def test_a_stray_line_at_the_end_fails_the_framing_and_leaves_all_else_to_be_judged() -> None:
+    target = Target(command("ComplainsAtItsEndSpout"), "spout", timeout=LIMIT, contract=True)
+    cases = selected(all_cases("spout"), ("spout/ordinary", "common/framing/1", "common/framing/4"))
+    result = Run(target).run(cases)
+    failed = {case.path for case in result.cases if case.status != "passed"}
+    assert len(failed) == 1
+    assert failed < {case.path for case in cases if case.path.startswith("common/framing")}
+
+
 def test_a_case_is_never_repeated_with_a_shorter_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "_PATIENCE", 0)  # the limit is one second from the beginning
     monkeypatch.setattr(runner, "_AGAIN", 0)  # as behind many that were late again
