@@ -13,7 +13,7 @@ from multilang.streams import StreamBuilder
 from tests.soak import SOAK
 from tests.state.topologies import stored
 
-SEEDS = range(300 if SOAK else 6)
+SEEDS = range(300 if SOAK else 4)
 WORDS = [f"w{n % 7}" for n in range(300)]
 each_seed = pytest.mark.parametrize("seed", SEEDS)
 
