@@ -19,8 +19,13 @@ from multilang.shipping.cluster import Cluster, missing_programs
 from multilang.topology.load import load_topology
 
 WORD_COUNT = Path(__file__).with_name("word_count.py")
-WAYS = {"tuple": ("topology", "tuple"), "block": ("topology", "block"), "many": ("many", "block")}
-"""The topology and the exchange of each; "many" has bolts with process_many."""
+BLOCKS = {"multilang.exchange": "block"}
+WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+    "tuple": ("topology", {"multilang.exchange": "tuple"}),
+    "block": ("topology", BLOCKS),
+    "many": ("many", BLOCKS),
+}
+"""The topology and the conf of each; "many" has bolts with process_many."""
 SENTENCES = {"tuple": 20_000, "block": 120_000, "many": 160_000}  # at saturation: some seconds of each
 LIMIT = 600.0  # seconds for a run
 FIGURES = ("rate", "cpu_us", "p50_ms", "p99_ms")
@@ -69,15 +74,17 @@ def _wait(condition: Any) -> None:
         time.sleep(0.2)
 
 
-def measure(run: Any, rounds: int, rate: int, sentences: dict[str, int]) -> dict[str, list[dict[str, float]]]:
+def measure(
+    run: Any, rounds: int, rate: int, sentences: dict[str, int], ways: dict[str, tuple[str, dict[str, Any]]] = WAYS
+) -> dict[str, list[dict[str, float]]]:
     """Return what each way's runs said, taken in rounds whose order alternates."""
-    found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+    found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
     for number in range(rounds):
-        for way in list(WAYS)[:: 1 if number % 2 == 0 else -1]:
-            topology, exchange = WAYS[way]
+        for way in list(ways)[:: 1 if number % 2 == 0 else -1]:
+            topology, more = ways[way]
             with tempfile.TemporaryDirectory(prefix="multilang-bench-") as folder:
                 result = Path(folder, "result")
-                conf = {"multilang.exchange": exchange, "bench.sentences": sentences[way], "bench.rate": rate}
+                conf = {**more, "bench.sentences": sentences[way], "bench.rate": rate}
                 run(topology, {**conf, "bench.result": str(result)}, result)
                 said = json.loads(result.read_text())
             if said["failed"]:
@@ -88,15 +95,14 @@ def measure(run: Any, rounds: int, rate: int, sentences: dict[str, int]) -> dict
 
 
 def show(title: str, found: dict[str, list[dict[str, float]]]) -> None:
-    """Print the medians, and the ratios to tuple by tuple within a round: median, least, greatest."""
+    """Print the medians, and the ratios to the first way within a round: median, least, greatest."""
+    first = next(iter(found))
     print(f"{title}: load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     for name in FIGURES:
         for way, runs in found.items():
-            ratios = [each[name] / one[name] for one, each in zip(found["tuple"], runs, strict=True)]
+            ratios = [each[name] / one[name] for one, each in zip(found[first], runs, strict=True)]
             median = statistics.median(each[name] for each in runs)
-            more = (
-                "" if way == "tuple" else f"{statistics.median(ratios):8.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-            )
+            more = "" if way == first else f"{statistics.median(ratios):8.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
             print(f"  {name:7} {way:6} {median:12,.1f} {more}")
 
 

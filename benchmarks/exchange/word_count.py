@@ -156,5 +156,61 @@ def built(split: type[Split], count: type[Count]) -> Topology:
     return builder.build("word-count", conf=conf)
 
 
+class Parse(BasicBolt):
+    output_fields = ["first", "last", "words"]
+
+    def process(self, tup: Tuple) -> None:
+        self.emit(parsed(tup["sentence"]))
+
+
+class Enrich(BasicBolt):
+    output_fields = ["key", "words"]
+
+    def process(self, tup: Tuple) -> None:
+        self.emit([enriched(tup["first"], tup["last"]), tup["words"]])
+
+
+class Tally(BasicBolt):
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        self.words: dict[str, int] = {}
+
+    def process(self, tup: Tuple) -> None:
+        self.words[tup["key"]] = self.words.get(tup["key"], 0) + tup["words"]
+
+
+class ByHand(Tally):
+    """The three in one."""
+
+    def process(self, tup: Tuple) -> None:
+        first, last, words = parsed(tup["sentence"])
+        key = enriched(first, last)
+        self.words[key] = self.words.get(key, 0) + words
+
+
+def parsed(sentence: str) -> list[Any]:
+    """Return the first and the last word of a sentence, and the number of its words."""
+    words = sentence.split()
+    return [words[0], words[-1], len(words)]
+
+
+def enriched(first: str, last: str) -> str:
+    """Return the key of a sentence with these words."""
+    return f"{first.upper()}-{last.lower()}"
+
+
+def built_of(*bolts: type[BasicBolt]) -> Topology:
+    """Return these bolts, shuffled, one behind the other."""
+    builder = TopologyBuilder()
+    builder.set_spout("sentences", Sentences)
+    source = "sentences"
+    for bolt in bolts:
+        builder.set_bolt(bolt.__name__.lower(), bolt).shuffle_grouping(source)
+        source = bolt.__name__.lower()
+    conf = {"topology.max.spout.pending": 2000, "topology.message.timeout.secs": 120}
+    return builder.build("word-count", conf=conf)
+
+
 topology = built(Split, Count)
+three = built_of(Parse, Enrich, Tally)
+by_hand = built_of(ByHand)
 many = built(SplitMany, CountMany)

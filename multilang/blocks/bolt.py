@@ -14,7 +14,7 @@ from multilang.protocol.fast import NoAnchors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from multilang.blocks.block import OpenBlock
@@ -34,6 +34,9 @@ class BlockBoltCollector(BoltFilter, Blocks):
         wire: The wire.
         routes: The task's streams.
         conf: The task's conf.
+
+    Attributes:
+        before_acks: Is called before acks are sent, if it is set.
     """
 
     to_parent = True
@@ -42,6 +45,7 @@ class BlockBoltCollector(BoltFilter, Blocks):
         super().__init__(inner)
         self.takes_threads = True
         self._wire = wire
+        self._routes = routes
         self._most = conf.get(TUPLES, MAX_TUPLES)
         self._thread = MainThread(self._send_now)
         self._blocks = OpenBlocks(routes.tasks, self._write)
@@ -49,6 +53,7 @@ class BlockBoltCollector(BoltFilter, Blocks):
         emitter = Emitter(inner, wire, routes, inputs, self._blocks, self._thread, self._most)
         self._inputs = inputs
         self._emitter = emitter
+        self.before_acks: Callable[[], None] | None = None
         self._local = conf.get("multilang.parent") == "local"
         self.knows_tasks = not any(
             name not in routes.by_stream or routes.by_stream[name].on_wire for name in routes.context.streams
@@ -59,6 +64,24 @@ class BlockBoltCollector(BoltFilter, Blocks):
         self.emit_anchored = emitter.fast(self.scope)
         self.emit_many = one_by_one(self.emit)
         self.emit_many_anchored = many_anchored(self.emit_many, self.scope)
+
+    def count_tasks(self, stream: str, count: Callable[[int], object]) -> None:
+        """Have ``count`` called with the number of tasks that get a tuple of this stream in blocks."""
+        route = self._routes.by_stream.get(stream)
+        if route is None:
+            return
+        choose = route.choose
+
+        def counted(values: Sequence[Any]) -> Sequence[int]:
+            tasks = choose(values)
+            count(len(tasks))
+            return tasks
+
+        route.choose = counted
+
+    def name_sources(self, source: Callable[[str, str, int], tuple[str, str, int]]) -> None:
+        """Have tuples come from other components, streams and tasks than those on the wire, as ``source`` returns them."""
+        self._inputs.source = source
 
     def receiver(self, execute: Callable[[Tuple], None], between: Callable[[], None]) -> Callable[[Tuple], None]:
         """Return the function that takes a tuple off the wire; see Inputs.receiver."""
@@ -93,6 +116,8 @@ class BlockBoltCollector(BoltFilter, Blocks):
             return  # a signal came in the middle of it, and the process ends: what may be lost is not acked
         self._thread.make_calls()
         self._blocks.close_all()
+        if self.before_acks is not None:
+            self.before_acks()
         if self._local and (unread := self._emitter.take_unread()):
             self._wire.connection.unread(unread)
         self._inputs.send_acks()

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from multilang.component.wire import Wire
     from multilang.protocol.messages import Schema
 
+    Source = Callable[[str, str, int], tuple[str, str, int]]
+
 _MOST_SECS = 0.005  # between two times that blocks are sent, while the bolt works
 
 
@@ -46,14 +48,25 @@ class Received:
 
 
 class Run:
-    """The properties shared by all tuples of one stream in a block: the block, and the positions of the fields."""
+    """The properties shared by all tuples of one stream in a block: the block, their source, and the positions of fields.
 
-    __slots__ = ("block", "positions", "schema")
+    Args:
+        block: The block.
+        stream: The stream's name in the block.
+        schema: The positions of the fields of all streams.
+        source: Returns the component, the stream and the task for those on the wire; None: they are the same.
+    """
 
-    def __init__(self, block: Received, stream: str, schema: Schema) -> None:
+    __slots__ = ("block", "component", "positions", "schema", "stream", "task")
+
+    def __init__(self, block: Received, stream: str, schema: Schema, source: Source | None) -> None:
+        wire = block.wire
         self.block = block
         self.schema = schema
-        self.positions = schema.get((block.wire.component, stream), {})
+        self.component, self.stream, self.task = wire.component, stream, wire.task
+        if source is not None:
+            self.component, self.stream, self.task = source(wire.component, stream, wire.task)
+        self.positions = schema.get((self.component, self.stream), {})
 
 
 class BlockTuple(Tuple):
@@ -72,12 +85,12 @@ class BlockTuple(Tuple):
     @property
     def component(self) -> str:  # type: ignore[override]
         """The component that emitted it."""
-        return self.run.block.wire.component
+        return self.run.component
 
     @property
     def task(self) -> int:  # type: ignore[override]
         """The task that emitted it."""
-        return self.run.block.wire.task
+        return self.run.task
 
     @property
     def schema(self) -> Schema:  # type: ignore[override]
@@ -134,7 +147,7 @@ class BlockTuples(Tuples):
 
     @property
     def component(self) -> str:
-        return self.run.block.wire.component
+        return self.run.component
 
     @property
     def stream(self) -> str:
@@ -142,7 +155,7 @@ class BlockTuples(Tuples):
 
     @property
     def task(self) -> int:
-        return self.run.block.wire.task
+        return self.run.task
 
     def column(self, field: int | str) -> list[Any]:
         try:
@@ -183,6 +196,7 @@ class Inputs:
 
     Attributes:
         done: The blocks on the wire all of whose tuples were acked.
+        source: Returns the component, the stream and the task that tuples in blocks come from, for those on the wire.
         ack: Acks an input.
     """
 
@@ -197,6 +211,7 @@ class Inputs:
         self._thread = thread
         self._unfinished: dict[str, BlockTuple] = {}
         self._many: BlockTuples | None = None  # those that the component works on
+        self.source: Source | None = None
         self._acked: list[Any] = []  # single tuples that were acked, as the inner collector keeps them
         self.done: deque[Tuple] = deque()
         self.ack = self._fast_ack()
@@ -217,7 +232,7 @@ class Inputs:
             execute_many: Runs many tuples through the component; None: it takes them one by one.
         """
         new, kind, connection = BlockTuple.__new__, BlockTuple, self._wire.connection
-        unfinished, done = self._unfinished, self.done
+        unfinished, done, source = self._unfinished, self.done, self.source
         timers = self._scope.timers.heap
 
         def receive(wire: Tuple) -> None:
@@ -232,7 +247,8 @@ class Inputs:
             sent_at = monotonic()
             index = 0
             for stream, rows in runs:
-                run = Run(block, stream, connection.schema)
+                run = Run(block, stream, connection.schema, source)
+                stream = run.stream
                 if execute_many is not None:
                     if rows:
                         tups = BlockTuples(run, rows, stream, index)

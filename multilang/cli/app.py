@@ -92,6 +92,14 @@ def app() -> None:
     help="A conf entry; VALUE is JSON or text.",
 )
 @PROJECT_ENVIRONMENT
+@click.option(
+    "--no-chaining", is_flag=True, help="Each bolt in processes of its own: multilang.chaining is off for the topology."
+)
+@click.option(
+    "--exchange",
+    type=click.Choice(["tuple", "block"]),
+    help="How tuples travel between processes: multilang.exchange of the topology.",
+)
 @click.option("--seed", type=int, help="Seed of all randomness: the same seed gives the same simulated run.")
 @click.option(
     "--faults", is_flag=True, help="With --mode simulated: tasks die and messages are late; the seed decides which."
@@ -156,7 +164,7 @@ def run(files: tuple[Path, ...], inputs: tuple[Path, ...], **options: Any) -> in
 )
 @PROJECT_ENVIRONMENT
 def show(topology: str, form: str, conf: dict[str, Any]) -> int:
-    """Show a topology: its components, streams and groupings, and which tuples travel in blocks."""
+    """Show a topology: its components, streams and groupings, which bolts share a process, and which tuples travel in blocks."""
     from multilang.cli.loading import load
     from multilang.cli.show import show_topology
 

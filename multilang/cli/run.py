@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multilang.blocks.names import EXCHANGE
+from multilang.chains.names import CHAINING, OFF
 from multilang.cli import exits
 from multilang.cli.live import shown_on_page
 from multilang.cli.loading import load
@@ -47,6 +49,8 @@ def run_topology(
     until_drained: bool,
     seconds: float | None,
     conf: dict[str, Any],
+    no_chaining: bool,
+    exchange: str | None,
     seed: int | None,
     faults: bool,
     top: Top | None,
@@ -63,6 +67,10 @@ def run_topology(
     ranking = None if top is None else Ranking(top, loaded)
     if files:
         conf = {**conf, "multilang.input.files": [str(file) for file in files]}
+    if no_chaining:
+        conf = {**conf, CHAINING: OFF}
+    if exchange is not None:
+        conf = {**conf, EXCHANGE: exchange}
     if verbose > 1:
         conf = {"multilang.log.level": "debug" if verbose == 2 else "trace", **conf}
     with Stop() as stop, RunView(loaded.name, mode, quiet) as progress:

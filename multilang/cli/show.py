@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multilang.blocks.hops import hops
+from multilang.chains.names import OFF
+from multilang.chains.plan import chains, way_of
 from multilang.component.errors import ConfigError
 from multilang.topology import TopologyError
 from multilang.topology import show as shown
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from multilang.blocks.hops import Hop
+    from multilang.chains.plan import Chains
     from multilang.topology import Topology
 
 
@@ -30,26 +33,43 @@ def show_topology(topology: Topology, form: str, conf: Mapping[str, Any]) -> str
         if conf:
             topology = topology.with_conf(conf)
         found = hops(topology)
+        joining = chains(topology)
     except (ConfigError, TopologyError) as error:
         raise click.UsageError(str(error)) from error
     if form == "mermaid":
-        return shown.to_mermaid(topology.components, {hop.key for hop in found if hop.by_block})
+        thick = {hop.key for hop in found if hop.by_block and hop.key not in joining.joined}
+        return shown.to_mermaid(topology.components, thick, list(joining.members.values()))
     if form == "json":
-        return _json(topology, found)
-    return topology.to_text() + _text(found)
+        return _json(topology, found, joining)
+    return topology.to_text() + _text(topology, found, joining)
 
 
-def _text(found: list[Hop]) -> str:
+def _text(topology: Topology, found: list[Hop], joining: Chains) -> str:
     if not found:
         return ""
-    lines = ["", "between processes:"]
-    for hop in found:
+    lines = []
+    if joining.members:
+        lines += ["", "in one process:", *(f"  {' + '.join(members)}" for members in joining.members.values())]
+    between = [hop for hop in found if hop.key not in joining.joined]
+    if between:
+        lines += ["", "between processes:"]
+    for hop in between:
         source, stream, target = hop.key
-        lines.append(f"  {source}{'' if stream == 'default' else f' ({stream})'} -> {target}: {hop}")
+        apart = f"; not in one process: {_apart(hop, joining)}" if _is_on(topology, hop) else ""
+        lines.append(f"  {source}{'' if stream == 'default' else f' ({stream})'} -> {target}: {hop}{apart}")
     return "\n".join(lines) + "\n"
 
 
-def _json(topology: Topology, found: list[Hop]) -> str:
+def _is_on(topology: Topology, hop: Hop) -> bool:
+    """Return whether the subscriber may be joined to its source, as far as its own setting says."""
+    return way_of(topology, topology[hop.target]) != OFF
+
+
+def _apart(hop: Hop, joining: Chains) -> str:
+    return joining.against[hop.key]
+
+
+def _json(topology: Topology, found: list[Hop], joining: Chains) -> str:
     import json
 
     document = shown.to_dict(topology.name, topology.conf, topology.components)
@@ -57,7 +77,10 @@ def _json(topology: Topology, found: list[Hop]) -> str:
     for component in document["components"]:
         for each in component["inputs"]:
             hop = ways[each["component"], each["stream"], component["id"]]
-            each["exchange"] = _way(hop)
+            each["exchange"] = {"by": "chain"} if hop.key in joining.joined else _way(hop)
+            if hop.key not in joining.joined:
+                each["apart"] = _apart(hop, joining)
+    document["chains"] = list(joining.members.values())
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 

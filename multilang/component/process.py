@@ -150,8 +150,9 @@ class Task:
         watch_logging(self._connection, level)
         if not local and level > _DEBUG:
             watchdog.repeats = Repeats(lambda _, text: self._connection.error(text))
-        component = find(self._context)
         exchange = self._exchange()
+        chaining = self._chaining()
+        component = find(self._context) if chaining is None else chaining.component(find)
         self._failure = 1
         watchdog.component = component
         wire = self._wire
@@ -175,7 +176,13 @@ class Task:
             if exchange is not None:
                 bolts = exchange.bolt(bolts)
             self._set(component, bolts)
+            if chaining is not None:
+                chaining.start(component, bolts)
+                if exchange is not None:
+                    bolts.name_sources(chaining.view.source)
             execute = start_bolt(component, bolts, self._conf, self._context)  # type: ignore[arg-type]
+            if chaining is not None:
+                execute = chaining.receiver(execute)
             wire.on_tuple = execute if exchange is None else bolts.receiver(execute, wire.run_timers)
             watchdog.is_spout = False
         self._initialized = True
@@ -189,6 +196,16 @@ class Task:
         exchange = import_module("multilang.blocks.child").Exchange(self._wire, self._conf, self._context)
         self._conf, self._context = exchange.conf, exchange.context
         return exchange
+
+    def _chaining(self) -> Any:
+        """Return the task's part in a topology with chains, if there are any; the conf and context hide them."""
+        if "multilang.chaining.view" not in self._conf:
+            return None
+        from importlib import import_module  # a package above this one
+
+        chaining = import_module("multilang.chains.child").Chaining(self._wire, self._conf, self._context)
+        self._conf, self._context = chaining.conf, chaining.context
+        return chaining
 
     def _set(self, component: Component, collector: Collector) -> None:
         self._component = component
@@ -241,8 +258,9 @@ class Task:
         return error.code if isinstance(error.code, int) else 0 if error.code is None else 1
 
     def _report(self, text: str) -> None:
-        self._connection.error(text)
-        self._connection.log(text, 4)
+        member = getattr(self._component, "speaker", None)  # of a chain
+        self._connection.error(text, member)
+        self._connection.log(text, 4, member)
 
     def _end(self, status: int) -> None:
         watchdog = self._watchdog

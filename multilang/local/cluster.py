@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from random import Random
 from typing import TYPE_CHECKING
 
+from multilang.chains.plan import chains
 from multilang.component import Component, find
 from multilang.local.errors import LocalClusterError, TaskStartError
 from multilang.runtime.clock import SystemClock
@@ -115,13 +116,15 @@ class LocalCluster:
     def _start(
         self, topology: Topology, name: str, conf: dict[str, Any], capture: Capture, rng: Random
     ) -> LocalTopology:
-        declared = None
+        declared = topology.with_conf(conf, name)
+        captured = _streams(topology, capture)
         if self.mode == "process":
             from multilang.blocks.transform import by_blocks
+            from multilang.chains.transform import by_chains
 
-            declared = topology.with_conf(conf, name)
-            topology = by_blocks(declared, _streams(topology, capture))
-        plan = Plan(topology, name, conf, rng, declared)
+            plan = Plan(by_blocks(by_chains(declared, captured), captured), name, conf, rng, declared)
+        else:
+            plan = Plan(declared, name, conf, rng, pairs=chains(declared, captured).joined)
         _check_start(plan)
         if self.mode == "process":
             from multilang.local.process.topology import ProcessTopology

@@ -54,7 +54,7 @@ class StatusSource:
         """Begin with no sample. ``ackers``: returns the counts of the ackers, or None if there are none."""
         self._run = run
         self._ackers = ackers
-        self._tasks = {id: [task.id for task in run.plan.tasks_of(id)] for id in run.plan.topology.components}
+        self._tasks = run.plan.reported
         self._recorder = Recorder()
 
     def sample(self) -> None:
@@ -93,7 +93,7 @@ class StatusSource:
         return self._run.clock.now() - self._run.started
 
     def _samples(self) -> dict[str, Sample]:
-        stats, components = self._run.stats, self._run.plan.topology.components
+        stats, components = self._run.stats, self._run.plan.declared.components
         samples = {
             id: sample_of(components[id].kind, {task: stats[task] for task in tasks})
             for id, tasks in self._tasks.items()

@@ -9,6 +9,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from multilang.blocks.names import STREAM as BLOCKS
+from multilang.chains.component import Chain
+from multilang.chains.numbers import member_tasks
 from multilang.component.context import Context
 from multilang.protocol import LocalProtocolError, RemoteProtocolError
 from multilang.protocol.outputs import Outputs
@@ -16,10 +18,11 @@ from multilang.runtime.settings import DEFAULTS, Settings
 from multilang.runtime.tuples import Origin
 from multilang.topology.errors import TopologyError
 from multilang.topology.groupings import chooser
+from multilang.topology.groupings.base import always
 from multilang.topology.model import ACKER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from typing import Any
 
     from multilang.protocol import Emit
@@ -43,9 +46,10 @@ class Route:
         direct: The tasks that take direct emits; None when no subscriber does.
         captured: Gets a copy of each tuple; None when nobody asked for it.
         carries_blocks: Whether each of its tuples is a block of many, whose number is the first value.
+        stats: Where its emits are counted, if the task has more than one place for them.
     """
 
-    __slots__ = ("captured", "carries_blocks", "choose", "direct", "fields", "origin", "stream", "width")
+    __slots__ = ("captured", "carries_blocks", "choose", "direct", "fields", "origin", "stats", "stream", "width")
 
     def __init__(
         self, origin: Origin, fields: tuple[str, ...], choosers: list[Chooser], direct: frozenset[int] | None
@@ -58,6 +62,7 @@ class Route:
         self.direct = direct
         self.captured: Callable[[LocalTuple], object] | None = None
         self.carries_blocks = origin.stream == BLOCKS
+        self.stats: Any = None
 
     def targets(self, values: Sequence[Any], task: int | None) -> Sequence[int]:
         """Return the tasks that get a tuple; ``task`` is the one that a direct emit names."""
@@ -79,9 +84,12 @@ def storm_id(name: str) -> str:
 
 
 class TaskPlan:
-    """One task: its ``id``, its component's ``spec``, its merged ``conf``, ``context``, ``settings`` and ``routes``."""
+    """One task: its ``id``, its component's ``spec``, its merged ``conf``, ``context``, ``settings`` and ``routes``.
 
-    __slots__ = ("_outputs", "conf", "context", "id", "routes", "settings", "spec")
+    ``members`` are the plans of its members, if it is a chain.
+    """
+
+    __slots__ = ("_outputs", "conf", "context", "id", "members", "routes", "settings", "spec")
 
     def __init__(
         self, id: int, spec: ComponentSpec, conf: dict[str, Any], context: dict[str, Any], routes: dict[str, Route]
@@ -92,6 +100,7 @@ class TaskPlan:
         self.context = Context(context)
         self.settings = Settings(conf)
         self.routes = routes
+        self.members: dict[str, TaskPlan] = {}
         self._outputs: Outputs | None = None
 
     def route(self, emit: Emit) -> Route:
@@ -134,7 +143,8 @@ class Plan:
         ackers: The ackers' task ids.
         conf: The topology's conf.
         settings: What the conf says.
-        declared: The topology as it was declared, without the streams of blocks.
+        declared: The topology as it was declared, without chains and the streams of blocks.
+        reported: The task ids of each component as it was declared.
     """
 
     def __init__(
@@ -144,7 +154,9 @@ class Plan:
         conf: Mapping[str, Any],
         rng: Random,
         declared: Topology | None = None,
+        pairs: Collection[tuple[str, str, str]] = (),
     ) -> None:
+        self._pairs = pairs
         self.topology = topology.with_conf(conf, name)
         self.declared = self.topology if declared is None else declared
         self.name = name
@@ -162,6 +174,26 @@ class Plan:
                 spec = self.topology.components[component]
                 context = self.topology.context_for(task, self.assignment)
                 self.tasks[task] = TaskPlan(task, spec, {**self.conf, **spec.conf}, context, self._routes(task, spec))
+        self._add_members()
+        self.reported = self._reported()
+
+    def _add_members(self) -> None:
+        """Add the plans of the members of chains, for what is said of them."""
+        parts = {id: spec.component for id, spec in self.topology.components.items()}
+        chains = {id: list(part.members) for id, part in parts.items() if isinstance(part, Chain)}
+        for member, tasks in member_tasks(chains, self.assignment).items():
+            spec = self.declared.components[member]
+            (chain,) = (id for id, members in chains.items() if member in members)
+            for task, own in zip(self.tasks_of(chain), tasks, strict=True):
+                conf = {**self.conf, **spec.conf}
+                task.members[member] = TaskPlan(own, spec, conf, task.context, {})
+
+    def _reported(self) -> dict[str, list[int]]:
+        tasks: dict[str, list[int]] = {id: [] for id in self.declared.components}
+        for task in self.tasks.values():
+            for each in task.members.values() or (task,):
+                tasks.setdefault(each.component, []).append(each.id)
+        return tasks
 
     def tasks_of(self, component: str) -> list[TaskPlan]:
         """Return a component's tasks in ascending order."""
@@ -169,6 +201,7 @@ class Plan:
 
     def _routes(self, task: int, spec: ComponentSpec) -> dict[str, Route]:
         routes = {}
+        place = sum(component == spec.id for id, component in self.assignment.items() if id < task)
         for name, stream in spec.streams.items():
             choosers = []
             direct: set[int] = set()
@@ -180,6 +213,9 @@ class Plan:
                 if input_.grouping.is_direct:
                     has_direct = True
                     direct.update(targets)
+                    continue
+                if (spec.id, name, target.id) in self._pairs:
+                    choosers.append(always((sorted(targets)[place],)))
                     continue
                 # A generator for each subscription: the random choices of one do not change another's.
                 rng = Random(self._rng.getrandbits(64))

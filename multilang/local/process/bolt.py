@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from multilang.local.process.members import Inside
 from multilang.local.process.task import ProcessTask
 from multilang.protocol import Ack, Emit, Fail, Sync
 from multilang.protocol.codec import dumps
@@ -74,6 +75,7 @@ class ProcessBoltTask(ProcessTask):
         self._worked_at = 0.0  # when it finished one last that is not IDLE
         self._timers_at: float | None = None  # when it said that it has timers to be waited for; None for none
         self._timers_count = False  # they were set for a tuple that is not IDLE, or at the start
+        self._chain = Inside(plan, host.stats) if plan.members else None
         self.full = False
         self.limit = plan.settings.max_shellbolt_pending
         self.upstream: list[ProcessTask] = []
@@ -174,6 +176,11 @@ class ProcessBoltTask(ProcessTask):
             if message.timers is not None:
                 self._has_timers(message.timers)
                 return
+            if message.members is not None:
+                if self._chain is not None:
+                    works = self._rootless() != IDLE
+                    self._chain.told(message.members, message.held, works, self.host.now)
+                return
             if message.unread:
                 self.stats.emitted += message.unread
                 return
@@ -203,7 +210,7 @@ class ProcessBoltTask(ProcessTask):
                     anchor.edge ^= edge
                 else:
                     edge = self._rootless(anchored=True)
-                stats = self.stats
+                stats = route.stats
                 tuples = emit.values[0] if route.carries_blocks else 1
                 stats.emitted += tuples
                 stats.transferred += tuples
@@ -219,6 +226,8 @@ class ProcessBoltTask(ProcessTask):
         if not self.idle:
             return 0
         if len(self.unfinished) > self.idle and any(self._fresh(self.host.stale_before)):
+            return 0
+        if self._chain is not None and self._chain.held_since(self.host.stale_before):
             return 0
         if anchored:
             return IDLE
@@ -273,6 +282,8 @@ class ProcessBoltTask(ProcessTask):
             root = delivery.root
             roots.update(dict.fromkeys(root if isinstance(root, dict) else (root,)))
         self.unfinished.clear()
+        if self._chain is not None:
+            self._chain.lose()
         self.idle = 0
         self._timers_at = None
         roots.pop(0, None)  # tuples that come of no spout's tuple
@@ -294,6 +305,8 @@ class ProcessBoltTask(ProcessTask):
         if held and self.child is not None and self.child.has_more():
             return f"{self.plan}: its process does not read its input"
         fresh = sum(self._fresh(stale_before)) if held else 0
+        if self._chain is not None:
+            fresh += self._chain.held_since(stale_before)
         if fresh:
             return f"{self.plan}: {fresh} tuples neither acked nor failed"
         timers_at = self._timers_at

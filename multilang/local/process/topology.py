@@ -76,7 +76,7 @@ class ProcessTopology(LocalTopology):
         self.env = environment()
         self.program_env = environment(programs=True)
         try:
-            self.commands = TaskCommands(plan.topology, self._folder)
+            self.commands = TaskCommands(plan.declared, self._folder)
         except BaseException:
             self._release()
             raise
@@ -193,7 +193,9 @@ class ProcessTopology(LocalTopology):
             child = task.child
             pid = None if child is None else child.pid
             alive = task.ready and not self.killed
-            infos.append(TaskInfo(id, plan.component, plan.spec.kind, alive, self.stats[id].restarts, pid))
+            for each in plan.members.values() or (plan,):
+                kind, restarts = each.spec.kind, self.stats[each.id].restarts
+                infos.append(TaskInfo(each.id, each.component, kind, alive, restarts, pid))
         return infos
 
     @property

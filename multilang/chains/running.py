@@ -1,0 +1,276 @@
+"""A chain in its process: its members, and the queue of the tuples between them."""
+
+from __future__ import annotations
+
+import os
+from _thread import get_ident
+from collections import deque
+from time import monotonic
+
+from multilang.blocks.bolt import BlockBoltCollector
+from multilang.chains.collector import MemberCollector, Route
+from multilang.chains.member import SAMPLE_EVERY, Member
+from multilang.chains.names import chain_stream
+from multilang.chains.tuples import Origin, OuterTuple, Tree
+from multilang.component.runner import start_bolt
+from multilang.component.wire import Blocks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from multilang.chains.tuples import ChainTuple
+    from multilang.chains.view import View
+    from multilang.component.base import Component
+    from multilang.component.collector import BoltCollector
+    from multilang.component.wire import Wire
+    from multilang.protocol.messages import Tuple
+
+_MOST_SECS = 0.005  # between two times that acks are sent, while the chain works
+
+
+class Running(Blocks):
+    """The members of a chain at work.
+
+    A tuple's descendants are run before the next tuple; each member gets the tuples of another in the order in which they
+    were emitted. No member is called while one works: what threads and callbacks bring waits until then.
+
+    Args:
+        components: The members by their ids, sources before subscribers.
+        inner: The collector of the process.
+        wire: The wire.
+        view: The topology as declared.
+        local: Whether the parent is our own.
+
+    Attributes:
+        out: The tuples that the member at work emitted to others.
+        done: The tuples from outside that are to be acked (True) or failed.
+        current: The member at work, or the last one.
+        local: Whether the parent is our own.
+    """
+
+    def __init__(
+        self, components: Mapping[str, Component], inner: BoltCollector, wire: Wire, view: View, local: bool
+    ) -> None:
+        self.inner = inner
+        self.emit = inner.emit
+        self.wire = wire
+        self.main = get_ident()
+        self.out: list[tuple[Member, ChainTuple]] = []
+        self.done: list[tuple[Tuple, bool]] = []
+        self.members = [Member(id, component, view) for id, component in components.items()]
+        self.current = self.members[0]
+        self._ticking = [member for member in self.members if member.has_ticks]
+        self.local = local
+        self._calls: deque[Callable[[], object]] = deque()
+        self._held = self._held_told = 0
+        self._busy = False
+        self._broken = False
+        self._settled_at = monotonic()
+        self._in_blocks = isinstance(inner, BlockBoltCollector)
+        if isinstance(inner, BlockBoltCollector):
+            inner.before_acks = self._tell  # acks wait there for the blocks
+        self._blocks = wire.blocks
+        wire.blocks = self
+        self._wakes, self._waker = os.pipe()
+        os.set_blocking(self._wakes, False)
+        os.set_blocking(self._waker, False)
+        wire.wakes = self._wakes
+        by_id = {member.id: member for member in self.members}
+        for member in self.members:
+            collector = MemberCollector(self, member, member.context)
+            targets = view.joined.get(member.id, {})
+            for name, fields in member.context.output_fields.items():
+                inside = [by_id[target] for target in targets.get(name, ())]
+                subscribers = member.context.targets.get(name, {})
+                outside = chain_stream(member.id, name) if subscribers.keys() - {each.id for each in inside} else None
+                direct = any(each.get("type") == "DIRECT" for each in subscribers.values())
+                origin = Origin(member.id, name, member.task, fields)
+                collector.routes[name] = route = Route(origin, -1 if direct else len(fields), inside, outside)
+                if name == "default":
+                    collector.routes[None] = route
+                if outside is not None and isinstance(inner, BlockBoltCollector):
+                    inner.count_tasks(outside, member.count_tasks)
+            member.collector = collector
+
+    def start(self) -> Callable[[Tuple], object]:
+        """Start all members, and return the function that runs a tuple from outside."""
+        for member in self.members:
+            self.current = member
+            member.execute = start_bolt(
+                member.component,
+                member.collector,
+                member.conf,
+                member.context,
+            )
+        return self.receive
+
+    @property
+    def working(self) -> Member:
+        """The member that works, or worked last: the owner of a timer that was called, or the one with the last tuple."""
+        owner = self.inner.scope.timers.owner
+        return next((each for each in self.members if each.component is owner), self.current)
+
+    # ---- tuples ----
+
+    def receive(self, outer: Tuple) -> None:
+        """Run a tuple from outside through the chain."""
+        if self.out or self._calls:
+            self.drain()
+        if outer.task < 0 and outer.is_tick:
+            self._tick(outer)
+        else:
+            tup = OuterTuple.__new__(OuterTuple)
+            tup.origin = outer
+            tup.values = outer.values
+            tup.stream = outer.stream
+            tup.trees = (Tree(outer),)
+            tup.owner = self.members[0]
+            tup.unfinished = True
+            self._work(((self.members[0], tup),))
+        if self.done and (self._in_blocks or monotonic() - self._settled_at > _MOST_SECS):
+            self._settle()
+
+    def _tick(self, outer: Tuple) -> None:
+        tree = Tree(outer)
+        tree.left = len(self._ticking)
+        if not tree.left:
+            self.done.append((outer, True))
+        for member in self._ticking:
+            tup = OuterTuple.__new__(OuterTuple)
+            tup.origin = outer
+            tup.values = [*outer.values]
+            tup.stream = outer.stream
+            tup.trees = (tree,)
+            tup.owner = member
+            tup.unfinished = True
+            self._work(((member, tup),))
+
+    def _work(self, items: Iterable[tuple[Member, ChainTuple]]) -> None:
+        self._busy = True
+        try:
+            self._run(items)
+        except BaseException:
+            self._broken = True  # the process ends; what the members have not got yet is lost with it
+            raise
+        finally:
+            self._busy = False
+
+    def _run(self, items: Iterable[tuple[Member, ChainTuple]]) -> None:
+        out = self.out
+        for member, tup in items:
+            self.current = member
+            member.stats.executed += 1
+            member.countdown -= 1
+            if member.countdown:
+                member.execute(tup)
+            else:
+                start = monotonic()
+                member.execute(tup)
+                member.stats.secs += (monotonic() - start) * member.every
+                member.countdown = member.every = SAMPLE_EVERY
+            if out:
+                mine = out[:]
+                out.clear()
+                self._run(mine)
+
+    # ---- what comes from elsewhere ----
+
+    def call(self, call: Callable[[], object]) -> None:
+        """Have the main thread make a call between two tuples."""
+        self._calls.append(call)
+        if get_ident() != self.main:
+            self._wake()
+
+    def here(self, call: Callable[[], object]) -> None:
+        """Make a call now, or have the main thread make it."""
+        if get_ident() == self.main:
+            call()
+        else:
+            self.call(call)
+
+    def _wake(self) -> None:
+        try:
+            os.write(self._waker, b"!")
+        except BlockingIOError:
+            pass  # it is full, so that the main thread will wake in any case
+
+    def drain(self) -> None:
+        """Run what waits: tuples that timers and threads emitted, and calls that they left."""
+        if self._busy or self._broken:
+            return
+        out, calls = self.out, self._calls
+        while out or calls:
+            if calls and not out:
+                self._busy = True
+                try:
+                    calls.popleft()()
+                except BaseException:
+                    self._broken = True
+                    raise
+                finally:
+                    self._busy = False
+            mine = out[:]
+            out.clear()
+            self._work(mine)
+
+    # ---- acks ----
+
+    def hold(self, more: int) -> None:
+        """Count tuples inside that come of no tuple from outside."""
+        self._held += more
+
+    def _settle(self) -> None:
+        """Tell the parent what the members did, and ack and fail the tuples from outside that are done."""
+        if not self._in_blocks:
+            self._settled_at = monotonic()
+            self._tell()
+        done = self.done
+        if done:
+            mine = done[:]
+            done.clear()
+            ack, fail = self.inner.ack, self.inner.fail
+            for outer, ok in mine:
+                (ack if ok else fail)(outer)
+
+    def _tell(self) -> None:
+        if not self.local:
+            return
+        told = {member.id: member.stats.as_list() for member in self.members if any(member.stats.as_list())}
+        held = self._held
+        if told or held != self._held_told:
+            self.wire.connection.chain(told, held)
+            self._held_told = held
+            for member in self.members:
+                member.stats.clear()
+
+    # ---- for the wire ----
+
+    def close_blocks(self) -> None:
+        """Run what waits, and send everything."""
+        if not self._busy:
+            self.drain()
+            self._settle()
+        self._blocks.close_blocks()
+
+    def park(self) -> None:
+        self._blocks.park()
+
+    def unpark(self) -> None:
+        self._blocks.unpark()
+
+    # ---- under a member's name ----
+
+    def log(self, member: Member, message: str, level: int) -> None:
+        """Write a member's line to the log."""
+        if self.local:
+            self.wire.connection.log(message, level, member.id)
+        else:
+            self.inner.log(f"{member.id}: {message}", level)
+
+    def report_error(self, member: Member, message: str) -> None:
+        """Report a member's error."""
+        if self.local:
+            self.wire.connection.error(message, member.id)
+        else:
+            self.inner.report_error(f"{member.id}: {message}")
