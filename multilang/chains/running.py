@@ -248,7 +248,8 @@ class Running(Blocks):
 
     def close_blocks(self) -> None:
         """Run what waits, and send everything."""
-        if not self._busy:
+        watchdog = self.wire.watchdog
+        if not self._busy and not (watchdog is not None and watchdog.waiting):  # in a timer, an emit may wait
             self.drain()
             self._settle()
         self._blocks.close_blocks()

@@ -172,6 +172,47 @@ def dies() -> Any:
     return builder.build("dies", conf={"topology.max.spout.pending": 100})
 
 
+class Asks(Late):
+    """Waits for task ids in its timer, in which no other member may work."""
+
+    def give(self) -> None:
+        for tup in self.kept:
+            Checks.asked = True
+            self.emit(tup.values, anchors=[tup], need_task_ids=True)
+            Checks.asked = False
+            self.ack(tup)
+        self.kept = []
+
+    def process(self, tup: Tuple) -> None:
+        self.kept.append(tup)
+
+
+class Checks(Note):
+    """Notes numbers, and is called when nobody waits."""
+
+    asked = False
+
+    def process(self, tup: Tuple) -> None:
+        assert not Checks.asked
+        super().process(tup)
+
+
+def asking() -> Any:
+    """A member that waits in a timer for the tasks outside of the chain."""
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers)
+    builder.set_bolt("three", Three).shuffle_grouping("numbers")
+    builder.set_bolt("asks", Asks).shuffle_grouping("three")
+    builder.set_bolt("checks", Checks).shuffle_grouping("asks")
+    builder.set_bolt("outside", BasicSink).global_grouping("asks")
+    return builder.build("asking", conf={"topology.max.spout.pending": 100})
+
+
+class BasicSink(BasicBolt):
+    def process(self, tup: Tuple) -> None:
+        pass
+
+
 class Misuses(Bolt):
     """Writes down the errors of calls that are wrong, as its first tuple shows them."""
 
@@ -215,4 +256,4 @@ def misuses() -> Any:
     return builder.build("misuses")
 
 
-__all__ = ["NUMBERS", "dies", "killed", "misuses", "threaded", "told"]
+__all__ = ["NUMBERS", "asking", "dies", "killed", "misuses", "threaded", "told"]

@@ -179,6 +179,14 @@ def test_what_a_member_does_wrong_is_told_as_without_a_chain(tmp_path: Path) -> 
     ]
 
 
+def test_no_member_works_while_another_waits_in_a_timer(tmp_path: Path) -> None:
+    with LocalCluster("process", {**CHAINED, "test.folder": str(tmp_path)}) as cluster:
+        topology = cluster.submit(running.asking())
+        topology.wait(timeout=LIMIT)
+        assert [str(error) for error in topology.errors] == []
+    assert noted(tmp_path) == Counter(range(3 * running.NUMBERS))
+
+
 def test_task_ids_come_at_once_and_to_a_callback() -> None:
     how = {"raw": "asks", "calls": "calls back"}
     inputs = {"raw": "s0", "calls": "raw", "end": "calls"}
