@@ -205,7 +205,7 @@ def _(t: Talk) -> None:
 @section.must(
     "a text of 300 KB",
     "A tuple may be longer than a pipe or a buffer. It is a text of its tuples with a long word behind it.",
-    after=(LIVES, TOGETHER, "common/io/2", "bolt/heartbeat/14"),
+    after=(LIVES, TOGETHER, "common/io/2", "common/sizes/1", "bolt/heartbeat/14"),
 )
 def _(t: Talk) -> None:
     values = sentence(t, lambda text: f"{text} {'x' * _LARGE}")

@@ -35,7 +35,11 @@ def _(t: Talk) -> None:
     careful_next(t)
 
 
-@section.must("next without an id", 'The page\'s next is {"command": "next"}.')
+@section.must(
+    "next without an id",
+    'The page\'s next is {"command": "next"}.',
+    after=("common/json/1", "common/json/3"),
+)
 def _(t: Talk) -> None:
     t.handshake()
     t.command("next", text='{"command": "next"}')
@@ -44,7 +48,7 @@ def _(t: Talk) -> None:
 @section.must(
     "ack and fail as the page shows them",
     'The page\'s ack is {"command": "ack", "id": "1231231"}, its fail the same with another word; Storm\'s have the id first.',
-    after=(ACK, FAIL),
+    after=(ACK, FAIL, "common/json/1", "common/json/3"),
 )
 def _(t: Talk) -> None:
     begin(t)

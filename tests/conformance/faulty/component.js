@@ -243,6 +243,7 @@ class Bolt extends Component {
     else delete this.kept[name];
     if (has("never_acks")) return;
     if (has("fails_are_acks")) command = 'ack';
+    if (has("acks_are_fails")) command = 'fail';
     if (has("acks_numbers")) id = Number(id);
     if (has("acks_without_id")) id = undefined;
     this.send({command, id});

@@ -83,7 +83,9 @@ bolt/task_ids      cb     keeps_140_while_waiting works_within_a_wait last_first
 bolt/task_ids?     cb     asks_and_forgets
 bolt/anchors       cb     no_anchors always_anchors one_anchor
 bolt/anchors       cb ob  anchors_of_the_previous anchors_are_numbers anchors_are_indexes anchors_are_tuples emits_behind_the_ack acks_first
-bolt/anchors?      cb ob  anchor_without_a_list anchor_twice
+bolt/anchors       cb     anchor_twice
+bolt/anchors?      ob     anchor_twice
+bolt/anchors?      cb ob  anchor_without_a_list
 bolt/ack           cb ob  acks_twice acks_numbers acks_the_unknown acks_a_tick_twice acks_without_id
 bolt/ack           cb     never_acks acks_are_fails acks_what_is_kept
 bolt/fail          cb ob  acks_and_fails
