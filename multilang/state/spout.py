@@ -92,7 +92,7 @@ class CheckpointSpout(Spout):
         self.recovering = True
         self._running = False  # a step is in flight
         self._recovery_step = False  # the step in flight belongs to the recovery
-        self._started_at = float("-inf")
+        self._started_at = self._ended_at = float("-inf")
         self._not_before = float("-inf")
         self._failures = 0
         self._repeats = Repeats(lambda _, text: self.log(text, "warn"), self.clock)
@@ -158,7 +158,9 @@ class CheckpointSpout(Spout):
             self._ask(_RECOVERIES[self.state])
         elif self.state != COMMITTED:
             self._ask(_ACTIONS[self.state])
-        elif now - self._started_at >= self._interval:
+        elif now >= max(self._started_at + self._interval, self._ended_at + self._interval / 2):
+            # The pause is for checkpoints that take longer than the interval: without it nothing else would be done, and
+            # the topology never drained.
             self._started_at = now
             self._save(self.txid + 1, PREPARING)
             self._ask(PREPARE)
@@ -180,7 +182,7 @@ class CheckpointSpout(Spout):
         else:
             noted_whole(self._state, self.stateful)
             self._save(self.txid, COMMITTED)
-            now = self.clock()
+            now = self._ended_at = self.clock()
             self.last_checkpoint = (self.txid, now, now - self._started_at)
             self.committed()
 

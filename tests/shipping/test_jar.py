@@ -55,10 +55,12 @@ def test_of_this_package_only_what_a_task_needs_goes_along() -> None:
     assert parts == {
         "__init__.py",
         "blocks",
+        "checksums.py",
         "component",
         "dotted.py",
         "lazy.py",
         "masked.py",
+        "plain.py",
         "private.py",
         "protocol",
         "secret.py",
