@@ -129,11 +129,12 @@ class UpdateMap(ABC):
         names = _names(changes)
         tried: dict[Any, str] = {}  # texts that may be stored although the answer was lost
         for _ in range(TRIES):
+            noted = registry.noted(self.backing.describe()) if registry is not None and is_first else None
             self.trace("read")
             owner, record, texts = self._read(names)
             mine = self._owner_row(owner, attempt)
             if registry is not None and is_first:
-                registry.compare(self.backing.describe(), _epoch_in(owner))
+                registry.compare(self.backing.describe(), noted, _epoch_in(owner))
             rows = self._next_record(record, txid, number)
             results: dict[Any, Any] = {}
             for key, text in texts.items():
@@ -196,7 +197,8 @@ class UpdateMap(ABC):
             StateError: The map or the transactions can't be read.
         """
         if self.backing.durable:
-            registry.compare(self.backing.describe(), _epoch_in(self.backing.multi_get([_OWNER])[0]))
+            noted = registry.noted(self.backing.describe())
+            registry.compare(self.backing.describe(), noted, _epoch_in(self.backing.multi_get([_OWNER])[0]))
 
     def close(self) -> None:
         """Close the backing's connection."""

@@ -7,6 +7,7 @@ what is noted with what is there.
 
 from __future__ import annotations
 
+from contextlib import closing
 from hashlib import sha256
 
 from multilang.state.errors import StoreGoneError
@@ -43,35 +44,48 @@ class MapRegistry:
         self._component = component
         self._places = frozenset(places)
 
-    def compare(self, place: str, epoch: int | None) -> None:
+    def noted(self, place: str) -> int | None:
+        """Return the last epoch in which a map was updated; None: it never was.
+
+        Call it before the map itself is read. Another task may update the map and note it at any time, so that what is
+        noted later says nothing of what was read.
+
+        Args:
+            place: The map's place, in the words of a message.
+        """
+        with closing(open_state(self._conf)) as state:
+            known = state.get_data(_path(place))
+            return None if known is None else int(known["epoch"])
+
+    def compare(self, place: str, noted: int | None, epoch: int | None) -> None:
         """Check that a map is the one that these transactions updated.
 
         Args:
             place: The map's place, in the words of a message.
+            noted: What ``noted`` returned before the map was read.
             epoch: The epoch in its own row; None: it has no such row, so that nothing was put there.
 
         Raises:
             StoreGoneError: It is gone or an older copy, or the bolt had another map.
         """
-        state = open_state(self._conf)
-        try:
-            known = state.get_data(_path(place))
-            if known is None and epoch is None and place in self._places:
-                self._compare_renamed(state, place)
-        finally:
-            state.close()
-        if known is None:
+        if noted is None:
+            if epoch is None and place in self._places:
+                with closing(open_state(self._conf)) as state:
+                    self._compare_renamed(state, place)
             return
+        if epoch is not None and epoch >= noted:
+            return
+        with closing(open_state(self._conf)) as state:
+            where = state.describe()
         if epoch is None:
             raise StoreGoneError(
-                f"{place} is gone: these transactions ({state.describe()}) have updated it, and it has nothing of them now, so that "
+                f"{place} is gone: these transactions ({where}) have updated it, and it has nothing of them now, so that "
                 f"all before would be missing. {_FIX}"
             )
-        if epoch < known["epoch"]:
-            raise StoreGoneError(
-                f"{place} is an older copy: it was updated last in epoch {epoch} of these transactions ({state.describe()}), which "
-                f"have updated it in epoch {known['epoch']}, so that what came between would be missing. {_FIX}"
-            )
+        raise StoreGoneError(
+            f"{place} is an older copy: it was updated last in epoch {epoch} of these transactions ({where}), which "
+            f"have updated it in epoch {noted}, so that what came between would be missing. {_FIX}"
+        )
 
     def note(self, place: str, attempt: TransactionAttempt) -> None:
         """Note that an attempt has updated a map. Nothing happens if its epoch is over.
@@ -80,12 +94,9 @@ class MapRegistry:
             place: The map's place, in the words of a message.
             attempt: The attempt.
         """
-        state = open_state(self._conf)
-        try:
+        with closing(open_state(self._conf)) as state:
             noted = {"map": place, "bolt": self._component, "epoch": attempt.epoch}
             state.compare_and_write({EPOCH: attempt.epoch}, {_path(place): noted})
-        finally:
-            state.close()
 
     def _compare_renamed(self, state: TransactionalState, place: str) -> None:
         noted = [state.get_data(f"{MAPS}/{name}") for name in state.list(MAPS)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from contextlib import closing
+from functools import partial
 
 import pytest
 
@@ -18,6 +20,9 @@ from multilang.transactional import (
     TransactionAttempt,
 )
 from multilang.transactional.maps import OpaqueMap, RedisBacking, SqliteBacking, TransactionalMap
+from multilang.transactional.maps.registry import MapRegistry
+from multilang.transactional.names import ID, STORE
+from multilang.transactional.stores import open_state
 from multilang.transactional.stores.sqlite import FILE, PATH
 from tests.soak import combined
 
@@ -171,3 +176,43 @@ def test_a_map_and_a_state_do_not_share_a_key(redis):
     assert mine.get("moon") == 3
     mine.close()
     provider.close()
+
+
+class Interleaved(SqliteBacking):
+    """Lets another task work between a read of this one and what follows it."""
+
+    meanwhile = None
+
+    def multi_get(self, keys):
+        found = super().multi_get(keys)
+        work, self.meanwhile = self.meanwhile, None
+        if work is not None:
+            work()
+        return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("epochs", [(1, 1), (1, 2), (2, 2)])
+def test_tasks_that_update_one_map_for_the_first_time_at_once_do_not_miss_it(kind, epochs, tmp_path):
+    conf = {PATH: str(tmp_path / "transactions.sqlite"), STORE: "sqlite", ID: "there"}
+    registry = MapRegistry(conf, "update", [])
+
+    def update(backing, epoch, txid, word):
+        attempt = TransactionAttempt(txid, TransactionAttempt.first_of(epoch) + txid, "there/a")
+        attempt.registry = registry
+        found = kind(backing)
+        try:
+            return found.update(attempt, {word: 1})
+        finally:
+            found.close()
+
+    place, claimed = tmp_path / "words.sqlite", 0
+    for txid, epoch in enumerate(epochs, 1):
+        while claimed < epoch:
+            with closing(open_state(conf)) as state:
+                claimed = state.claim()
+        one = Interleaved(place, "words")
+        one.meanwhile = partial(update, SqliteBacking(place, "words"), epoch, txid, "sun")
+        assert update(one, epoch, txid, "moon") == {"moon": txid}
+    with closing(kind(SqliteBacking(place, "words"))) as found:
+        assert found.multi_get(["sun", "moon"]) == {"sun": 2, "moon": 2}
