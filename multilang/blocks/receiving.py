@@ -406,7 +406,7 @@ class Inputs:
         Raises:
             LocalProtocolError: It was acked or failed before, or was never received.
         """
-        if type(tup) is BlockTuple and tup.unfinished:
+        if isinstance(tup, Tuple) and tup.unfinished:  # as on the wire: a coordinated bolt holds tuples itself
             return tup
         if isinstance(tup, str | Tuple):
             id = tup if isinstance(tup, str) else tup.id

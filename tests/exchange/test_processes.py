@@ -41,6 +41,14 @@ def test_one_answer_with_blocks_of_one_tuple() -> None:
         check_same(shape, run(shape, "simulated", number), alone)
 
 
+def test_a_coordinated_bolt_holds_tuples_that_came_alone() -> None:
+    """It anchors its reports to a tuple that it took back from being acked; the program that emitted it sends no blocks."""
+    shape = shape_of(3061)
+    assert {part["kind"] for part in shape["components"]} >= {"shell spout", "spreads"}
+    alone = run(shape, "process", 0, {**BLOCK, "multilang.exchange.tuples": 1})
+    check_same(shape, run(shape, "simulated", 0), alone)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(36_000 if SOAK else 180)
 def test_one_answer_where_nothing_fails() -> None:
