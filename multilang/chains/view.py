@@ -33,8 +33,9 @@ class View:
         self._parts: dict[str, dict[str, Any]] = view["components"]
         self._chains: dict[str, list[str]] = view["chains"]
         self.joined: dict[str, dict[str, list[str]]] = view["joined"]
-        self.components = list(self._parts)
         self.chain = context.component if context.component in self._chains else None
+        # Storm keeps a conf in maps without an order; that of the members stands in a list.
+        self.components = list(self._parts) if self.chain is None else self._chains[self.chain]
         assignment = context.task_component
         self._tasks = member_tasks(self._chains, assignment)
         self._assignment = {

@@ -135,6 +135,18 @@ class TaskPlan:
         return f"{self.spec.kind} {self.spec.id!r} (task {self.id})"
 
 
+def without_order(value: Any) -> Any:
+    """Return a conf's value with its mappings, also inner ones, in an order that nothing was declared in.
+
+    Storm keeps a conf in Java's maps, which have no order. What relies on one is so wrong everywhere, and not there alone.
+    """
+    if isinstance(value, dict):
+        return {key: without_order(value[key]) for key in sorted(value, key=lambda key: str(key)[::-1])}
+    if isinstance(value, list | tuple):
+        return [without_order(each) for each in value]
+    return value
+
+
 class Plan:
     """A topology that is ready to run.
 
@@ -173,7 +185,8 @@ class Plan:
             if component != ACKER:
                 spec = self.topology.components[component]
                 context = self.topology.context_for(task, self.assignment)
-                self.tasks[task] = TaskPlan(task, spec, {**self.conf, **spec.conf}, context, self._routes(task, spec))
+                merged = without_order({**self.conf, **spec.conf})
+                self.tasks[task] = TaskPlan(task, spec, merged, context, self._routes(task, spec))
         self._add_members()
         self.reported = self._reported()
 
