@@ -117,13 +117,12 @@ class TransactionalBolt(_Attempts):
         return execute
 
     def _registry_of(self, conf: Mapping[str, Any]) -> MapRegistry | None:
-        from multilang.transactional.maps.base import maps_of
-        from multilang.transactional.maps.registry import MapRegistry
+        from multilang.transactional.maps.base import registry_of
+        from multilang.transactional.maps.registry import StoredNotes
 
         if ID not in conf:
             return None  # in run_bolt there are no stored transactions
-        places = [found.backing.describe() for found in maps_of(innermost(self))]
-        return MapRegistry({**conf, **self.store_conf}, self.component, places)
+        return registry_of(innermost(self), self.component, StoredNotes({**conf, **self.store_conf}))
 
     def _trace(self, conf: dict[str, Any], context: Context) -> None:
         from multilang.transactional.maps.base import maps_of

@@ -1,4 +1,8 @@
-"""The maps that a transactional topology's bolts update, which executors must be able to reach."""
+"""The maps that a transactional topology's bolts update: executors must be able to reach them, and note them.
+
+An executor may not reach the store of the transactions. So each job takes along what is noted there of maps, and its report
+brings back what to note: before the transaction is committed, so that nothing is committed without its note.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,41 @@ from multilang.component.wrapper import innermost
 from multilang.dotted import by_dotted_name
 from multilang.state.databases import DATABASES
 from multilang.transactional.maps.base import maps_of
+from multilang.transactional.maps.registry import MapNotes
 from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
     from multilang.topology.model import Topology
     from multilang.transactional.maps import Backing
+
+
+class CarriedNotes(MapNotes):
+    """The notes as a Spark task has them.
+
+    ``where``: the place of the transactions, in the words of a message. ``made``: by place, what is to be noted.
+    """
+
+    keeps = False
+
+    def __init__(self, where: str, known: Sequence[Mapping[str, Any]]) -> None:
+        self._where = where
+        self._known = {each["map"]: each for each in known}
+        self.made: dict[str, Mapping[str, Any]] = {}
+
+    def describe(self) -> str:
+        return self._where
+
+    def get(self, place: str) -> Mapping[str, Any] | None:
+        return self._known.get(place)
+
+    def all(self) -> list[Mapping[str, Any]]:
+        return list(self._known.values())
+
+    def put(self, note: Mapping[str, Any]) -> None:
+        self.made[note["map"]] = note
 
 
 def check_maps(topology: Topology, master: str) -> None:

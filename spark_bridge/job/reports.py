@@ -25,8 +25,7 @@ class RoundReport:
     checksums of its rows. ``gave_up``:
     whether something in a transaction failed. ``tasks``: task -> executed, emitted, transferred, acked, failed, errors.
     ``busy``: task -> the seconds in which it was busy, if they were measured.
-    ``kinds``:
-    output -> the types of its columns.
+    ``kinds``: output -> the types of its columns. ``maps``: place -> what is to be noted of a map that was updated.
     """
 
     def __init__(self, layout: Layout, records: Iterable[Record], described: dict[int, str]) -> None:
@@ -35,6 +34,7 @@ class RoundReport:
         self.tasks: dict[int, list[int]] = {}
         self.busy: dict[int, float] = {}
         self.kinds: dict[tuple[str, str], list[set[str]]] = {}
+        self.maps: dict[str, dict[str, Any]] = {}
         self.gave_up = False
         self.errors: list[tuple[int, str, int]] = []
         self.left: dict[str, set[str]] = {}
@@ -70,6 +70,7 @@ class RoundReport:
             self.busy[task] = self.busy.get(task, 0.0) + secs
         self.errors += report["errors"]
         self.gave_up |= report["gave_up"]
+        self.maps.update(report["maps"])
         for component, names in report["left"].items():
             self.left.setdefault(component, set()).update(names)
         for stream, columns in report["kinds"].items():

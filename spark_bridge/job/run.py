@@ -377,6 +377,7 @@ class JobRun:
             keeps_states=keeps_states,
             saving=self._saving,
             attempt=None if self._transactions is None else self._transactions.attempt(),
+            notes=None if self._transactions is None else self._transactions.notes(),
             ends=ends,
         )
 
@@ -417,6 +418,8 @@ class JobRun:
             found = collected(records.filter(lambda record: comes_here(record, here)), tasks, tell)
         self._at_end = {record[6]: record[-1] for record in found if is_state(record)}
         report = RoundReport(job.layout, filter(is_report, found), self._described)
+        if self._transactions is not None:
+            self._transactions.note(report.maps.values())
         for task, counts in report.tasks.items():
             sums = self._sums.setdefault(task, [0] * len(counts))
             sums[:] = [a + b for a, b in zip(sums, counts, strict=True)]

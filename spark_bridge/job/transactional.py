@@ -16,8 +16,10 @@ from multilang.component.base import collector_of
 from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.filters import BoltFilter
 from multilang.component.report import describe, report_exception
-from multilang.component.wrapper import Wrapper
+from multilang.component.wrapper import Wrapper, innermost
+from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.bolts import refuse_foreign
+from multilang.transactional.maps.base import registry_of
 from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.tasks import StageBolt
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Values
     from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
-    from multilang.transactional.attempt import TransactionAttempt
+    from spark_bridge.job.maps import CarriedNotes
     from spark_bridge.job.tuples import FailedRoots
 
 
@@ -54,14 +56,15 @@ def running(sc: SparkContext, attempt: TransactionAttempt | None) -> Iterator[No
 class Batch:
     """The state that the tasks of a worker share.
 
-    ``failed``: the attempt has failed, and will be replaced by another.
+    ``failed``: the attempt has failed, and will be replaced by another. ``notes``: those of the maps.
     """
 
-    __slots__ = ("attempt", "failed")
+    __slots__ = ("attempt", "failed", "notes")
 
-    def __init__(self, attempt: TransactionAttempt) -> None:
+    def __init__(self, attempt: TransactionAttempt, notes: CarriedNotes | None = None) -> None:
         """Raise SparkJobError when the attempt is over, and Spark runs this task only to restore lost outputs."""
         self.attempt = attempt
+        self.notes = notes
         self.failed = False
         task = TaskContext.get()
         if task is not None and task.getLocalProperty(_RUNNING) != attempt:
@@ -77,9 +80,13 @@ class TransactionalTask(StageBolt):
     def __init__(self, plan: TaskPlan, links: Links, failed: FailedRoots, batch: Batch) -> None:
         super().__init__(plan, links, failed)
         self._batch = batch
+        # Of its own, since its registry is the bolt's.
+        self._attempt = TransactionAttempt(batch.attempt.txid, batch.attempt.attempt, batch.attempt.owner)
 
     def started(self, component: Any, collector: Any) -> Callable[[Any], object]:
-        batch, attempt = self._batch, self._batch.attempt
+        batch, attempt = self._batch, self._attempt
+        if batch.notes is not None:
+            attempt.registry = registry_of(innermost(component), self.plan.component, batch.notes)
         ways = {name for name, route in self.plan.routes.items() if route.boxes}  # type: ignore[attr-defined]
         inner = self._inner = super().started(component, _of_batch(collector, batch, ways))
 
@@ -117,7 +124,7 @@ class TransactionalTask(StageBolt):
             return
         collector_of(component).scope.anchors = ()
         try:
-            finished(batch.attempt)
+            finished(self._attempt)
         except FailedException as error:
             batch.failed = True
             if isinstance(error, ReportedFailedException):

@@ -18,6 +18,7 @@ from multilang.state.api import unheard
 from multilang.state.errors import StateError, StoreGoneError
 from multilang.state.serializers import JsonKeySerializer
 from multilang.transactional.maps.backing import Backing
+from multilang.transactional.maps.registry import MapRegistry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from multilang.transactional.attempt import TransactionAttempt
     from multilang.transactional.maps.backing import Row
-    from multilang.transactional.maps.registry import MapRegistry
+    from multilang.transactional.maps.registry import MapNotes
 
     Change: TypeAlias = int | float | Callable[[Any], Any]
     Stored: TypeAlias = dict[str, Any]  # {"value": 3, "txid": 7, "attempt": 123}
@@ -155,7 +156,7 @@ class UpdateMap(ABC):
             self.trace("put")
             if not rows or self.backing.multi_put(rows):
                 self._seen = attempt.owner, attempt.epoch
-                if registry is not None and is_first:
+                if registry is not None and (is_first or not registry.keeps):
                     registry.note(self.backing.describe(), attempt)
                 self.trace("done")
                 return results
@@ -372,3 +373,14 @@ def maps_of(component: Any) -> Iterator[UpdateMap]:
     """Yield the maps among the attributes of a component and of its classes."""
     for owner in (component, *type(component).__mro__):
         yield from (value for value in getattr(owner, "__dict__", {}).values() if isinstance(value, UpdateMap))
+
+
+def registry_of(bolt: Any, component: str, notes: MapNotes) -> MapRegistry:
+    """Return the registry for the maps of a bolt.
+
+    Args:
+        bolt: The user's bolt. The maps among its attributes and those of its classes are known before it runs.
+        component: The bolt's id.
+        notes: The notes of its transactions.
+    """
+    return MapRegistry(notes, component, [found.backing.describe() for found in maps_of(bolt)])

@@ -292,3 +292,98 @@ def test_a_map_that_executors_do_not_share_is_refused_by_name(spark: SparkSessio
     check_maps(as_declared(topology), "spark://one:7077")  # what its bolts open later is theirs
     with pytest.raises(NotOnSparkError, match=r"spout 'spout' makes transactions.*give it a source"):
         run_topology(topology, {}, spark, conf=store(tmp_path))
+
+
+class CountsInFinish(BatchBolt, Committer):
+    """Counts in a map that nothing finds before it is used."""
+
+    def __init__(self, found: Any) -> None:
+        self.maps = (found,)
+
+    def initialize(self, conf: Any, context: Any, collector: Any, id: Any) -> None:
+        self.words: list[str] = []
+
+    def process(self, tup: Any) -> None:
+        self.words.append(tup[1])
+
+    def finish_batch(self) -> None:
+        self.maps[0].update(self.id, {word: self.words.count(word) for word in self.words})
+
+
+class CountsInAttribute(CountsInFinish):
+    """Counts in a map that is an attribute, which can be looked at before anything runs."""
+
+    def __init__(self, found: Any) -> None:
+        super().__init__(found)
+        self.found = found
+
+
+@pytest.mark.parametrize("first", ["spark", "embedded"])
+@pytest.mark.parametrize("lost", ["gone", "older", "renamed"])
+@pytest.mark.parametrize("bolt", [CountsInAttribute, CountsInFinish])
+def test_a_map_that_its_transactions_lost_is_refused_and_nothing_is_counted_without_it(
+    spark: SparkSession, bolt: Any, lost: str, first: str, tmp_path: Path
+) -> None:
+    if lost == "renamed" and bolt is CountsInFinish:
+        pytest.skip("a further map of a bolt is told from another one only if it is known before")
+
+    def count(rows: int, name: str = "words", engine: str = "spark") -> dict[str, int]:
+        # Not SQLite, whose files know by themselves that they are older copies.
+        found = TransactionalMap(FileBacking(tmp_path / name))
+        spout = MemoryTransactionalSpout({0: [["moon"]] * rows}, ["word"], 1000)
+        builder = TransactionalTopologyBuilder("lost", "rows", spout)
+        builder.set_bolt("count", bolt(found)).global_grouping("rows")
+        if engine == "spark":
+            given = {"rows": spark.sparkContext.parallelize([["moon"]] * rows, 2)}
+            with run_topology(builder.build(), given, spark, conf=store(tmp_path), max_replays=1) as result:
+                assert (result.acked, result.lost) == (rows, 0)
+        else:
+            with LocalCluster(mode="inprocess", conf=store(tmp_path)) as cluster:
+                cluster.submit(builder.build()).wait(timeout=60)
+        return found.multi_get(["moon"])
+
+    place = tmp_path / "words"
+    assert count(20, engine="spark" if first == "spark" else "inprocess") == {"moon": 20}
+    older = place.read_bytes()
+    assert count(5) == {"moon": 25}
+    if lost == "gone":
+        place.unlink()
+        said = f"map {place} is gone: these transactions .*have updated it"
+    elif lost == "older":
+        place.write_bytes(older)
+        said = f"map {place} is an older copy: it was updated last in epoch 1 .* in epoch 2"
+    else:
+        said = f"bolt 'count' has updated map {place} in these transactions .*, and has map .*other now"
+    with pytest.raises(SparkJobError, match=rf"transaction \d+ failed at every attempt \(2 of them\); .*{said}"):
+        count(7, "other" if lost == "renamed" else "words")
+    assert place.exists() == (lost != "gone")
+    assert lost == "gone" or TransactionalMap(FileBacking(place)).multi_get(["moon"]) == {
+        "moon": 20 if lost == "older" else 25
+    }
+
+
+class FileBacking(Backing):
+    """Values in one file of JSON, of one task at a time."""
+
+    local = True
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def describe(self) -> str:
+        return f"map {self.path}"
+
+    def multi_get(self, names: Sequence[str]) -> list[str | None]:
+        found = json.loads(self.path.read_text()) if self.path.exists() else {}
+        return [found.get(name) for name in names]
+
+    def multi_put(self, rows: Sequence[Any]) -> bool:
+        found = json.loads(self.path.read_text()) if self.path.exists() else {}
+        if any(found.get(name) != before for name, before, _ in rows):
+            return False
+        found.update({name: text for name, _, text in rows})
+        self.path.write_text(json.dumps(found))
+        return True
+
+    def close(self) -> None:
+        pass

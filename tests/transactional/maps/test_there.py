@@ -20,7 +20,7 @@ from multilang.transactional import (
     TransactionAttempt,
 )
 from multilang.transactional.maps import OpaqueMap, RedisBacking, SqliteBacking, TransactionalMap
-from multilang.transactional.maps.registry import MapRegistry
+from multilang.transactional.maps.registry import MapRegistry, StoredNotes
 from multilang.transactional.names import ID, STORE
 from multilang.transactional.stores import open_state
 from multilang.transactional.stores.sqlite import FILE, PATH
@@ -195,7 +195,7 @@ class Interleaved(SqliteBacking):
 @pytest.mark.parametrize("epochs", [(1, 1), (1, 2), (2, 2)])
 def test_tasks_that_update_one_map_for_the_first_time_at_once_do_not_miss_it(kind, epochs, tmp_path):
     conf = {PATH: str(tmp_path / "transactions.sqlite"), STORE: "sqlite", ID: "there"}
-    registry = MapRegistry(conf, "update", [])
+    registry = MapRegistry(StoredNotes(conf), "update", [])
 
     def update(backing, epoch, txid, word):
         attempt = TransactionAttempt(txid, TransactionAttempt.first_of(epoch) + txid, "there/a")
