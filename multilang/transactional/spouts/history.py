@@ -8,12 +8,15 @@ has claimed the transactions. Rows that come behind are no difference.
 
 The blocks are the last batch, and those batches whose number is a power of 8. The checksum runs through all rows. So
 up to ``WHOLE`` rows are compared whole, and of more rows the blocks. A source that loses rows in time (``Source.forgets``)
-is compared as far as its rows are left.
+is compared as far as its rows are left: the last ``TAIL`` rows are known one by one, so that each row that is left must be
+one of them, in their order.
 """
 
 from __future__ import annotations
 
 import logging
+from base64 import b64decode, b64encode
+from struct import pack, unpack
 
 from multilang.checksums import FORM, extended
 from multilang.component.errors import UnrecoverableError
@@ -33,7 +36,7 @@ metadata need not take apart."""
 
 WHOLE = 16_384  # up to so many rows of a partition are read again when it is resumed
 _STEP = 8  # each block that is kept has a number so many times that of the one before
-_TAIL = 8  # rows at the end that are known one by one, for sources that forget
+TAIL = 512  # rows at the end that are known one by one, for sources that forget
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +136,7 @@ class History:
             "blocks": blocks,
         }
         if self._source.forgets:
-            history["tail"] = [extended(0, [row]) for row in rows[-_TAIL:]]
+            history["tail"] = _tail_after(found.get("tail"), rows)
         text = dumps(history)
         self._last[partition] = text, history
         return {KEY: text}
@@ -179,7 +182,7 @@ class History:
         for block in blocks:
             rows = self._source.left(partition, block.start, block.end)
             if rows is not None and not self._is_block(
-                block, rows, found.get("tail") if block.end == last.end else None
+                block, rows, _sums(found.get("tail")) if block.end == last.end else None
             ):
                 what = (
                     "are others"
@@ -193,8 +196,7 @@ class History:
             return extended(block.before, rows) == block.after
         if len(rows) > block.rows or not self._source.forgets:
             return False
-        # Some rows are gone. Of what is left, the last row is the one that is surest to be among those that are known.
-        return not rows or tail is None or extended(0, rows[-1:]) in tail
+        return tail is None or _may_be_left(rows, block.rows, tail)
 
     def _compare_about(self, partition: int, read: str, found: Mapping[str, Any]) -> None:
         then, now = found["source"], self._known(partition)
@@ -231,3 +233,35 @@ def _is_kept(number: int) -> bool:
     while number > 1 and number % _STEP == 0:
         number //= _STEP
     return number == 1
+
+
+def _tail_after(tail: Any, rows: Rows) -> str:
+    """Return the checksums of the last rows, one by one, as text: four bytes each.
+
+    Args:
+        tail: That of the rows before.
+        rows: The rows that follow.
+    """
+    sums = [extended(0, [row]) for row in rows[-TAIL:]]
+    before = _sums(tail)[-(TAIL - len(sums)) :] if len(sums) < TAIL else []
+    sums = [*before, *sums]
+    return b64encode(pack(f"<{len(sums)}I", *sums)).decode()
+
+
+def _sums(tail: Any) -> Sequence[int]:
+    """Return the checksums in a text of ``_tail_after``; an earlier version stored the last eight as a list."""
+    if not isinstance(tail, str):
+        return tail or []
+    found = b64decode(tail)
+    return unpack(f"<{len(found) // 4}I", found)
+
+
+def _may_be_left(rows: Rows, were: int, tail: Sequence[int]) -> bool:
+    """Return whether rows may be what is left of a block that had ``were``, the last of which are known one by one."""
+    known = list(tail[-were:])
+    unknown = were - len(known)
+    left = [extended(0, [row]) for row in rows]
+    while left and known:
+        if left[-1] == known.pop():
+            left.pop()
+    return len(left) <= unknown

@@ -188,7 +188,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
     def _resume(self, metadata: Mapping[int, Any]) -> None:
         """Check, before anything is read, that the source is the one of which these batches were the last."""
         known = {each: value for each, value in metadata.items() if value is not None}
-        for partition, value in known.items():
+        for partition, value in sorted(known.items()):
             try:
                 self._reader.compare(partition, value)
             except ReadError as problem:

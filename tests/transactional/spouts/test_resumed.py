@@ -256,7 +256,7 @@ def test_rows_with_keys_are_read_as_they_are_or_refused_and_may_be_deleted(kind,
         first = run(place.spout(opaque), conf, batches)
         last = max((int(key) for key, _ in first), default=0)
         after = dict(before)
-        how = data.draw(st.sampled_from(["append", "insert", "change", "trim", "other"]))
+        how = data.draw(st.sampled_from(["append", "insert", "change", "trim", "mixed", "other"]))
         if how == "append":
             after.update({max(before) + n: "c" for n in range(1, data.draw(st.integers(2, 6)))})
         elif how == "insert":
@@ -266,6 +266,10 @@ def test_rows_with_keys_are_read_as_they_are_or_refused_and_may_be_deleted(kind,
         elif how == "trim":
             upto = data.draw(st.integers(0, last))
             after = {key: word for key, word in after.items() if key > upto}
+        elif how == "mixed":  # rows are deleted anywhere, and others come between those that are left
+            gone = data.draw(st.sets(st.sampled_from(sorted(before)), min_size=1))
+            after = {key: word for key, word in after.items() if key not in gone}
+            after.update(dict.fromkeys(data.draw(st.lists(st.integers(1, 40), max_size=2)), "c"))
         else:
             after = data.draw(st.dictionaries(st.integers(1, 40), st.just("c"), min_size=1, max_size=25))
         place.put(after)
