@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
-from socket import gethostname
+from functools import cache
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -42,6 +42,19 @@ def _positions(connection: sqlite3.Connection, row: int) -> dict[int, Any]:
     return {task: loads(position) for task, position in found}
 
 
+@cache
+def _drawn(process: int) -> str:
+    return f"{process} {uuid4().hex}"
+
+
+def _run() -> str:
+    """Return a name for this process, under which a source that is opened again in it can claim the log once more.
+
+    It is drawn at random: the numbers of processes, and the names of hosts, are used more than once.
+    """
+    return _drawn(os.getpid())
+
+
 class SpoutLog:
     """The rows from ``first`` to ``next``, numbered from 0. One process has the log at a time.
 
@@ -51,8 +64,7 @@ class SpoutLog:
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(os.path.expanduser(path))
-        # The owner is this process, so that a source that is opened again in it can claim the log.
-        self._owned = FILE.claim(self.path, f"{os.getpid()} on {gethostname()}", "a streaming query")
+        self._owned = FILE.claim(self.path, _run(), "a streaming query")
         try:
             self._connection = connection = FILE.open(self.path)
             with connection.writing(self._owned.epoch):

@@ -36,7 +36,7 @@ metadata need not take apart."""
 
 WHOLE = 16_384  # up to so many rows of a partition are read again when it is resumed
 _STEP = 8  # each block that is kept has a number so many times that of the one before
-TAIL = 512  # rows at the end that are known one by one, for sources that forget
+TAIL = 256  # rows at the end that are known one by one, for sources that forget
 
 log = logging.getLogger(__name__)
 

@@ -487,3 +487,28 @@ def test_what_can_not_be_a_source_is_refused_by_name(
     (tmp_path / "text").write_text("no log at all, but a text that is long enough to be read as something else" * 20)
     with pytest.raises(StateError, match=r"the spout log .*/text is damaged"):
         SpoutLog(str(tmp_path / "text"))
+
+
+def test_processes_of_the_same_number_and_host_name_have_a_log_one_after_the_other(tmp_path: Path) -> None:
+    # As in two containers. The number is that of a process that is there, so that neither owner is taken for dead.
+    script = (
+        f"import os, sys\nos.getpid = lambda: {os.getpid()}\n"
+        f"from spark_bridge.stream.spout_log import SpoutLog\nlog = SpoutLog({str(tmp_path / 'log')!r})\n"
+        "print('mine', flush=True)\nsys.stdin.read()\nlog.append([[1]], {})\nlog.close()"
+    )
+    command = [sys.executable, "-c", script]
+    first = subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert first.stdin is not None
+    assert first.stdout is not None
+    assert first.stdout.readline() == "mine\n"
+    second = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, input="", check=False)
+    assert f"the spout log {tmp_path}/log is in use by topology 'a streaming query'" in second.stderr
+    first.communicate("")
+    assert first.returncode == 0
+    log = SpoutLog(str(tmp_path / "log"))
+    again = SpoutLog(str(tmp_path / "log"))  # this process has it already
+    assert (log.next, again.next) == (1, 1)
+    with pytest.raises(StateError, match="taken over"):
+        log.append([[2]], {})
+    again.close()
+    log.close()
