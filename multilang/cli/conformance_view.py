@@ -55,7 +55,7 @@ def write_result(
     if screen.is_terminal:
         _write(result, screen, verbose, strict, required)
         return
-    plain = Console(file=screen.file, width=_PIPE, highlight=False, color_system=None)
+    plain = Console(file=screen.file, width=_PIPE, highlight=False, markup=False, color_system=None)
     with plain.capture() as written:
         _write(result, plain, verbose, strict, required)
     screen.file.write("".join(line.rstrip() + "\n" for line in written.get().splitlines()))

@@ -31,10 +31,13 @@ PLAIN_EVERY = 10.0  # seconds between two lines of progress where nothing can be
 
 
 def console(stream: Any) -> Console:
-    """Return a console for ``stream``: with colours and its own width on a terminal, else plain text of any width."""
+    """Return a console for ``stream``: with colours and its own width on a terminal, else plain text of any width.
+
+    What is in brackets is text, since a user's values and code have them, too.
+    """
     if stream.isatty():
-        return Console(file=stream, highlight=False)
-    return Console(file=stream, highlight=False, color_system=None, width=PLAIN_WIDTH)
+        return Console(file=stream, highlight=False, markup=False)
+    return Console(file=stream, highlight=False, markup=False, color_system=None, width=PLAIN_WIDTH)
 
 
 _BUSY = 0.9  # the capacity from which on a component is a bottleneck

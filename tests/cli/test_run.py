@@ -244,3 +244,39 @@ def test_what_a_component_prints_is_shown_or_it_is_said_once_how(tmp_path):
     every = multilang("run", tmp_path / "prints.py", "-v", PYTHONPATH=str(ROOT))
     assert "INFO prints: stdout: seen 7" in every.stderr
     assert "not shown here" not in every.stderr
+
+
+def test_brackets_of_values_and_of_code_are_shown_as_they_are(tmp_path) -> None:
+    (tmp_path / "brackets.py").write_text(BRACKETS)
+    shown = multilang("run", tmp_path / "brackets.py", "--mode", "inprocess", "-q", "--top", "rows:row")
+    assert shown.returncode == 0, shown.stderr
+    assert re.findall(r"^(\S+) +1$", shown.stdout, re.M) == ["[/b]", "[b]", "[red]x[/red]"]
+    shown = multilang("run", tmp_path / "brackets.py", "--mode", "inprocess", "-q", "-c", "test.wrong=true")
+    assert "self.emit([self.missing])" in shown.stdout + shown.stderr
+
+
+BRACKETS = """
+from multilang import Spout, TopologyBuilder
+
+
+class Rows(Spout):
+    output_fields = ["row"]
+
+    def initialize(self, conf, context):
+        self.rows = ["[b]", "[/b]", "[red]x[/red]"]
+        self.wrong = "test.wrong" in conf
+
+    def next_tuple(self):
+        if self.wrong:
+            self.emit([self.missing])
+        elif self.rows:
+            self.emit([self.rows.pop(0)])
+
+    def exhausted(self):
+        return not self.rows
+
+
+builder = TopologyBuilder()
+builder.set_spout("rows", Rows)
+topology = builder.build("brackets")
+"""
