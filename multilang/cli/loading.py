@@ -14,6 +14,9 @@ from multilang.topology import TopologyError, load_topology
 if TYPE_CHECKING:
     from multilang.topology import Topology
 
+PETRELS = "create.py"
+"""The usual name of the file with a topology of Petrel's."""
+
 _OURS = {"multilang", "importlib", "_frozen_importlib", "_frozen_importlib_external"}
 
 
@@ -61,6 +64,8 @@ def resolved(where: str) -> str:
         project = project_at(os.path.dirname(folder) or os.curdir) if clojure else project_at(folder)
         if project is not None:
             return f"{project.file(only[:-4] if only else None)}{colon}{name}"
+        if only is None and os.path.isfile(os.path.join(folder, PETRELS)):
+            return f"{os.path.join(folder, PETRELS)}{colon}{name}"
     elif place.isidentifier():
         project = project_at(os.curdir)
         if project is not None and os.path.isfile(os.path.join(project.topologies, f"{place}.py")):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import click
 
 from multilang.cli import exits
-from multilang.compat.migrate import as_text, findings, python_files
+from multilang.compat.migrate import as_text, findings, from_clojure, is_old_storm, python_files, wheel_findings
 
 
 @click.command()
@@ -16,12 +17,15 @@ from multilang.compat.migrate import as_text, findings, python_files
 @click.option(
     "--fix",
     is_flag=True,
-    help="Rewrite Python 2 as Python 3 first, with fissix (the extra migrate); the old files stay as *.bak.",
+    help="First rewrite Python 2 as Python 3, with fissix (the extra migrate), and topologies in Clojure as classes of "
+    "streamparse's DSL; the old files stay, as *.bak or as they were.",
 )
-def migrate(path: str, fix: bool) -> int:
+@click.option("--offline", is_flag=True, help="Don't ask pip's index which requirements have no wheel.")
+def migrate(path: str, fix: bool, offline: bool) -> int:
     """Show what stops a project of streamparse, pystorm, storm.py or Petrel from running here.
 
-    Each line names the file, the line, and what to do. Nothing of the project is run.
+    Each line names the file, the line, and what to do. Nothing of the project is run. Within a minute pip's index is
+    asked which of its requirements have no wheel.
 
     \b
     Exit status: 0  nothing stops it
@@ -31,6 +35,8 @@ def migrate(path: str, fix: bool) -> int:
     if fix:
         _rewrite(path)
     found = findings(path)
+    if not offline:
+        found += wheel_findings(path)
     if found:
         click.echo(as_text(found))
     stops = sum(each.stops for each in found)
@@ -44,6 +50,12 @@ def _rewrite(path: str) -> None:
         raise click.UsageError(
             "--fix needs the package fissix; install the extra: pip install 'storm-multilang[migrate]'"
         )
+    for old in python_files(path):
+        if old.endswith("storm.py") and is_old_storm(old):
+            os.rename(old, f"{old}.bak")
+            click.echo(f"renamed: {old} to {old}.bak", err=True)
+    for new in from_clojure(path):
+        click.echo(f"written: {new}", err=True)
     wanted = {each.path for each in findings(path) if "--fix" in each.fix}
     files = [each for each in python_files(path) if each in wanted]
     if files:

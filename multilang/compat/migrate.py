@@ -9,12 +9,20 @@ import re
 import warnings
 from dataclasses import dataclass
 
+from multilang.compat.clojure import as_dsl
+from multilang.compat.wheels import NO_ANSWER, TOO_LATE, requirements_in, without_wheels
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-_SKIPPED = {".git", ".hg", ".svn", "__pycache__", "_build", "_resources", "build", "dist", "node_modules"}
+    from multilang.compat.wheels import Requirement
+
+_SKIPPED = {
+    *(".git", ".hg", ".svn", ".tox", "__pycache__", "_build", "_resources", "build", "dist", "node_modules"),
+    *("site-packages", "dist-packages"),
+}
 _GONE_MODULES = {
     "ConfigParser": "configparser",
     "Queue": "queue",
@@ -36,6 +44,19 @@ _GONE_NAMES = {
 }
 _GONE_METHODS = {"has_key": "in", "iteritems": "items", "iterkeys": "keys", "itervalues": "values"}
 _LOOPS = {"_run", "read_command", "read_handshake", "read_message", "read_task_ids", "read_tuple"}
+_OF_PETREL = ("logconfig.ini", "manifest.txt", "setup.sh")
+_WITHOUT_PYTHON_3 = {
+    "nose": "nose, which does not run on Python 3.10 and later",
+    "pyleus": "Pyleus, whose programs don't run here as they are",
+    "streamparse.base": "streamparse.base, which is gone since streamparse 3",
+    "streamparse.ipc": "streamparse.ipc, which is gone since streamparse 3",
+}
+_INSTEAD = {
+    "nose": "write assert, which pytest explains, or move the tests to a file of their own",
+    "pyleus": "write the component for streamparse; docs/migrating.md, Pyleus, has a table",
+    "streamparse.base": "import Component from streamparse.storm, and Tuple from streamparse",
+    "streamparse.ipc": "import Component from streamparse.storm, and Tuple from streamparse",
+}
 _BASES = re.compile(r"(Bolt|Spout)$")
 _OWN_PATH = re.compile(r"/(Users|home|root|vagrant|data|mnt)/.+")
 _SSH = (
@@ -80,13 +101,59 @@ def findings(root: str) -> list[Finding]:
         if name.endswith(".py"):
             found += _in_python(path, root)
         elif name.endswith(".clj") and os.path.basename(os.path.dirname(path)) == "topologies":
-            found.append(
-                Finding(
-                    path, 0, "a topology in Clojure", f"declare it as a class of streamparse's DSL in {name[:-4]}.py"
-                )
-            )
+            if not os.path.exists(f"{path[:-4]}.py"):
+                found.append(_in_clojure(path, name[:-4]))
         elif name == "config.json":
             found += _in_config(path)
+        else:
+            found += _in_others(path, name)
+    return sorted(found, key=lambda each: (each.path, each.line, each.what))
+
+
+def requirement_files(root: str) -> list[str]:
+    """Return the files with requirements of a project: those of ``virtualenvs/``, and ``requirements*.txt``."""
+    found = []
+    for path in _files(root):
+        folder, name = os.path.split(path)
+        named = name.startswith("requirements") or os.path.basename(folder) in ("virtualenvs", "requirements")
+        if name.endswith(".txt") and named:
+            found.append(path)
+    return found
+
+
+def wheel_findings(root: str, limit: float = 60) -> list[Finding]:
+    """Return the requirements of a project that have no wheel for this Python, by file and line. pip's index is asked.
+
+    Args:
+        root: The project's folder.
+        limit: Seconds after which nothing more is asked.
+    """
+    asked: dict[tuple[str, tuple[str, ...]], Requirement] = {}
+    found: list[Finding] = []
+    for path in requirement_files(root):
+        try:
+            lines = requirements_in(path)
+        except (OSError, ValueError) as error:
+            found.append(Finding(path, 0, f"it can't be read: {error}", "mend it"))
+            continue
+        for each in lines:
+            if each.is_source:
+                what = f"{each.text} names sources, of which there is no wheel"
+                fix = "name a version that has a wheel, or give --build to package, for what needs no compiler"
+                found.append(Finding(path, each.line, what, fix))
+            else:
+                asked.setdefault((each.text, each.options), each)
+    open_ = 0
+    for requirement, reason in without_wheels(list(asked.values()), limit):
+        if reason in (NO_ANSWER, TOO_LATE):
+            open_ += 1
+            last = requirement, reason
+            continue
+        fix = "name another version or package, or give --build to package, for what needs no compiler"
+        found.append(Finding(requirement.path, requirement.line, reason, fix))
+    if open_:
+        what = f"whether {open_} of {len(asked)} packages have wheels is not known: {last[1]}"
+        found.append(Finding(last[0].path, 0, what, "try again, or let multilang package say it", False))
     return sorted(found, key=lambda each: (each.path, each.line, each.what))
 
 
@@ -101,12 +168,16 @@ def _files(root: str) -> Iterator[str]:
         return
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(
-            each
-            for each in folders
-            if each not in _SKIPPED and not os.path.exists(os.path.join(folder, each, "pyvenv.cfg"))
+            each for each in folders if each not in _SKIPPED and not _is_environment(os.path.join(folder, each))
         )
         for name in sorted(names):
             yield os.path.join(folder, name)
+
+
+def _is_environment(folder: str) -> bool:
+    return any(
+        os.path.exists(os.path.join(folder, each)) for each in ("pyvenv.cfg", "bin/activate", "bin/activate_this.py")
+    )
 
 
 def _in_config(path: str) -> Iterator[Finding]:
@@ -132,6 +203,73 @@ def _in_config(path: str) -> Iterator[Finding]:
                 )
 
 
+def from_clojure(root: str) -> list[str]:
+    """Write each topology in Clojure as one of streamparse's DSL beside it, and return the new files.
+
+    Those that can't be rewritten mechanically, or that were rewritten already, are left alone.
+
+    Args:
+        root: The project's folder.
+    """
+    made = []
+    for path in _files(root):
+        new = f"{path[:-4]}.py"
+        if (
+            path.endswith(".clj")
+            and os.path.basename(os.path.dirname(path)) == "topologies"
+            and not os.path.exists(new)
+        ):
+            try:
+                text = _dsl_of(path)
+            except (OSError, ValueError):
+                continue  # which findings() tells
+            with open(new, "x", encoding="utf-8") as file:
+                file.write(text)
+            made.append(new)
+    return made
+
+
+def _in_clojure(path: str, name: str) -> Finding:
+    fix = f"declare it as a class of streamparse's DSL in {name}.py"
+    try:
+        _dsl_of(path)
+    except (OSError, ValueError) as error:
+        return Finding(path, 0, "a topology in Clojure", f"{fix}; --fix can't, because {error}")
+    return Finding(path, 0, "a topology in Clojure", f"{fix}; --fix does")
+
+
+def _dsl_of(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return as_dsl(file.read(), os.path.basename(path)[:-4])
+
+
+def _in_others(path: str, name: str) -> Iterator[Finding]:
+    """Return what is to do about the files that Petrel and Pyleus have beside their components."""
+    if name == "pyleus_topology.yaml":
+        what = "a topology of Pyleus, which does not run here as it is"
+        yield Finding(
+            path, 0, what, "declare it as a class of streamparse's DSL; docs/migrating.md, Pyleus, has a table"
+        )
+    if name not in _OF_PETREL or not os.path.isfile(os.path.join(os.path.dirname(path), "create.py")):
+        return
+    if name == "logconfig.ini":
+        yield Finding(path, 0, "Petrel's logconfig.ini means nothing here", "nothing: records go to Storm's log", False)
+        return
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = [line.strip() for line in file]
+    for number, line in enumerate(lines, 1):
+        if name == "setup.sh" and re.search(r"\bpip\d? install\b", line):
+            what = "Petrel's setup.sh installs packages on the workers, and is not run here"
+            yield Finding(
+                path, number, what, "name them in a file for --requirements, which puts them into the jar", False
+            )
+        elif name == "manifest.txt" and re.match(r"/|\.\./|.*\$", line) and not line.endswith(".egg"):
+            what = (
+                f"manifest.txt names {line}, outside of the folder; the jar has all files of the folder, and no others"
+            )
+            yield Finding(path, number, what, "copy it into the folder", False)
+
+
 def _line_of(text: str, part: str) -> int:
     return text[: text.find(part)].count("\n") + 1 if part in text else 0
 
@@ -142,6 +280,10 @@ def _in_python(path: str, root: str) -> Iterator[Finding]:
             warnings.simplefilter("ignore")  # of old string escapes
             tree = ast.parse(file.read(), path)
     except SyntaxError as error:
+        if os.path.basename(path) == "storm.py" and is_old_storm(path):
+            fix = "remove it, so that import storm finds this library's; --fix renames it to storm.py.bak"
+            yield Finding(path, error.lineno or 0, "a copy of Storm's storm.py for Python 2", fix)
+            return
         yield Finding(path, error.lineno or 0, f"not valid in Python 3: {error.msg}", "--fix rewrites most of Python 2")
         return
     except (OSError, ValueError) as error:
@@ -167,6 +309,13 @@ def _in_python(path: str, root: str) -> Iterator[Finding]:
             yield from _in_call(path, node)
 
 
+def is_old_storm(path: str) -> bool:
+    """Return whether a file is a copy of Storm's own storm.py from the days of Python 2."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    return "class BasicBolt" in text and "def emitBolt" in text and re.search(r"^\s*print [^(]", text, re.M) is not None
+
+
 def _imported(tree: ast.AST) -> set[str]:
     return {
         alias.asname or alias.name
@@ -180,6 +329,10 @@ def _in_import(path: str, root: str, node: ast.Import | ast.ImportFrom) -> Itera
     if isinstance(node, ast.ImportFrom) and node.level:
         return
     names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+    for name in names:
+        for gone, what in _WITHOUT_PYTHON_3.items():
+            if f"{name}.".startswith(f"{gone}."):
+                yield Finding(path, node.lineno, what, _INSTEAD[gone], node.col_offset == 0)  # inside, it may never run
     folder = os.path.dirname(path)
     for name in names:
         top = name.partition(".")[0]
@@ -217,6 +370,10 @@ def _in_class(path: str, node: ast.ClassDef) -> Iterator[Finding]:
         for target in each.targets
         if isinstance(target, ast.Name)
     }
+    if "BatchingBolt" in {base.rpartition(".")[2] for base in bases} and "secs_between_batches" in declared:
+        what = f"{node.name} has secs_between_batches, which means nothing to a BatchingBolt since streamparse 3"
+        fix = "make it a TicklessBatchingBolt, or give its config topology.tick.tuple.freq.secs"
+        yield Finding(path, node.lineno, what, fix)
     emits = [
         each
         for each in ast.walk(node)
@@ -237,7 +394,7 @@ def _in_class(path: str, node: ast.ClassDef) -> Iterator[Finding]:
 
 def _in_call(path: str, node: ast.Call) -> Iterator[Finding]:
     called = ast.unparse(node.func)
-    if called in ("JavaBolt.spec", "JavaSpout.spec"):
+    if called in ("JavaBolt.spec", "JavaSpout.spec") or called.endswith((".setJavaSpout", ".setJavaBolt")):
         what = "a component in Java, which only Storm's workers run"
         yield Finding(path, node.lineno, what, "write it in Python, or submit the topology with streamparse")
     elif called in ("Grouping.custom_object", "Grouping.custom_serialized"):

@@ -73,7 +73,7 @@ class Project:
             raise ConfigError(
                 f"{os.path.join(folder, clojure[0])} declares its topology in Clojure, as streamparse did before version 3; "
                 f"declare it in {os.path.join(folder, clojure[0][:-4])}.py, as a class of streamparse's DSL: multilang migrate "
-                f"{self.root} shows the other things to do"
+                f"{self.root} --fix writes it, and shows the other things to do"
             )
         if not found:
             raise ConfigError(f"{folder} has no topology, which is a file that ends in .py")

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 TOPOLOGY = "topology"
 """The name of the topology in its module, unless another one is given."""
 
-OTHER_LIBRARIES = ("pystorm", "storm", "streamparse")
+OTHER_LIBRARIES = ("petrel", "pystorm", "storm", "streamparse")
 """The libraries that ``multilang.compat`` stands in for."""
+
+_CREATE = "create"  # the usual name of Petrel's function that declares a topology
 
 is_finding = False  # set while a task's process imports the topology, whose module must not start another cluster
 
@@ -40,7 +42,7 @@ def find_component(target: str, context: Context) -> Component:
     try:
         found = find_object(target)
         if is_foreign(found):
-            found = found.__multilang_topology__(module_name(split_target(target)[0]))
+            found = from_foreign(found, module_name(split_target(target)[0]))
         if callable(found) and not isinstance(found, type | Component) and not hasattr(found, "components"):
             found = found()
     finally:
@@ -111,8 +113,35 @@ def split_target(target: str) -> tuple[str, str]:
 
 
 def is_foreign(found: object) -> bool:
-    """Return whether it is a topology of another library's, which turns itself into one of this library."""
-    return isinstance(found, type) and hasattr(found, "__multilang_topology__")
+    """Return whether it is a topology of another library's: streamparse's class, or Petrel's function of a builder."""
+    if isinstance(found, type):
+        return hasattr(found, "__multilang_topology__")
+    code = getattr(found, "__code__", None)
+    if code is None or code.co_argcount != 1 or code.co_kwonlyargcount or hasattr(found, "__self__"):
+        return False
+    return not getattr(found, "__defaults__", None) and (found.__name__ == _CREATE or code.co_varnames[0] == "builder")  # type: ignore[attr-defined]
+
+
+def from_foreign(found: Any, name: str) -> Any:
+    """Return a topology of another library's as one of this library.
+
+    Args:
+        found: What ``is_foreign`` says this of.
+        name: The topology's name.
+    """
+    if isinstance(found, type):
+        return found.__multilang_topology__(name)  # type: ignore[attr-defined]
+    from importlib import import_module
+
+    return import_module("multilang.compat.petrel.own").own_topology(found, name)  # a package above this one
+
+
+def foreign_in(module: ModuleType) -> Any:
+    """Return the first topology of another library's that a module defines; None if it defines none."""
+    for name, value in vars(module).items():
+        if is_foreign(value) and value.__module__ == module.__name__ and (isinstance(value, type) or name == _CREATE):
+            return value
+    return None
 
 
 def module_name(place: str) -> str:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from multilang.component.find import TOPOLOGY, is_foreign, load_module, module_name, split_target
+from multilang.component.find import (
+    TOPOLOGY,
+    foreign_in,
+    from_foreign,
+    is_foreign,
+    load_module,
+    module_name,
+    split_target,
+)
 from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.model import Topology
 
@@ -23,7 +31,7 @@ def load_topology(where: str) -> Topology:
     place, attr = split_target(where)
     value = load_object(where)
     if is_foreign(value):
-        attr, value = value.__name__, value.__multilang_topology__(module_name(place))
+        attr, value = value.__name__, from_foreign(value, module_name(place))
     if callable(value) and not isinstance(value, type):
         _check_no_arguments(value, where)
         value = value()
@@ -58,11 +66,9 @@ def load_object(where: str) -> Any:
     try:
         return getattr(module, attr)
     except AttributeError:
-        foreign = [
-            value for value in vars(module).values() if is_foreign(value) and value.__module__ == module.__name__
-        ]
-        if attr == TOPOLOGY and foreign:
-            return foreign[0]
+        foreign = foreign_in(module) if attr == TOPOLOGY else None
+        if foreign is not None:
+            return foreign
         there = [name for name, value in vars(module).items() if isinstance(value, Topology)]
         if there:
             hint = f"{did_you_mean(attr, there)} (as {place}:{there[0]})"

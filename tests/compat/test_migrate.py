@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import json
 import shutil
+import socket
+import sys
+import tarfile
+import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang.compat.migrate import findings
+from multilang.compat.migrate import findings, wheel_findings
 from tests.cli.command import multilang
 from tests.compat.test_projects import WORDS
 
@@ -81,7 +87,7 @@ def test_each_fault_has_its_line_and_its_fix(old: Path) -> None:
 
 
 def test_a_project_that_runs_has_nothing_to_mend(tmp_path: Path) -> None:
-    done = multilang("migrate", WORDS)
+    done = multilang("migrate", "--offline", WORDS)
     assert done.returncode == 0, done.stdout
     assert all(": note: " in line for line in done.stdout.splitlines())
     (tmp_path / "config.json").write_text('{"name": "another tool"}')
@@ -89,7 +95,7 @@ def test_a_project_that_runs_has_nothing_to_mend(tmp_path: Path) -> None:
 
 
 def test_the_status_says_that_something_stops_it(old: Path) -> None:
-    done = multilang("migrate", old)
+    done = multilang("migrate", "--offline", old)
     assert done.returncode == 1
     assert (
         f"{old}/topologies/words.clj: a topology in Clojure; declare it as a class of streamparse's DSL" in done.stdout
@@ -100,7 +106,7 @@ def test_the_status_says_that_something_stops_it(old: Path) -> None:
 def test_python_2_is_rewritten(old: Path) -> None:
     shutil.rmtree(old / "topologies")
     (old / "config.json").unlink()
-    done = multilang("migrate", old, "--fix")
+    done = multilang("migrate", "--offline", old, "--fix")
     assert done.returncode == 1  # _run stays
     assert (old / "src/spouts/printing.py").read_text() == "print('a line')\n"
     rewritten = (old / "src/bolts/old.py").read_text()
@@ -110,3 +116,182 @@ def test_python_2_is_rewritten(old: Path) -> None:
     assert [each.what for each in findings(str(old)) if each.stops] == [
         "Old defines _run, a part of a loop that does not run here"
     ]
+
+
+CLOJURE = """\
+(ns words
+  (:use     [streamparse.specs])
+  (:gen-class))
+
+(defn words [options]
+   [
+    ;; a "comment" (with brackets
+    {"word-spout" (python-spout-spec options "spouts.words.WordSpout" ["word"] :p 2)
+     "lines" (shell-spout-spec ["python" "lines.py" "-v"] ["line"])}
+    {"sum" (python-bolt-spec
+          options
+          {["count" "other"] ["k" "v"], "lines" :global}
+          "bolts.total.Count"
+          {"default" ["sum"]}
+          )
+     "count" (python-bolt-spec options
+          {"word-spout" :shuffle}
+          "bolts.words.Count"
+          {"default" ["word"], "other" ["k" "v"]}
+          :p 3 :conf {"topology.tick.tuple.freq.secs" 1, "deep" {"list" ["a" 1.5 true nil]}})}])
+"""
+
+
+def test_a_topology_in_clojure_becomes_one_of_the_dsl(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"envs": {"prod": {}}}')
+    for folder in ("topologies", "src/bolts", "src/spouts"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "topologies" / "words.clj").write_text(CLOJURE)
+    bolt = "from streamparse.bolt import BasicBolt\nclass Count(BasicBolt):\n    pass\n"
+    (tmp_path / "src" / "bolts" / "words.py").write_text(bolt)
+    (tmp_path / "src" / "bolts" / "total.py").write_text(bolt)
+    spout = "from streamparse.spout import Spout\nclass WordSpout(Spout):\n    pass\n"
+    (tmp_path / "src" / "spouts" / "words.py").write_text(spout)
+    (tmp_path / "src" / "lines.py").write_text("")
+    done = multilang("show", ".", cwd=tmp_path)
+    assert "multilang migrate" in done.stderr
+    assert "--fix writes it" in done.stderr
+    done = multilang("migrate", "--offline", ".", "--fix", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    done = multilang("show", ".", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = {each["id"]: each for each in json.loads(done.stdout)["components"]}
+    assert {id: (each["component"], each["tasks"]) for id, each in found.items()} == {
+        "word-spout": ({"class": "spouts.words:WordSpout"}, 2),
+        "lines": ({"command": ["python", "lines.py", "-v"], "change_child_cwd": True}, 1),
+        "count": ({"class": "bolts.words:Count"}, 3),
+        "sum": ({"class": "bolts.total:Count"}, 1),
+    }
+    assert found["count"]["conf"] == {"topology.tick.tuple.freq.secs": 1, "deep": {"list": ["a", 1.5, True, None]}}
+    assert {name: of["fields"] for name, of in found["count"]["streams"].items()} == {
+        "default": ["word"],
+        "other": ["k", "v"],
+    }
+    assert [(each["component"], each["stream"]) for each in found["sum"]["inputs"]] == [
+        ("count", "other"),
+        ("lines", "default"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (('"lines" :global', '"lines" (my-grouping)'), "the grouping"),
+        (('["word"] :p 2', "(fields) :p 2"), "computed by Clojure"),
+        (("python-bolt-spec options", "my-bolt options"), "'count' is declared by my-bolt"),
+        (('["count" "other"]', '["cuont" "other"]'), "no component 'cuont'"),
+        (('{"word-spout" :shuffle}', '{"sum" :shuffle}'), "lead back to itself"),
+        (('"bolts.total.Count"', '"bolts.words.Count"'), "is there twice, with other outputs"),
+        (("(ns words", "(ns words ["), "brackets don't match"),
+        (('"lines.py"', '"lines.py'), "it is no Clojure"),
+        ((":p 3 :conf", ":tasks 3 :conf"), "'count' has :tasks"),
+    ],
+)
+def test_what_can_not_be_rewritten_is_said(tmp_path: Path, change: tuple[str, str], reason: str) -> None:
+    assert change[0] in CLOJURE
+    (tmp_path / "topologies").mkdir()
+    (tmp_path / "topologies" / "words.clj").write_text(CLOJURE.replace(*change))
+    (found,) = findings(str(tmp_path))
+    assert found.stops
+    assert "--fix can't, because" in found.fix
+    assert reason in found.fix
+
+
+def test_an_environment_in_the_project_is_none_of_its_files(tmp_path: Path) -> None:
+    for folder in ("env/bin", "env/lib"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "env" / "bin" / "activate").write_text("")
+    (tmp_path / "env" / "lib" / "old.py").write_text("print 'a'\n")
+    assert findings(str(tmp_path)) == []
+
+
+OLD_STORM = "class BasicBolt(object):\n    pass\ndef emitBolt(tup):\n    print tup\n"
+
+
+def test_an_old_copy_of_storm_py_makes_room_for_the_layer(tmp_path: Path) -> None:
+    (tmp_path / "storm.py").write_text(OLD_STORM)
+    (found,) = findings(str(tmp_path))
+    assert found.what == "a copy of Storm's storm.py for Python 2"
+    done = multilang("migrate", "--offline", ".", "--fix", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["storm.py.bak"]
+
+
+def test_files_of_petrel_and_pyleus_are_explained(tmp_path: Path) -> None:
+    (tmp_path / "create.py").write_text("def create(builder):\n    builder.setJavaSpout('a', None)\n")
+    (tmp_path / "setup.sh").write_text("set -e\npip install nltk==3.0.1\n")
+    (tmp_path / "manifest.txt").write_text("words.txt\n../shared/helpers.py\n/usr/lib/petrel-0.9.egg\n$HOME/data.csv\n")
+    (tmp_path / "logconfig.ini").write_text("[loggers]\n")
+    (tmp_path / "count.py").write_text("from nose.tools import assert_equal\nfrom pyleus.storm import Bolt\n")
+    (tmp_path / "pyleus_topology.yaml").write_text("name: words\n")
+    found = {(each.path.removeprefix(f"{tmp_path}/"), each.line, each.stops) for each in findings(str(tmp_path))}
+    assert found == {
+        ("create.py", 2, True),
+        ("setup.sh", 2, False),
+        ("manifest.txt", 2, False),
+        ("manifest.txt", 4, False),
+        ("logconfig.ini", 0, False),
+        ("count.py", 1, True),
+        ("count.py", 2, True),
+        ("pyleus_topology.yaml", 0, True),
+    }
+
+
+def test_a_batching_bolt_of_old_is_told_that_it_waits_for_ticks(tmp_path: Path) -> None:
+    (tmp_path / "bolt.py").write_text(
+        "from streamparse import BatchingBolt, TicklessBatchingBolt\n"
+        "class Old(BatchingBolt):\n    secs_between_batches = 5\n"
+        "class New(TicklessBatchingBolt):\n    secs_between_batches = 5\n"
+    )
+    (found,) = findings(str(tmp_path))
+    assert (found.line, found.stops) == (2, True)
+    assert "TicklessBatchingBolt" in found.fix
+
+
+def wheel(folder: Path, name: str) -> None:
+    """A wheel for every Python."""
+    info = f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as archive:
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+
+
+def test_packages_without_wheels_are_named(tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    index.mkdir()
+    wheel(index, "pure")
+    with tarfile.open(index / "sources-1.0.tar.gz", "w:gz") as archive:
+        text = b"raise SystemExit('nothing of it may run')\n"
+        member = tarfile.TarInfo("sources-1.0/setup.py")
+        member.size = len(text)
+        archive.addfile(member, io.BytesIO(text))
+    (tmp_path / "virtualenvs").mkdir()
+    (tmp_path / "virtualenvs" / "words.txt").write_text(
+        f"# the packages\n--no-index\n--find-links {index}\nstreamparse>=3\npure==1.0  # a wheel\nsources==1.0\n\nnowhere\n"
+        "git+https://host.invalid/pure.git\n-e .\n"
+    )
+    found = {(each.line, each.stops): each.what for each in wheel_findings(str(tmp_path))}
+    python = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
+    assert found == {
+        (6, True): f"sources==1.0 has no wheel for {python} on this platform",
+        (8, True): f"there is no package 'nowhere' for {python}",
+        (9, True): "git+https://host.invalid/pure.git names sources, of which there is no wheel",
+        (10, True): "-e . names sources, of which there is no wheel",
+    }
+
+
+def test_without_an_index_it_says_that_it_does_not_know(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        (tmp_path / "requirements.txt").write_text(f"-i http://127.0.0.1:{taken.getsockname()[1]}/\npure\nother==2\n")
+        (found,) = wheel_findings(str(tmp_path))
+    assert (found.line, found.stops) == (0, False)
+    assert "whether 2 of 2 packages have wheels is not known: the index can't be reached" in found.what
+    (found,) = wheel_findings(str(tmp_path), limit=0)
+    assert "there was no time left to ask the index" in found.what

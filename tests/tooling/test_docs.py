@@ -54,7 +54,7 @@ NOT_OURS = {
     "topology.stats.sample.rate",
 }
 
-FILES = {"drpc.thrift", "nimbus.log", "nimbus.thrift", "storm.yaml", "transactional.py"}
+FILES = {"drpc.thrift", "nimbus.log", "nimbus.thrift", "storm.yaml", "transactional.py", "storm.py", "topology.yaml"}
 
 
 def is_module(name: str) -> bool:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
+from multilang.compat.adapters import Adapter, around
 from multilang.compat.pystorm.bolt import Bolt, TicklessBatchingBolt
-from multilang.compat.pystorm.component import Component
 from multilang.compat.pystorm.links import BoltLink, SpoutLink
 from multilang.compat.pystorm.spout import Spout
 from multilang.component import bolt as own_bolt
@@ -17,28 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from multilang.compat.pystorm.component import Component
     from multilang.component.context import Context
     from multilang.component.streams import Stream
 
 
-class BoltAdapter(own_bolt.Bolt):
-    """A bolt of pystorm's as a component of this library; ``adapted`` makes it.
-
-    Args:
-        given: The class, of which each task makes its own instance, or an instance.
-        output_fields: The fields of the default stream.
-        output_streams: Further streams by name.
-    """
+class BoltAdapter(Adapter, own_bolt.Bolt):
+    """A bolt of pystorm's as a component of this library; ``adapted`` makes it."""
 
     acks_ticks = False
 
-    def __init__(self, given: Any, output_fields: Any = None, output_streams: Any = None) -> None:
-        self.given = given
-        self.output_fields = output_fields  # type: ignore[misc]
-        self.output_streams = output_streams  # type: ignore[misc]
-
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        self._bolt = bolt = _made(self.given)
+        self._bolt = bolt = self.made()
         link = BoltLink(bolt, self._collector, conf, context)
         for name in ("process", "process_tick"):
             setattr(self, name, getattr(link, name))
@@ -54,20 +42,12 @@ class BoltAdapter(own_bolt.Bolt):
 
             self.set_timer(bolt.secs_between_batches, hand_over, every=bolt.secs_between_batches)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> BoltAdapter:
-        return BoltAdapter(_copied(self.given, memo), self.output_fields, self.output_streams)
 
-
-class SpoutAdapter(own_spout.Spout):
+class SpoutAdapter(Adapter, own_spout.Spout):
     """A spout of pystorm's as a component of this library; see BoltAdapter."""
 
-    def __init__(self, given: Any, output_fields: Any = None, output_streams: Any = None) -> None:
-        self.given = given
-        self.output_fields = output_fields  # type: ignore[misc]
-        self.output_streams = output_streams  # type: ignore[misc]
-
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        self._spout = spout = _made(self.given)
+        self._spout = spout = self.made()
         self._link = SpoutLink(spout, self._collector, conf, context)
         spout.initialize(conf, context)
 
@@ -89,15 +69,12 @@ class SpoutAdapter(own_spout.Spout):
     def deactivate(self) -> None:
         self._link.command(self._spout.deactivate)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> SpoutAdapter:
-        return SpoutAdapter(_copied(self.given, memo), self.output_fields, self.output_streams)
-
 
 def adapted(
     given: Any,
     output_fields: Sequence[str] | None = None,
     output_streams: Mapping[str, Sequence[str] | Stream] | None = None,
-) -> BoltAdapter | SpoutAdapter:
+) -> Any:
     """Return a component of this library that runs one of pystorm's.
 
     >>> builder.set_bolt("count", adapted(Count, ["word", "count"])).fields_grouping("split", "word")
@@ -112,9 +89,9 @@ def adapted(
     """
     kind = given if isinstance(given, type) else type(given)
     if issubclass(kind, Bolt):
-        return BoltAdapter(given, output_fields, output_streams)
+        return around(BoltAdapter, given, output_fields, output_streams)
     if issubclass(kind, Spout):
-        return SpoutAdapter(given, output_fields, output_streams)
+        return around(SpoutAdapter, given, output_fields, output_streams)
     raise ConfigError(f"{kind.__name__} is neither a Bolt nor a Spout of pystorm's, so that there is nothing to run")
 
 
@@ -123,11 +100,3 @@ def run(component: Component) -> None:
     from multilang.component.process import run_component
 
     run_component(adapted(component))
-
-
-def _made(given: Any) -> Any:
-    return given() if isinstance(given, type) else given
-
-
-def _copied(given: Any, memo: dict[int, Any]) -> Any:
-    return deepcopy(given, memo) if isinstance(given, Component) else given

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from _thread import get_ident
 from collections import deque
-from copy import deepcopy
 
+from multilang.compat.adapters import Adapter, around
 from multilang.compat.nowhere import nowhere
 from multilang.compat.storm import components
 from multilang.compat.storm.calls import enter
@@ -31,7 +31,12 @@ class BoltTask:
 
     Attributes:
         collector: The engine's collector.
+        tuple_type: The class of the tuples that it gets.
+        goes_on: Whether an exception in a basic bolt fails its tuple alone.
     """
+
+    tuple_type: Any = components.Tuple
+    goes_on = True
 
     def __init__(self, collector: Any, context: Any, is_basic: bool) -> None:
         self.collector = collector
@@ -39,7 +44,7 @@ class BoltTask:
         self.held: dict[str, Any] = {}  # the tuples that are neither acked nor failed, by id
         self._is_basic = is_basic
         self._anchor: Any = []  # a basic bolt's tuple in process, as the engine delivered it
-        self._asking = _asking(collector)
+        self._asking = self._emitter(collector)
 
     def emit(self, tup: Any, stream: Any = None, anchors: Any = (), directTask: Any = None) -> Any:  # noqa: N803
         """See storm.emit."""
@@ -57,6 +62,9 @@ class BoltTask:
                 raise
             return []
 
+    def _emitter(self, collector: Any) -> Callable[..., Any]:
+        return _asking(collector)
+
     def ack(self, tup: Any) -> None:
         """Ack a tuple."""
         self.collector.ack(self.held.pop(tup.id, tup.id))
@@ -67,7 +75,7 @@ class BoltTask:
 
     def executor(self, bolt: Any, adapter: Any) -> Callable[[Any], None]:
         """Return the function that runs one tuple."""
-        held, basic, process, kind = self.held, self._is_basic, bolt.process, components.Tuple
+        held, basic, process, kind, goes_on = self.held, self._is_basic, bolt.process, self.tuple_type, self.goes_on
         anchor: list[Any] = [None]
 
         def execute(received: Any) -> None:
@@ -84,7 +92,9 @@ class BoltTask:
                 process(tup)
                 if received.unfinished:
                     self.ack(tup)
-            except Exception as error:  # noqa: BLE001 - user code: its failure is the tuple's
+            except Exception as error:
+                if not goes_on:
+                    raise
                 report_exception(adapter, error, received)
                 if received.unfinished:
                     self.fail(tup)
@@ -104,7 +114,7 @@ class SpoutTask:
         self.listening = False
         self._thread = get_ident()
         self._kept: deque[tuple[Any, ...]] = deque()
-        self._asking = _asking(collector)
+        self._asking = self._emitter(collector)
 
     def emit(self, tup: Any, stream: Any = None, id: Any = None, directTask: Any = None) -> Any:  # noqa: N803
         """See storm.emit."""
@@ -113,6 +123,9 @@ class SpoutTask:
             self._kept.append((list(tup) if isinstance(tup, list) else tup, stream, id, directTask))
             return ids
         return self._send(tup, stream, id, directTask)
+
+    def _emitter(self, collector: Any) -> Callable[..., Any]:
+        return _asking(collector)
 
     def command(self, call: Callable[..., None], *args: Any) -> None:
         """Call one of the spout's methods, as the answer to a command."""
@@ -133,40 +146,30 @@ class SpoutTask:
             return self._asking(as_simplejson_sends(tup), as_simplejson_sends(id), stream, task)
 
 
-class BoltAdapter(own_bolt.Bolt):
+class BoltAdapter(Adapter, own_bolt.Bolt):
     """A bolt of storm.py's as a component of this library; ``adapted`` makes it."""
 
     acks_ticks = False
-
-    def __init__(self, given: Any, output_fields: Any = None, output_streams: Any = None) -> None:
-        self.given = given
-        self.output_fields = output_fields  # type: ignore[misc]
-        self.output_streams = output_streams  # type: ignore[misc]
+    task_type = BoltTask
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        bolt = _made(self.given)
-        task = BoltTask(self._collector, context, isinstance(bolt, components.BasicBolt))
+        bolt = self.made()
+        task = self.task_type(self._collector, context, isinstance(bolt, components.BasicBolt))
         execute = task.executor(bolt, self)
         for name in ("process", "process_tick"):
             setattr(self, name, execute)
         enter(task)
         bolt.initialize(conf, context)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> BoltAdapter:
-        return BoltAdapter(_copied(self.given, memo), self.output_fields, self.output_streams)
 
-
-class SpoutAdapter(own_spout.Spout):
+class SpoutAdapter(Adapter, own_spout.Spout):
     """A spout of storm.py's as a component of this library; ``adapted`` makes it."""
 
-    def __init__(self, given: Any, output_fields: Any = None, output_streams: Any = None) -> None:
-        self.given = given
-        self.output_fields = output_fields  # type: ignore[misc]
-        self.output_streams = output_streams  # type: ignore[misc]
+    task_type = SpoutTask
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        self._spout = spout = _made(self.given)
-        self._task = SpoutTask(self._collector)
+        self._spout = spout = self.made()
+        self._task = self.task_type(self._collector)
         enter(self._task)
         spout.initialize(conf, context)
 
@@ -188,15 +191,12 @@ class SpoutAdapter(own_spout.Spout):
     def deactivate(self) -> None:
         self._task.command(self._spout.deactivate)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> SpoutAdapter:
-        return SpoutAdapter(_copied(self.given, memo), self.output_fields, self.output_streams)
-
 
 def adapted(
     given: Any,
     output_fields: Sequence[str] | None = None,
     output_streams: Mapping[str, Sequence[str] | Stream] | None = None,
-) -> BoltAdapter | SpoutAdapter:
+) -> Any:
     """Return a component of this library that runs one of storm.py's.
 
     Args:
@@ -209,9 +209,9 @@ def adapted(
     """
     kind = given if isinstance(given, type) else type(given)
     if issubclass(kind, components.Bolt | components.BasicBolt):
-        return BoltAdapter(given, output_fields, output_streams)
+        return around(BoltAdapter, given, output_fields, output_streams)
     if issubclass(kind, components.Spout):
-        return SpoutAdapter(given, output_fields, output_streams)
+        return around(SpoutAdapter, given, output_fields, output_streams)
     raise ConfigError(
         f"{kind.__name__} is neither a Bolt, a BasicBolt nor a Spout of storm.py's, so that there is nothing to run"
     )
@@ -245,11 +245,3 @@ def _asking(collector: Any) -> Callable[..., Any]:
 
 def _too_early(_: TaskIds) -> None:
     raise ConfigError("the task ids of what a spout emits in initialize() or in another thread are not known there")
-
-
-def _made(given: Any) -> Any:
-    return given() if isinstance(given, type) else given
-
-
-def _copied(given: Any, memo: dict[int, Any]) -> Any:
-    return given if isinstance(given, type) else deepcopy(given, memo)

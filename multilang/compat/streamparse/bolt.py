@@ -4,4 +4,7 @@ from __future__ import annotations
 
 from multilang.compat.streamparse.storm.bolt import BatchingBolt, Bolt, JavaBolt, ShellBolt, TicklessBatchingBolt
 
-__all__ = ["BatchingBolt", "Bolt", "JavaBolt", "ShellBolt", "TicklessBatchingBolt"]
+BasicBolt = Bolt
+"""The name of Bolt before streamparse 3."""
+
+__all__ = ["BasicBolt", "BatchingBolt", "Bolt", "JavaBolt", "ShellBolt", "TicklessBatchingBolt"]

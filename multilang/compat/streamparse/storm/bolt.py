@@ -57,6 +57,11 @@ class Bolt(pystorm_bolt.Bolt, ShellBolt):
         place = f"{cls.__module__}.{cls.__name__}"
         return ShellBoltSpec(cls, name, "streamparse_run", place, inputs, par, config, cls.outputs)
 
+    def emit_many(self, tuples: Any, *args: Any, **kwargs: Any) -> None:
+        """Send several tuples in the same way, as before streamparse 3; the other arguments are those of ``emit``."""
+        for tup in tuples:
+            self.emit(tup, *args, **kwargs)
+
 
 class BatchingBolt(pystorm_bolt.BatchingBolt, Bolt):
     """A batching bolt; see pystorm's, and Component for its declarations."""

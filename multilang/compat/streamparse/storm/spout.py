@@ -55,6 +55,11 @@ class Spout(pystorm_spout.Spout, ShellSpout):
         place = f"{cls.__module__}.{cls.__name__}"
         return ShellSpoutSpec(cls, name, "streamparse_run", place, None, par, config, cls.outputs)
 
+    def emit_many(self, tuples: Any, *args: Any, **kwargs: Any) -> None:
+        """Send several tuples in the same way, as before streamparse 3; the other arguments are those of ``emit``."""
+        for tup in tuples:
+            self.emit(tup, *args, **kwargs)
+
 
 class ReliableSpout(pystorm_spout.ReliableSpout, Spout):
     """A reliable spout; see pystorm's, and Component for its declarations."""

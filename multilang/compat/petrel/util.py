@@ -1,0 +1,7 @@
+"""Petrel's helper for its files of settings."""
+
+from __future__ import annotations
+
+from multilang.compat.petrel.settings import read_yaml
+
+__all__ = ["read_yaml"]
