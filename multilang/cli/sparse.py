@@ -40,6 +40,33 @@ _WAIT = click.option(
 )
 
 
+_WORDS = {"true": "true", "false": "false", "null": "null", "~": "null"}
+_MEANINGLESS = "means nothing here: there is no SSH, and jars need no virtualenv"
+
+
+def _entries(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> None:
+    """Take entries as streamparse does, with YAML's words for what JSON calls true, false and null."""
+    context.ensure_object(dict).update(conf_entries(context, parameter, tuple(map(_as_json, texts))))
+
+
+def _as_json(text: str) -> str:
+    key, equals, value = text.partition("=")
+    word = value.strip()
+    if word in (word.lower(), word.title(), word.upper()):
+        value = _WORDS.get(word.lower(), value)
+    return f"{key}{equals}{value}"
+
+
+def _ignored(*names: str, takes: bool = True) -> Callable[..., Any]:
+    """Return an option of streamparse's that is accepted, so that scripts go on, and means nothing."""
+
+    def note(_context: click.Context, _parameter: click.Parameter, value: Any) -> None:
+        if value:
+            click.echo(f"note: {names[-1]} {_MEANINGLESS}", err=True)
+
+    return click.option(*names, is_flag=not takes, expose_value=False, hidden=True, callback=note)
+
+
 def _alias(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     """Return the callback of an option that stands for an entry of the conf."""
 
@@ -51,10 +78,17 @@ def _alias(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add streamparse's options for the conf to a command, which gets them as ``conf``."""
+    """Add streamparse's options for the conf to a command, which finds the conf in the context; later options win."""
     for option in (
         click.option(
-            "-o", "--option", "conf", multiple=True, metavar="KEY=VALUE", callback=conf_entries, help="A conf entry."
+            "-o",
+            "--option",
+            "entries",
+            multiple=True,
+            metavar="KEY=VALUE",
+            callback=_entries,
+            expose_value=False,
+            help="A conf entry.",
         ),
         click.option(
             "-d",
@@ -98,10 +132,10 @@ def sparse(context: click.Context) -> None:
 @_options
 @click.option("-t", "--time", "seconds", type=int, default=0, help="Stop after this number of seconds; 0: run on.")
 @click.pass_context
-def run(context: click.Context, name: str | None, conf: dict[str, Any], seconds: int) -> Any:
+def run(context: click.Context, name: str | None, seconds: int) -> Any:
     """Run a topology on this machine."""
     return context.invoke(
-        run_command, topology=_file(name), seconds=seconds if seconds > 0 else _FOREVER, conf={**context.obj, **conf}
+        run_command, topology=_file(name), seconds=seconds if seconds > 0 else _FOREVER, conf=dict(context.obj)
     )
 
 
@@ -127,12 +161,16 @@ def jar(context: click.Context, name: str | None, output: Path | None) -> Any:
     "-r", "--requirements", type=click.Path(path_type=Path), metavar="FILE", help="Other packages than its own."
 )
 @_WAIT
+@_ignored("--overwrite_virtualenv", takes=False)
+@_ignored("-u", "--uber_jar", takes=False)
+@_ignored("--pool_size")
+@_ignored("--timeout")
+@_ignored("--user")
 @click.pass_context
 def submit(
     context: click.Context,
     name: str | None,
     override: str | None,
-    conf: dict[str, Any],
     force: bool,
     inactive: bool,
     requirements: Path | None,
@@ -153,7 +191,7 @@ def submit(
         topology=file,
         where=where,
         name=known,
-        conf={**context.obj, **conf},
+        conf=dict(context.obj),
         inactive=inactive,
         requirements=requirements,
     )
@@ -161,6 +199,7 @@ def submit(
 
 @sparse.command("list")
 @PROJECT_ENVIRONMENT
+@_ignored("--timeout")
 @click.pass_context
 def list_all(context: click.Context) -> Any:
     """Show the topologies of the environment's cluster."""
@@ -172,6 +211,7 @@ def list_all(context: click.Context) -> Any:
 @PROJECT_ENVIRONMENT
 @_OVERRIDE
 @_WAIT
+@_ignored("--timeout")
 def kill(name: str | None, override: str | None, wait: int) -> int:
     """Kill a topology on the environment's cluster."""
     known = override or name or load(_file(None)).name

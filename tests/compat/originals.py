@@ -28,6 +28,13 @@ def needed() -> Path:
     return _once(folder, lambda folder: _pip("install", "--no-deps", "--target", str(folder), *NEEDED))
 
 
+def installed(*requirements: str) -> Path:
+    """Return a folder for PYTHONPATH with packages and all that they need: a scratch environment."""
+    name = "-".join(each.translate({ord(sign): "_" for sign in "=<>"}) for each in requirements)
+    folder = f"{name}-py{sys.version_info[0]}.{sys.version_info[1]}"
+    return _once(folder, lambda folder: _pip("install", "--target", str(folder), *requirements))
+
+
 def _unpack(name: str, version: str, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as download:
         _pip("download", "--no-deps", "--no-binary", name, "--dest", download, f"{name}=={version}")

@@ -96,7 +96,10 @@ def test_a_jar_has_the_components_their_files_and_the_layer(project: Path) -> No
     assert not [name for name in names if name.startswith("resources/multilang/compat/storm/__pycache__")]
 
 
-def test_requirements_come_from_the_projects_virtualenvs(project: Path) -> None:
+def test_requirements_come_from_the_projects_virtualenvs(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.partition(".")[0] in ("bolts", "helpers", "spouts")]:
+        monkeypatch.delitem(sys.modules, name)  # of projects that other tests loaded in this process
+    monkeypatch.syspath_prepend(str(project / "src"))
     found = project_at(str(project))
     assert found is not None
     os.environ["MULTILANG_ENVIRONMENT"] = "prod"

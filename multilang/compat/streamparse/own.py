@@ -60,8 +60,6 @@ def own_topology(declared: Any, name: str | None = None, environment: str | None
             for source, grouping in spec.inputs.items():
                 bolt.grouping(source.componentId, _grouping(spec, grouping), source.streamId)
     conf = {**given, **declared.config}
-    if project is not None and conf.get("topology.debug"):
-        conf["pystorm.log.level"] = "debug"
     topology = builder.build(declared.__module__.rpartition(".")[2] if name is None else name, conf)
     if project is not None and os.path.isdir(project.source):
         topology.home = Home(project.source, plain=True)
