@@ -64,7 +64,7 @@ class ClusterView:
         self._topologies.rows[:] = [
             {
                 "name": each.name,
-                "link": f"/topology/{quote(each.name, safe='')}",
+                "link": f"topology/{quote(each.name, safe='')}",
                 "status": each.status.lower(),
                 "up": duration(each.uptime_secs),
                 "workers": each.num_workers,

@@ -5,33 +5,46 @@ from __future__ import annotations
 import hmac
 import secrets
 from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
     from typing import Any
 
+COOKIE = "multilang-page"
 FORBIDDEN = (
     b"This page needs the token of its address: open the whole address, as it was printed where the page was started.\n"
 )
+_HEAD = [
+    (b"referrer-policy", b"no-referrer"),  # the path of the cookie stays here
+    (b"x-frame-options", b"DENY"),  # a frame of another page could lead the user's clicks
+    (b"content-security-policy", b"frame-ancestors 'none'"),
+]
 
 
 class Guard:
     """An ASGI application in front of another. A token in the address becomes a cookie, and leaves the address.
 
-    Other sites can use neither: the cookie is sent to this page's own requests alone, and a WebSocket must come from it.
+    The cookie belongs to a path that is drawn at random, under which the application is found: a browser sends cookies to
+    every port of a host, and so to other accounts' servers, but not without this path. Other sites can't use the cookie: it
+    is sent to this page's own requests alone, and these say where they are from.
 
     Args:
         app: The application.
-        port: The port, of which the cookie bears the name: the cookies of a host's ports are not kept apart.
+        hosts: The names by which the page may be asked for, besides addresses.
+        known: Called with a connection's client, as ASGI gives it, that has shown the token.
 
     Attributes:
         token: The token.
     """
 
-    def __init__(self, app: Any, port: int) -> None:
+    def __init__(self, app: Any, hosts: Collection[str], known: Callable[[Any], object] = lambda _client: None) -> None:
         self._app = app
-        self._cookie = f"multilang-page-{port}"
+        self._hosts = hosts
+        self._known = known
+        self._path = f"/{secrets.token_urlsafe(12)}"
         self.token = secrets.token_urlsafe(24)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -39,35 +52,42 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
+
+        async def answer(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *_HEAD]
+            await send(message)
+
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        if self._is_known(headers.get(b"cookie", "")) and _is_own(headers, scope["type"]):
-            await self._app(scope, receive, send)
+        is_here = scope["path"].startswith(f"{self._path}/")
+        if is_here and self._has_cookie(headers.get(b"cookie", "")) and self._is_own(headers, scope["type"]):
+            self._known(scope.get("client"))
+            await self._app({**scope, "root_path": self._path}, receive, answer)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            await self._greet(scope, send)
+            await self._greet(scope, headers, answer)
 
-    async def _greet(self, scope: Any, send: Any) -> None:
+    async def _greet(self, scope: Any, headers: dict[bytes, str], send: Any) -> None:
         query = parse_qs(scope["query_string"].decode("latin-1"))
         given = query.pop("token", [""])[0]
-        if scope["method"] != "GET" or not self._is_token(given):
-            head = [(b"content-type", b"text/plain; charset=utf-8")]
+        if scope["method"] != "GET" or not self._is_token(given) or not self._is_host(headers):
+            head = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
             await send({"type": "http.response.start", "status": 403, "headers": head})
             await send({"type": "http.response.body", "body": FORBIDDEN})
             return
         rest = f"?{urlencode(query, doseq=True)}" if query else ""
-        cookie = f"{self._cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
+        path = scope["path"].removeprefix(self._path)
         head = [
-            (b"location", (scope["path"] + rest).encode("latin-1", "replace")),
-            (b"set-cookie", cookie.encode()),
-            (b"referrer-policy", b"no-referrer"),
+            (b"location", f"{self._path}/{quote(path.lstrip('/'))}{rest}".encode()),
+            (b"set-cookie", f"{COOKIE}={self.token}; Path={self._path}; HttpOnly; SameSite=Strict".encode()),
         ]
         await send({"type": "http.response.start", "status": 303, "headers": head})
         await send({"type": "http.response.body", "body": b""})
 
-    def _is_known(self, text: str) -> bool:
+    def _has_cookie(self, text: str) -> bool:
         try:
-            found = SimpleCookie(text).get(self._cookie)
+            found = SimpleCookie(text).get(COOKIE)
         except CookieError:
             return False
         return found is not None and self._is_token(found.value)
@@ -75,10 +95,29 @@ class Guard:
     def _is_token(self, text: str) -> bool:
         return hmac.compare_digest(text.encode("latin-1", "replace"), self.token.encode())
 
+    def _is_own(self, headers: dict[bytes, str], kind: str) -> bool:
+        """Return whether a request comes from the page itself, as far as the browser says where it comes from."""
+        if not self._is_host(headers) or headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none"):
+            return False
+        origin = headers.get(b"origin")
+        if origin is None:
+            return kind == "http"
+        return _parts(origin)[0] == headers.get(b"host")
 
-def _is_own(headers: dict[bytes, str], kind: str) -> bool:
-    """Return whether a request comes from the page itself, as far as the browser says where it comes from."""
-    origin = headers.get(b"origin")
-    if origin is None:
-        return kind == "http"
-    return urlsplit(origin).netloc == headers.get(b"host")
+    def _is_host(self, headers: dict[bytes, str]) -> bool:
+        """Return whether the host that is asked for is no name that somebody else may have pointed here."""
+        _, name = _parts(f"//{headers.get(b'host', '')}")
+        try:
+            ip_address(name)
+        except ValueError:
+            return name in self._hosts
+        return True
+
+
+def _parts(address: str) -> tuple[str, str]:
+    """Return the host with its port, and without; empty texts if it is no address."""
+    try:
+        found = urlsplit(address)
+        return found.netloc, found.hostname or ""
+    except ValueError:
+        return "", ""

@@ -31,6 +31,14 @@ def free_socket(host: str, port: int) -> socket.socket:
     raise ConfigError(f"no free port for the page from {port} on at {host}: {last}")
 
 
+def _names(host: str) -> set[str]:
+    """Return the names of what listens at an address."""
+    own = (
+        set() if host in ("127.0.0.1", "::1", "localhost") else {socket.gethostname().lower(), socket.getfqdn().lower()}
+    )
+    return {"localhost", host.lower(), *own}
+
+
 def serve(
     host: str, port: int, build: Callable[[], None], ready: Callable[[str], object], begin: Callable[[Any], Any]
 ) -> None:
@@ -57,14 +65,22 @@ def serve(
         import asyncio
 
         from multilang.page.guard import Guard
+        from multilang.page.strangers import Strangers
 
         listening = free_socket(host, port)
         guarded = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
         build()
         ui.run_with(guarded, title="storm-multilang", show_welcome_message=False, dark=None)
-        guard = Guard(guarded, listening.getsockname()[1])
+        strangers = Strangers()
+        guard = Guard(guarded, _names(host), strangers.forget)
         address = f"[{host}]" if ":" in host else host
-        config = uvicorn.Config(guard, log_level="warning", timeout_graceful_shutdown=1)
+        config = uvicorn.Config(
+            guard,
+            http=strangers.protocol(),
+            proxy_headers=False,  # they would say who the client is
+            log_level="warning",
+            timeout_graceful_shutdown=1,
+        )
         server = uvicorn.Server(config)
 
         async def run() -> None:
