@@ -10,11 +10,12 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from thriftpy2.protocol import TBinaryProtocolFactory
-from thriftpy2.thrift import TClient
+from thriftpy2.thrift import TClient, TPayload
 from thriftpy2.transport import TMemoryBuffer
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Iterable
 
 MAX_BYTES = 16384000  # of an answer; Thrift's bound, and that of Storm's own clients
 MAX_WEIGHT = 2_000_000  # of the values of an answer; an empty struct is one byte, and becomes an object of a kilobyte
@@ -26,14 +27,14 @@ _PIECE = 1 << 16
 _INT, _ENTRIES, _PAIRS = Struct(">i"), Struct(">Bi"), Struct(">BBi")
 
 
-class UnboundedAnswerError(Exception):
-    """An answer is larger than any of a Nimbus, or is no Thrift."""
+class BadAnswerError(Exception):
+    """An answer is larger than any of a Nimbus, is no Thrift, or lacks something."""
 
 
 class BoundedClient(TClient):  # type: ignore[misc]
     """A client of a Thrift service that reads a whole answer, within its bounds, before it is parsed.
 
-    Calls raise UnboundedAnswerError, TimeoutError, OSError, EOFError, and what thriftpy2 raises.
+    Calls raise BadAnswerError, TimeoutError, OSError, EOFError, and what thriftpy2 raises.
 
     Args:
         service: The service, of thriftpy2.
@@ -59,11 +60,54 @@ class BoundedClient(TClient):  # type: ignore[misc]
     def _recv(self, _api: str) -> Any:
         answer = read_answer(self._wire, self._framed, self._timeout)
         self._iprot = TBinaryProtocolFactory().get_protocol(TMemoryBuffer(answer))
-        return super()._recv(_api)
+        found = super()._recv(_api)
+        check_complete(found)
+        return found
 
     def close(self) -> None:
         """Close the connection."""
         self._wire.close()
+
+
+def check_complete(value: Any) -> None:
+    """Raise BadAnswerError if a struct of an answer lacks a field that Storm's types require, or a text is no UTF-8.
+
+    thriftpy2 takes such a struct, and whoever uses the field would find None, or bytes.
+
+    Args:
+        value: An answer, as thriftpy2 made it.
+    """
+    if isinstance(value, TPayload):
+        _check_struct(value)
+
+
+def _check_struct(value: Any) -> None:
+    for kind, name, *parts, required in value.thrift_spec.values():
+        part = getattr(value, name)
+        if part is not None:
+            _check_value(part, kind, parts[0] if parts else None, f"{type(value).__name__}.{name}")
+        elif required:
+            raise BadAnswerError(f"an answer without {type(value).__name__}.{name}")
+
+
+def _check_value(value: Any, kind: int, parts: Any, where: str) -> None:
+    """Check a value by its type in thriftpy2's notation: a number, and for what has parts the types of these."""
+    if kind == _STRUCT:
+        _check_struct(value)
+    elif kind == _MAP:
+        for each, of in zip((value.keys(), value.values()), parts, strict=True):
+            _check_all(each, of, where)
+    elif kind in (_LIST, _SET):
+        _check_all(value, parts, where)
+    elif kind == _STRING and not isinstance(value, str):
+        raise BadAnswerError(f"an answer whose {where} is no text")
+
+
+def _check_all(values: Iterable[Any], of: Any, where: str) -> None:
+    kind, parts = of if isinstance(of, tuple) else (of, None)
+    if kind in (_STRUCT, _MAP, _LIST, _SET, _STRING):
+        for value in values:
+            _check_value(value, kind, parts, where)
 
 
 def read_answer(wire: socket.socket, framed: bool, timeout: float) -> bytes:
@@ -75,7 +119,7 @@ def read_answer(wire: socket.socket, framed: bool, timeout: float) -> bytes:
         timeout: Seconds until its last byte.
 
     Raises:
-        UnboundedAnswerError: It is too large, too deep, or no Thrift.
+        BadAnswerError: It is too large, too deep, or no Thrift.
         TimeoutError: It takes longer.
         EOFError: The connection ended.
         OSError: The connection broke.
@@ -87,13 +131,13 @@ def read_answer(wire: socket.socket, framed: bool, timeout: float) -> bytes:
         head.fill()
         (size,) = _INT.unpack(head.take(_INT.size))
         if not 0 < size <= MAX_BYTES:
-            raise UnboundedAnswerError(f"an answer of {size} bytes, where {MAX_BYTES} are the most")
+            raise BadAnswerError(f"an answer of {size} bytes, where {MAX_BYTES} are the most")
         source = _Source(wire, end, size)
         source.fill()
     try:
         _Look(source).message()
     except (error, IndexError, KeyError):
-        raise UnboundedAnswerError("an answer that is no Thrift") from None
+        raise BadAnswerError("an answer that is no Thrift") from None
     return bytes(source.data[: source.at])
 
 
@@ -121,7 +165,7 @@ class _Source:
         """Go on behind the next bytes."""
         after = self.at + count
         if count < 0 or after > (MAX_BYTES if self._size is None else self._size):
-            raise UnboundedAnswerError(f"an answer with a part of {count} bytes, where {MAX_BYTES} are the most in all")
+            raise BadAnswerError(f"an answer with a part of {count} bytes, where {MAX_BYTES} are the most in all")
         if self._size is None:
             self._read(after)
         self.at = after
@@ -149,7 +193,7 @@ class _Look:
         take = self._source.take
         (version,) = _INT.unpack(take(4))
         if version >= 0:
-            raise UnboundedAnswerError("an answer that is no Thrift")
+            raise BadAnswerError("an answer that is no Thrift")
         self._source.skip(_INT.unpack(take(4))[0])
         self._source.skip(4)
         self._struct(MAX_LEVELS)
@@ -179,7 +223,7 @@ class _Look:
 
     def _values(self, kinds: tuple[int, ...], count: int, levels: int) -> None:
         if count < 0:
-            raise UnboundedAnswerError("an answer that is no Thrift")
+            raise BadAnswerError("an answer that is no Thrift")
         if count and all(kind in _SIZES for kind in kinds):
             self._count(count * len(kinds))
             self._source.skip(count * sum(_SIZES[kind] for kind in kinds))
@@ -190,10 +234,10 @@ class _Look:
 
     def _deeper(self, levels: int) -> int:
         if not levels:
-            raise UnboundedAnswerError(f"an answer that is nested deeper than {MAX_LEVELS} levels")
+            raise BadAnswerError(f"an answer that is nested deeper than {MAX_LEVELS} levels")
         return levels - 1
 
     def _count(self, weight: int) -> None:
         self._weight += weight
         if self._weight > MAX_WEIGHT:
-            raise UnboundedAnswerError("an answer of more values than any of a Nimbus")
+            raise BadAnswerError("an answer of more values than any of a Nimbus")

@@ -292,7 +292,7 @@ def _opened(plug: socket.socket, address: Address, over: transport.Transport) ->
 def _call(client: Any, address: Address, method: str, arguments: tuple[object, ...]) -> Any:
     from thriftpy2.thrift import TApplicationException, TException
 
-    from multilang.shipping.answers import UnboundedAnswerError
+    from multilang.shipping.answers import BadAnswerError
 
     try:
         return getattr(client, method)(*arguments)
@@ -306,7 +306,7 @@ def _call(client: Any, address: Address, method: str, arguments: tuple[object, .
         raise RefusedError(
             "TApplicationException", f"Nimbus at {address} failed in {method} ({error}); see its log, nimbus.log"
         ) from None
-    except (UnboundedAnswerError, OSError, EOFError) as error:
+    except (BadAnswerError, OSError, EOFError) as error:
         client.close()  # what follows on the connection is no answer to what is asked next
         raise _broken_off(address, method, error) from None
     except TException as error:

@@ -8,15 +8,16 @@ import socket
 import struct
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from thriftpy2.protocol import TBinaryProtocolFactory
+from thriftpy2.thrift import TPayload, TType
 from thriftpy2.transport import TMemoryBuffer
 
-from multilang.shipping.answers import MAX_BYTES, UnboundedAnswerError, read_answer
+from multilang.shipping.answers import MAX_BYTES, BadAnswerError, BoundedClient, check_complete, read_answer
 from multilang.shipping.errors import UnreachableError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.thrift_types import types
@@ -83,7 +84,7 @@ def test_an_answer_that_no_nimbus_gives_is_refused_before_it_is_parsed(name: str
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_without_frames_an_answer_has_the_same_bounds(name: str) -> None:
-    with sent(ANSWERS[name] + bytes(MAX_BYTES)) as wire, pytest.raises(UnboundedAnswerError):
+    with sent(ANSWERS[name] + bytes(MAX_BYTES)) as wire, pytest.raises(BadAnswerError):
         read_answer(wire, False, LIMIT)
 
 
@@ -101,7 +102,7 @@ def test_an_answer_that_comes_byte_by_byte_has_no_more_time(framed: bool) -> Non
     thread = threading.Thread(target=drip)
     thread.start()
     with ours, theirs:
-        with pytest.raises((TimeoutError, UnboundedAnswerError)):
+        with pytest.raises((TimeoutError, BadAnswerError)):
             read_answer(ours, framed, 0.3)
         over.set()
         thread.join()
@@ -167,8 +168,110 @@ def test_an_answer_that_was_changed_is_read_or_refused(data: st.DataObject) -> N
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(message) - 1))
         message[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=3))
-    with sent(frame(bytes(message))) as wire, contextlib.suppress(UnboundedAnswerError, EOFError):
+    with sent(frame(bytes(message))) as wire, contextlib.suppress(BadAnswerError, EOFError):
         read_answer(wire, True, LIMIT)
+
+
+def full(of: Any) -> Any:
+    """Return a value of a struct's class, with a value for each field that Storm's types require."""
+
+    def value(kind: int, parts: Any = None) -> Any:
+        if kind == TType.STRUCT:
+            return full(parts)
+        if kind == TType.MAP:
+            return {part(parts[0]): part(parts[1])}
+        if kind in (TType.LIST, TType.SET):
+            return [part(parts)]
+        return "x" if kind in (TType.STRING, TType.BINARY) else 1
+
+    def part(of: Any) -> Any:
+        return value(*of) if isinstance(of, tuple) else value(of)
+
+    found = of()
+    for kind, name, *parts, required in of.thrift_spec.values():
+        if required:
+            setattr(found, name, value(kind, *parts))
+    return found
+
+
+def structs(found: Any) -> Iterator[Any]:
+    """Yield a struct and all those in it."""
+    if isinstance(found, TPayload):
+        yield found
+        for each in vars(found).values():
+            yield from structs(each)
+    elif isinstance(found, list | dict):
+        for each in found.values() if isinstance(found, dict) else found:
+            yield from structs(each)
+
+
+def required(of: str) -> list[tuple[int, str]]:
+    """Return each field that an answer must have: the place of its struct, and its name."""
+    return [
+        (place, name)
+        for place, each in enumerate(structs(full(getattr(types(), of))))
+        for _, name, *_, is_required in each.thrift_spec.values()
+        if is_required
+    ]
+
+
+def answer_of(call: str, success: Any, result: Any = None) -> bytes:
+    """Return a message as thriftpy2 writes it, with a result, or with one that is whole."""
+    result = result or getattr(types().Nimbus, f"{call}_result")(success=success)
+    buffer = TMemoryBuffer()
+    protocol = TBinaryProtocolFactory().get_protocol(buffer)
+    protocol.write_message_begin(call, 2, 0)
+    result.write(protocol)
+    protocol.write_message_end()
+    return bytes(buffer.getvalue())
+
+
+@pytest.mark.parametrize(("call", "of"), [("getClusterInfo", "ClusterSummary"), ("getTopologyInfo", "TopologyInfo")])
+def test_an_answer_without_a_field_that_every_nimbus_sends_is_refused_by_its_name(call: str, of: str) -> None:
+    wanted = required(of)
+    assert len(wanted) > 10
+
+    def speak(wire: socket.socket) -> None:
+        for place, name in [*wanted, (-1, "")]:
+            found = full(getattr(types(), of))
+            if name:
+                setattr(list(structs(found))[place], name, None)
+            wire.recv(1 << 16)
+            wire.sendall(frame(answer_of(call, found)))
+
+    with listening(speak) as address, Nimbus([address]) as nimbus:
+        asked = BoundedClient(types().Nimbus, nimbus._client._wire, True, LIMIT)
+        arguments = ("t",) if call == "getTopologyInfo" else ()
+        for _, name in wanted:
+            with pytest.raises(BadAnswerError, match=rf"an answer without \w+\.{name}$"):
+                getattr(asked, call)(*arguments)
+        getattr(asked, call)(*arguments)  # a whole one
+
+
+def test_the_command_tells_of_a_missing_field_in_a_sentence() -> None:
+    def speak(wire: socket.socket) -> None:
+        wire.recv(1 << 16)
+        wire.sendall(frame(answer_of("getClusterInfo", types().ClusterSummary(supervisors=[], nimbuses=[]))))
+
+    with listening(speak) as address:
+        shown = multilang("list", "--nimbus", str(address))
+    assert shown.returncode == 69
+    assert "(an answer without ClusterSummary.topologies): it is no Nimbus" in shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
+def test_a_text_that_is_no_text_is_refused() -> None:
+    message = answered(["name", "other"], 7).replace(b"other", b"o\xff\xfeer")
+    with pytest.raises(BadAnswerError, match=r"TopologySummary\.\w+ is no text"):
+        check_complete(parsed(message))
+
+
+def parsed(message: bytes) -> Any:
+    result = types().Nimbus.getClusterInfo_result()
+    protocol = TBinaryProtocolFactory().get_protocol(TMemoryBuffer(message))
+    protocol.read_message_begin()
+    result.read(protocol)
+    return result.success
 
 
 def test_the_command_says_it_in_a_sentence() -> None:
