@@ -32,13 +32,18 @@ _ENTRY = re.compile(  # what stands after a key of JSON or Python, or in KEY=VAL
 )
 
 
-def harmless(line: str) -> str:
+def harmless(line: str, of_json: bool = False) -> str:
     """Return a text without what a terminal obeys: each control character is shown by its number.
 
     Whoever can make a component log a text could otherwise change what the terminal shows, its title or its clipboard.
+
+    Args:
+        line: The text.
+        of_json: Whether it is JSON, and must remain the same document.
     """
     return _CONTROL.sub(
-        lambda found: f"\\x{ord(found[0]):02x}" if found[0] < "\u0100" else f"\\u{ord(found[0]):04x}", line
+        lambda found: f"\\x{ord(found[0]):02x}" if found[0] < "\u0100" and not of_json else f"\\u{ord(found[0]):04x}",
+        line,
     )
 
 

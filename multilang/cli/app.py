@@ -14,7 +14,7 @@ import click
 from multilang.cli.arguments import PROJECT_ENVIRONMENT, conf_entries, top_spec
 from multilang.cli.exits import BROKE_OFF, BROKEN_PIPE, INTERRUPTED
 from multilang.cli.live import PAGE
-from multilang.masked import masked_text
+from multilang.masked import harmless, masked_text
 
 TOPOLOGY = (
     "TOPOLOGY is a file (examples/word_count.py), a file and a name in it (wordcount.py:small), module:name, or a project of "
@@ -168,7 +168,7 @@ def show(topology: str, form: str, conf: dict[str, Any]) -> int:
     from multilang.cli.loading import load
     from multilang.cli.show import show_topology
 
-    click.echo(show_topology(load(topology), form, conf), nl=False)
+    click.echo(harmless(show_topology(load(topology), form, conf)), nl=False)
     return 0
 
 
@@ -199,7 +199,7 @@ def run_app(arguments: list[str]) -> int:
         said = io.StringIO()
         error.show(said)
         click.echo(
-            masked_text(said.getvalue()), err=True, nl=False
+            harmless(masked_text(said.getvalue())), err=True, nl=False
         )  # a wrong setting is quoted, and may hold a password
         return error.exit_code
     except click.Abort:
@@ -210,7 +210,7 @@ def run_app(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:  # such as a full disk; the status must not be 1, which says that tuples failed
-        click.echo(f"Error: {error}", err=True)
+        click.echo(harmless(f"Error: {error}"), err=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKE_OFF
     return status if isinstance(status, int) else 0

@@ -9,6 +9,7 @@ import click
 
 from multilang.cli import exits
 from multilang.cli.nimbus import NIMBUS, connected
+from multilang.cli.said import echo
 from multilang.shipping import blobs
 
 
@@ -36,7 +37,7 @@ def put(key: str, file: Path, where: str | None, replication: int, acl: tuple[st
     """
     with connected(where) as nimbus:
         created = blobs.put_blob(nimbus, key, file, replication, acl)
-    click.echo(f"{key}: {file.stat().st_size:,} bytes, {'new' if created else 'updated'}")
+    echo(f"{key}: {file.stat().st_size:,} bytes, {'new' if created else 'updated'}")
     return exits.OK
 
 
@@ -47,7 +48,7 @@ def list_keys(where: str | None) -> int:
     with connected(where) as nimbus:
         keys = blobs.list_blobs(nimbus)
     for key in keys:
-        click.echo(key)
+        echo(key)
     return exits.OK
 
 
@@ -75,5 +76,5 @@ def cat(key: str, where: str | None, output: Path | None) -> int:
             for piece in blobs.read_blob(nimbus, key):
                 sys.stdout.buffer.write(piece)
         else:
-            click.echo(f"{output}: {blobs.save_blob(nimbus, key, output):,} bytes")
+            echo(f"{output}: {blobs.save_blob(nimbus, key, output):,} bytes")
     return exits.OK

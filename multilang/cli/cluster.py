@@ -11,6 +11,7 @@ import click
 from multilang.cli import exits
 from multilang.cli.arguments import conf_entries
 from multilang.cli.nimbus import faults
+from multilang.cli.said import echo
 from multilang.shipping.cluster import STORM_VERSION, Cluster
 
 _HOME = click.option(
@@ -57,23 +58,23 @@ def up(home: Path | None, supervisors: int, slots: int, conf: dict[str, Any], dr
     """
     chosen = Cluster(home, supervisors=supervisors, slots=slots, conf=conf, drpc=drpc, expose=expose)
     with faults():
-        chosen.up(lambda what: click.echo(f"{what} ...", err=True))
+        chosen.up(lambda what: echo(f"{what} ...", err=True))
         address = chosen.address
         otherwise = chosen.not_as_asked()
     running = len([name for name in chosen.status() if name.startswith("supervisor")])
     if otherwise:
-        click.echo(
+        echo(
             f"it runs already, and keeps what it was started with ({', '.join(otherwise)}); "
             "multilang cluster down ends it first",
             err=True,
         )
-    click.echo(f"nimbus      {address}")
-    click.echo(f"listens     {_EVERYWHERE if chosen.exposed else _LOOPBACK}")
-    click.echo(f"supervisors {running}")
+    echo(f"nimbus      {address}")
+    echo(f"listens     {_EVERYWHERE if chosen.exposed else _LOOPBACK}")
+    echo(f"supervisors {running}")
     if chosen.drpc:
-        click.echo("drpc        {}, for topologies {}".format(*chosen.drpc))
-    click.echo(f"logs        {chosen.logs}")
-    click.echo(f"for Storm's own client: STORM_CONF_DIR={chosen.conf_folder}")
+        echo("drpc        {}, for topologies {}".format(*chosen.drpc))
+    echo(f"logs        {chosen.logs}")
+    echo(f"for Storm's own client: STORM_CONF_DIR={chosen.conf_folder}")
     return exits.OK
 
 
@@ -83,7 +84,7 @@ def down(home: Path | None) -> int:
     """End the whole cluster: daemons, workers and components."""
     with faults():
         ended = Cluster(home).down()
-    click.echo(f"{ended} processes ended" if ended else "nothing was running")
+    echo(f"{ended} processes ended" if ended else "nothing was running")
     return exits.OK
 
 
@@ -100,13 +101,13 @@ def status(home: Path | None, as_json: bool) -> int:
     workers = len(chosen.processes()) - sum(pid is not None for pid in daemons.values())
     if as_json:
         document = {"home": str(chosen.home), "nimbus": address, "drpc": drpc, "daemons": daemons, "others": workers}
-        click.echo(json.dumps(document))
+        echo(json.dumps(document))
     elif not daemons:
-        click.echo(f"down ({chosen.home})")
+        echo(f"down ({chosen.home})")
     else:
         for name, pid in daemons.items():
-            click.echo(f"{name:13}{'down' if pid is None else f'up, process {pid}'}")
-        click.echo(f"Nimbus's address is {address}; workers and components: {workers} processes")
+            echo(f"{name:13}{'down' if pid is None else f'up, process {pid}'}")
+        echo(f"Nimbus's address is {address}; workers and components: {workers} processes")
         if drpc:
-            click.echo(f"DRPC: clients ask {drpc[0]}, topologies {drpc[1]}")
+            echo(f"DRPC: clients ask {drpc[0]}, topologies {drpc[1]}")
     return exits.OK if whole else 1

@@ -13,6 +13,7 @@ import click
 
 from multilang.cli import exits
 from multilang.cli.conformance_options import output_file, run_options
+from multilang.cli.said import echo
 
 KINDS = ("auto", "bolt", "spout")
 _SEEDS = 10**6  # seeds that are chosen are below, so that they can be typed
@@ -90,7 +91,7 @@ def run_cases(
         ) from None
     if only_list:
         for line in listed(cases, options["verbose"]):
-            click.echo(line)
+            echo(line)
         return exits.OK
     if not command:
         raise click.UsageError(
@@ -153,7 +154,7 @@ def _in_order(run: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return 128 + (told or [signal.SIGINT])[0]
     except CannotStart as error:
-        click.echo(f"Error: the program can't be started: {error}", err=True)
+        echo(f"Error: the program can't be started: {error}", err=True)
         return exits.NEVER_STARTED
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from multilang.cli.said import HarmlessConsole
 from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED, UNKNOWN
 from multilang.conformance.sources import parts
 from multilang.conformance.values import cut
@@ -17,7 +18,7 @@ from multilang.conformance.values import cut
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
     from multilang.conformance.case import Case
     from multilang.conformance.replay import Difference
@@ -55,7 +56,7 @@ def write_result(
     if screen.is_terminal:
         _write(result, screen, verbose, strict, required)
         return
-    plain = Console(file=screen.file, width=_PIPE, highlight=False, markup=False, color_system=None)
+    plain = HarmlessConsole(file=screen.file, width=_PIPE, highlight=False, color_system=None)
     with plain.capture() as written:
         _write(result, plain, verbose, strict, required)
     screen.file.write("".join(line.rstrip() + "\n" for line in written.get().splitlines()))

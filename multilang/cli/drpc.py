@@ -13,6 +13,7 @@ from multilang.cli import exits
 from multilang.cli.arguments import conf_entries
 from multilang.cli.loading import load
 from multilang.cli.nimbus import storm_yaml
+from multilang.cli.said import echo, echo_data
 from multilang.component import settings
 from multilang.component.errors import ConfigError
 from multilang.drpc import addresses
@@ -102,17 +103,17 @@ def serve(
                     runs.append(cluster.submit(topology, conf={**server.conf, **conf}))
                 except (ConfigError, LocalClusterError, TopologyError) as error:
                     raise click.UsageError(str(error)) from error
-                click.echo(f"topology {topology.name!r} runs here")
+                echo(f"topology {topology.name!r} runs here")
         shown = "" if server.http_port is None else f", HTTP POST http://{host}:{server.http_port}/drpc/FUNCTION"
         places = [addresses.shown(host, port) for port in (server.port, server.invocations_port)]
-        click.echo("clients {}, topologies {}".format(*places) + shown)
+        echo("clients {}, topologies {}".format(*places) + shown)
         sys.stdout.flush()
         try:
             while not ended.wait(0.5):
                 for run in runs:
                     run.run_for(0)
         except LocalClusterError as error:
-            click.echo(f"Error: {error}", err=True)
+            echo(f"Error: {error}", err=True)
             return exits.NEVER_STARTED if isinstance(error, TaskStartError) else exits.BROKE_OFF
     return exits.OK
 
@@ -161,16 +162,16 @@ def call(function: str, arguments: str, host: str, port: int, timeout: float | N
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
     try:
         with DRPCClient(host, port, timeout, {**storm_yaml(), **conf}) as client:
-            click.echo(client.execute(function, arguments))
+            echo_data(client.execute(function, arguments))
     except ValueError as problem:  # a setting is wrong, or the command line has bytes that are no text
         raise click.UsageError(str(problem)) from problem
     except DRPCExecutionException as problem:
-        click.echo(f"Error: {problem.kind or 'failed'}: {problem.message}", err=True)
+        echo(f"Error: {problem.kind or 'failed'}: {problem.message}", err=True)
         return exits.TIMED_OUT if problem.kind == "SERVER_TIMEOUT" else exits.FAILED_TUPLES
     except DRPCTimeoutError as problem:
-        click.echo(f"Error: {problem}", err=True)
+        echo(f"Error: {problem}", err=True)
         return exits.TIMED_OUT
     except DRPCConnectionError as problem:
-        click.echo(f"Error: {problem}", err=True)
+        echo(f"Error: {problem}", err=True)
         return exits.UNAVAILABLE
     return exits.OK

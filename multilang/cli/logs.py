@@ -9,6 +9,7 @@ import click
 
 from multilang.cli import exits
 from multilang.cli.nimbus import NIMBUS, connected, faults
+from multilang.cli.said import echo
 from multilang.masked import harmless, masked_text
 from multilang.shipping.worker_logs import (
     LOGVIEWER_PORT,
@@ -74,13 +75,13 @@ def _from_cluster(nimbus: Nimbus, name: str, component: str | None, lines: int) 
         for worker in chosen:
             _show(worker, tail_of_logviewer(worker, info.id, port, lines))
     if not chosen and here is None:
-        click.echo(f"{name} has no worker yet", err=True)
+        echo(f"{name} has no worker yet", err=True)
     return exits.OK
 
 
 def _show(worker: WorkerPlace, lines: list[str]) -> None:
     at = f"{worker.host}:{worker.port}" if worker.host else f"worker {worker.port}"
     what = f" ({', '.join(worker.components)})" if worker.components else ""
-    click.echo(harmless(f"==> {at}{what} <=="))
+    echo(harmless(f"==> {at}{what} <=="))
     for line in lines:
-        click.echo(harmless(masked_text(line)))
+        echo(harmless(masked_text(line)))

@@ -12,6 +12,7 @@ import click
 from multilang.cli.arguments import PROJECT_ENVIRONMENT
 from multilang.cli.loading import load
 from multilang.cli.project import project_for, requirements_of
+from multilang.cli.said import echo
 from multilang.component.errors import ConfigError
 from multilang.shipping.archive import SUFFIXES, Archived, archive_folder, archive_shipment
 from multilang.shipping.errors import ShippingError
@@ -157,16 +158,16 @@ def package(
             write(output, shipment.jar(add_jar))
     except ShippingError as error:
         raise ShippingFault(str(error)) from error
-    click.echo(listed(shipment, verbose or dry_run))
+    echo(listed(shipment, verbose or dry_run))
     if dry_run:
-        click.echo(plan(shipment))
+        echo(plan(shipment))
         return 0
-    click.echo(
+    echo(
         "the topology was loaded from these files alone, and loads"
         if checked
         else f"not tried here: the files are for Python {shipment.target.python}, {shipment.target.platform_name}"
     )
-    click.echo(f"{output}: {output.stat().st_size:,} bytes")
+    echo(f"{output}: {output.stat().st_size:,} bytes")
     return 0
 
 
@@ -187,8 +188,8 @@ def archive(folder: Path, output: Path | None, exclude: tuple[str, ...], force: 
     except ShippingError as error:
         raise ShippingFault(str(error)) from error
     if not made.environment:
-        click.echo("\n".join(f"  {name}" for name in made.names))
-    click.echo(
+        echo("\n".join(f"  {name}" for name in made.names))
+    echo(
         "\n".join(
             [*(f"  without {name}: {why}" for name, why in sorted(made.left_out.items())), _archived(output, made)]
         )
@@ -220,13 +221,13 @@ def flux(topology: str, output: Path | None, env: str | None, app: str | None, j
         shipment = packed(topology, **options, blobs=places.local_names)
         text = (java_class if java else flux_yaml)(shipment, options["interpreter"], places)
         for warning in warnings(shipment):
-            click.echo(warning, err=True)
+            echo(warning, err=True)
         if output is not None:
             write(output, text.encode())
     except ShippingError as error:
         raise ShippingFault(str(error)) from error
     if output is None:
-        click.echo(text, nl=False)
+        click.echo(text, nl=False)  # a document, whose texts are escaped
     return 0
 
 

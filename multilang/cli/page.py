@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from multilang.cli import exits
-from multilang.cli.nimbus import NIMBUS, connect_to
+from multilang.cli.nimbus import NIMBUS, connect_to, faults
+from multilang.cli.said import echo
 from multilang.component.errors import ConfigError
 
 
@@ -23,9 +24,10 @@ def page(where: str | None, port: int, host: str) -> int:
     from multilang.page.cluster import serve_cluster
 
     connect = connect_to(where)
+    with faults():
+        connect().close()  # an address or a login that is wrong is told here, not on the page
     try:
-        connect().close()  # an address that is wrong is told here, not on the page
-        serve_cluster(connect, host, port, lambda url: click.echo(f"page: {url}"))
+        serve_cluster(connect, host, port, lambda url: echo(f"page: {url}"))
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
     return exits.OK

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from multilang.cli.exits import BROKE_OFF, FAILED_TUPLES, NEVER_STARTED
+from multilang.cli.said import echo_document
 from multilang.cli.view import components_table, top_table
 from multilang.runtime.status import RunStatus
 
@@ -81,7 +81,7 @@ def write_json(outcome: Outcome) -> None:
         document["problem"] = outcome.problem
     if outcome.waiting_for:
         document["waiting_for"] = outcome.waiting_for
-    print(json.dumps(document, ensure_ascii=False, indent=2))
+    echo_document(document, 2)
 
 
 def write_tables(outcome: Outcome, console: Console) -> None:

@@ -17,6 +17,7 @@ from multilang.cli.logs import logs
 from multilang.cli.nimbus import connected
 from multilang.cli.package import package
 from multilang.cli.quickstart import write_project
+from multilang.cli.said import echo
 from multilang.cli.show import show_topology
 from multilang.cli.submit import submit as submit_command
 from multilang.cli.topologies import list_topologies, status
@@ -179,7 +180,7 @@ def submit(
     """Submit a topology to the environment's cluster."""
     file, where = _file(name), _nimbus()
     for key in _project().needless(_project().environment()[1]):
-        click.echo(
+        echo(
             f"note: {key} in config.json means nothing here: there is no SSH, and workers need no virtualenv", err=True
         )
     known = override or load(file).name
@@ -217,7 +218,7 @@ def kill(name: str | None, override: str | None, wait: int) -> int:
     known = override or name or load(_file(None)).name
     with connected(_nimbus()) as nimbus:
         nimbus.kill(known, wait)
-    click.echo(f"{known} is being killed")
+    echo(f"{known} is being killed")
     return exits.OK
 
 
@@ -250,7 +251,7 @@ def stats(context: click.Context, name: str | None, override: str | None, every:
 @PROJECT_ENVIRONMENT
 def visualize(name: str | None) -> int:
     """Show a topology as a diagram of Mermaid's."""
-    click.echo(show_topology(load(_file(name)), "mermaid", {}), nl=False)
+    echo(show_topology(load(_file(name)), "mermaid", {}), nl=False)
     return exits.OK
 
 
@@ -262,7 +263,7 @@ def quickstart(name: str) -> int:
         made = write_project(Path(name))
     except OSError as error:
         raise click.UsageError(f"the project {name!r} can't be made: {error}") from None
-    click.echo("\n".join([*(f"  {each}" for each in made), f"try it: cd {name} && multilang sparse run"]))
+    echo("\n".join([*(f"  {each}" for each in made), f"try it: cd {name} && multilang sparse run"]))
     return exits.OK
 
 

@@ -14,6 +14,7 @@ from multilang import private
 from multilang.cli import exits
 from multilang.cli.arguments import conf_entries
 from multilang.cli.loading import load
+from multilang.cli.said import echo, echo_document
 from multilang.component.errors import ConfigError
 from multilang.component.find import find_object
 from multilang.state.admin import StoredStates
@@ -56,17 +57,17 @@ def list_states(topology: str, conf: dict[str, Any], as_json: bool) -> int:
         ]
         where = stored.provider.describe()
     if as_json:
-        click.echo(json.dumps({"where": where, "txid": txid, "state": how, "namespaces": rows}))
+        echo(json.dumps({"where": where, "txid": txid, "state": how, "namespaces": rows}))
         return exits.OK
-    click.echo(where)
+    echo(where)
     if not rows:
-        click.echo("nothing is stored")
+        echo("nothing is stored")
         return exits.OK
-    click.echo(f"transaction {txid}: {how.lower()}")
+    echo(f"transaction {txid}: {how.lower()}")
     width = max(len(str(row["namespace"])) for row in rows)
     for row in rows:
         open_one = "" if row["prepared"] == row["committed"] else f", {row['prepared']} is prepared"
-        click.echo(f"  {row['namespace']:{width}}  {row['keys']:>9,} keys, {row['committed']} is committed{open_one}")
+        echo(f"  {row['namespace']:{width}}  {row['keys']:>9,} keys, {row['committed']} is committed{open_one}")
     return exits.OK
 
 
@@ -87,9 +88,9 @@ def get(topology: str, component: str, key: str, conf: dict[str, Any]) -> int:
         there = [] if value is not None else stored.some_keys(component, 5)
     if value is None:
         others = f"it has {', '.join(map(_typed, there))} ..." if there else "nothing of it is stored"
-        click.echo(f"no task of {component!r} has the key {key!r}; {others}", err=True)
+        echo(f"no task of {component!r} has the key {key!r}; {others}", err=True)
         return 1
-    click.echo(json.dumps(value, ensure_ascii=False))
+    echo_document(value)
     return exits.OK
 
 
@@ -107,7 +108,7 @@ def export(topology: str, output: str | None, conf: dict[str, Any]) -> int:
                 count = private.replace_file(output, lambda handle: _write_to(stored, handle))
             except OSError as error:
                 raise click.UsageError(f"{output} can't be written: {error.strerror or error}") from error
-    click.echo(f"{count:,} keys", err=True)
+    echo(f"{count:,} keys", err=True)
     return exits.OK
 
 
@@ -123,7 +124,7 @@ def import_states(topology: str, file: IO[str], replace: bool, conf: dict[str, A
             count = stored.load(_lines(file), replace)
         except UnicodeDecodeError as problem:
             raise StateError(f"{file.name} is not text in UTF-8 ({problem}), which state export writes") from None
-        click.echo(f"{count:,} keys in {stored.provider.describe()}")
+        echo(f"{count:,} keys in {stored.provider.describe()}")
     return exits.OK
 
 
@@ -149,7 +150,7 @@ def reshard(topology: str, component: str, tasks: int, function: str | None, con
         if function is not None:
             values_of = find_object(function)
         moved = stored.reshard(component, tasks, values_of)
-    click.echo(f"{component!r} has {tasks} tasks now; {moved:,} keys moved")
+    echo(f"{component!r} has {tasks} tasks now; {moved:,} keys moved")
     return exits.OK
 
 
@@ -160,7 +161,7 @@ def adopt(topology: str, conf: dict[str, Any]) -> int:
     """Give the topology's name to its SQLite file, if that has another, or to an older version's states in Redis."""
     with _opened(topology, conf) as stored:
         count = stored.provider.adopt()
-        click.echo(f"{count} namespaces in {stored.provider.describe()} are those of {stored.topology.name!r} now")
+        echo(f"{count} namespaces in {stored.provider.describe()} are those of {stored.topology.name!r} now")
     return exits.OK
 
 
@@ -173,7 +174,7 @@ def rename(topology: str, old: str, new: str, conf: dict[str, Any]) -> int:
     """Give what is stored of the component OLD to the component NEW, which OLD is called now."""
     with _opened(topology, conf) as stored:
         count = stored.rename(old, new)
-    click.echo(f"what {count} tasks of {old!r} had stored is that of {new!r} now")
+    echo(f"what {count} tasks of {old!r} had stored is that of {new!r} now")
     return exits.OK
 
 
@@ -185,7 +186,7 @@ def remove(topology: str, component: str, conf: dict[str, Any]) -> int:
     """Remove what is stored of a component: its state or, if it is a source, its position."""
     with _opened(topology, conf) as stored:
         count = stored.remove(component)
-    click.echo(f"what {count} tasks of {component!r} had stored is removed")
+    echo(f"what {count} tasks of {component!r} had stored is removed")
     return exits.OK
 
 
@@ -200,9 +201,9 @@ def accept(topology: str, conf: dict[str, Any]) -> int:
     with _opened(topology, conf) as stored:
         accepted = stored.accept()
     for text in accepted:
-        click.echo(f"accepted: {text}")
+        echo(f"accepted: {text}")
     if not accepted:
-        click.echo("what is stored was written by a topology of this shape")
+        echo("what is stored was written by a topology of this shape")
     return exits.OK
 
 

@@ -13,6 +13,7 @@ from multilang.cli.loading import load
 from multilang.cli.nimbus import NIMBUS, connected, faults
 from multilang.cli.package import listed, packed, packing, plan
 from multilang.cli.project import Hooks, project_for
+from multilang.cli.said import echo
 from multilang.cli.topologies import show_errors
 from multilang.component import settings
 from multilang.component.errors import ConfigError
@@ -95,13 +96,13 @@ def submit(
         shipment.check()
         given = read_credentials(credentials) if credentials else {}
     if dry_run:
-        click.echo(listed(shipment, every=True))
-        click.echo(plan(shipment))
+        echo(listed(shipment, every=True))
+        echo(plan(shipment))
         return exits.OK
     with connected(where) as nimbus:
-        click.echo(listed(shipment, every=False), err=True)
+        echo(listed(shipment, every=False), err=True)
         send(nimbus, shipment, active=not inactive, credentials=given)
-        click.echo(f"{named.name!r} was submitted to {nimbus.address}")
+        echo(f"{named.name!r} was submitted to {nimbus.address}")
         if hooks is not None:
             hooks.call("post_submit", dict(named.conf))
         if not wait:
@@ -111,7 +112,7 @@ def submit(
         try:
             runs, status = wait_until_running(nimbus, named.name, wait)
         except KeyboardInterrupt:
-            click.echo(f"no longer waiting; it stays submitted, multilang kill {named.name} ends it", err=True)
+            echo(f"no longer waiting; it stays submitted, multilang kill {named.name} ends it", err=True)
             return exits.INTERRUPTED
     return _tell(shipment, runs, status, wait)
 
@@ -119,14 +120,14 @@ def submit(
 def _tell(shipment: Shipment, runs: bool, status: RunStatus, waited: float) -> int:
     name = shipment.topology.name
     if runs:
-        click.echo(f"it runs: {_tasks(status)} in {_count(status.workers or 0, 'worker')}")
+        echo(f"it runs: {_tasks(status)} in {_count(status.workers or 0, 'worker')}")
         return exits.OK
     hint = f"it stays submitted; multilang status {name} shows more, multilang kill {name} ends it"
     if status.errors:
         show_errors(status)
-        click.echo(hint, err=True)
+        echo(hint, err=True)
         return exits.BROKE_OFF
-    click.echo(f"after {waited:g} seconds it does not run: {_why(status)}\n{hint}", err=True)
+    echo(f"after {waited:g} seconds it does not run: {_why(status)}\n{hint}", err=True)
     return exits.NEVER_STARTED
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from multilang.cli import exits
 from multilang.cli.nimbus import NIMBUS, WAIT, connected
+from multilang.cli.said import echo
 from multilang.cli.view import NARROW, console
 from multilang.masked import harmless
 from multilang.runtime.readable import milliseconds, number, per_second
@@ -36,12 +37,12 @@ def list_topologies(where: str | None, as_json: bool) -> int:
         summary = nimbus.summary()
         address = nimbus.address
     if as_json:
-        click.echo(json.dumps(_summary(summary), indent=1))
+        echo(json.dumps(_summary(summary), indent=1))
         return exits.OK
     slots = sum(each.num_workers for each in summary.supervisors)
     used = sum(each.num_used_workers for each in summary.supervisors)
     version = next((each.version for each in summary.nimbuses if each.isLeader), "of an unknown version")
-    click.echo(f"{address}: Storm {version}, supervisors: {len(summary.supervisors)}, slots in use: {used} of {slots}")
+    echo(f"{address}: Storm {version}, supervisors: {len(summary.supervisors)}, slots in use: {used} of {slots}")
     if summary.topologies:
         table = _table("topology", "status", "up (s)", "workers", "executors", "tasks")
         for each in sorted(summary.topologies, key=lambda each: str(each.name)):
@@ -64,9 +65,9 @@ def status(name: str, where: str | None, as_json: bool) -> int:
     with connected(where) as nimbus:
         found = nimbus.status(name)
     if as_json:
-        click.echo(json.dumps(_document(found), indent=1))
+        echo(json.dumps(_document(found), indent=1))
         return exits.OK
-    click.echo(f"{name} ({found.id}): {found.state.upper()}, up {found.seconds:.0f} s, workers: {found.workers}")
+    echo(f"{name} ({found.id}): {found.state.upper()}, up {found.seconds:.0f} s, workers: {found.workers}")
     screen = console(sys.stdout)
     screen.print(_components(found, screen))
     show_errors(found)
@@ -81,7 +82,7 @@ def kill(name: str, where: str | None, wait: int | None) -> int:
     """End a topology: its spouts are deactivated, and after a while its workers end."""
     with connected(where) as nimbus:
         nimbus.kill(name, wait)
-    click.echo(f"{name} is being killed")
+    echo(f"{name} is being killed")
     return exits.OK
 
 
@@ -92,7 +93,7 @@ def activate(name: str, where: str | None) -> int:
     """Let a topology's spouts emit again."""
     with connected(where) as nimbus:
         nimbus.activate(name)
-    click.echo(f"{name} is active")
+    echo(f"{name} is active")
     return exits.OK
 
 
@@ -103,7 +104,7 @@ def deactivate(name: str, where: str | None) -> int:
     """Stop a topology's spouts from emitting; the tuples that are in flight are processed."""
     with connected(where) as nimbus:
         nimbus.deactivate(name)
-    click.echo(f"{name} is inactive")
+    echo(f"{name} is inactive")
     return exits.OK
 
 
@@ -134,7 +135,7 @@ def rebalance(name: str, where: str | None, wait: int | None, workers: int | Non
     """Distribute a topology's tasks over the workers again."""
     with connected(where) as nimbus:
         nimbus.rebalance(name, wait, workers, executors)
-    click.echo(f"{name} is being rebalanced")
+    echo(f"{name} is being rebalanced")
     return exits.OK
 
 
@@ -172,8 +173,8 @@ def show_errors(status: RunStatus) -> None:
     for error, times in worth_showing(status.errors):
         often = f", {times} times" if times > 1 else ""
         age = max(0.0, time.time() - (error.time or 0))
-        click.echo(f"error in {error.component!r} on {error.where}, {age:.0f} s ago{often}:", err=True)
-        click.echo("".join(f"    {harmless(line)}\n" for line in error.message.splitlines()), err=True, nl=False)
+        echo(f"error in {error.component!r} on {error.where}, {age:.0f} s ago{often}:", err=True)
+        echo("".join(f"    {harmless(line)}\n" for line in error.message.splitlines()), err=True, nl=False)
 
 
 def _table(name: str, *columns: str) -> Table:

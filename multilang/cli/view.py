@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from multilang.cli.said import HarmlessConsole
 from multilang.masked import harmless
 from multilang.runtime.readable import UNKNOWN, milliseconds, number, per_second
 
@@ -36,8 +37,8 @@ def console(stream: Any) -> Console:
     What is in brackets is text, since a user's values and code have them, too.
     """
     if stream.isatty():
-        return Console(file=stream, highlight=False, markup=False)
-    return Console(file=stream, highlight=False, markup=False, color_system=None, width=PLAIN_WIDTH)
+        return HarmlessConsole(file=stream, highlight=False)
+    return HarmlessConsole(file=stream, highlight=False, color_system=None, width=PLAIN_WIDTH)
 
 
 _BUSY = 0.9  # the capacity from which on a component is a bottleneck

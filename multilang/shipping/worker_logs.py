@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import deque
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
@@ -61,20 +63,31 @@ def local_folder(conf: Mapping[str, Any], id: str) -> Path | None:
     places = [conf.get("storm.workers.artifacts.dir")]
     if conf.get("storm.log.dir"):
         places.append(str(Path(conf["storm.log.dir"], ARTIFACTS)))
-    return next((Path(place, id) for place in places if place and Path(place, id).is_dir()), None)
+    return next((Path(place, id) for place in places if place and _is_open(Path(place, id))), None)
+
+
+def _is_open(path: Path) -> bool:
+    """Return whether there is such a folder that this account may enter: those of Storm's own account are closed."""
+    return os.access(path, os.R_OK | os.X_OK) and path.is_dir()
 
 
 def newest_folder(folder: Path, name: str) -> Path:
     """Return the log folder of the latest topology called ``name``, in a folder of Storm's logs. Raises NimbusError."""
     ours = re.compile(re.escape(name) + r"-\d+-(\d+)")  # Nimbus appends a serial number and a time
     places = [folder / ARTIFACTS, folder]
-    found = [
-        (int(match[1]), path)
-        for place in places
-        if place.is_dir()
-        for path in place.iterdir()
-        if (match := ours.fullmatch(path.name)) and path.is_dir()
-    ]
+    try:
+        found = [
+            (int(match[1]), path)
+            for place in places
+            if place.is_dir()
+            for path in place.iterdir()
+            if (match := ours.fullmatch(path.name)) and path.is_dir()
+        ]
+    except PermissionError as error:
+        raise NimbusError(
+            f"{error.filename} is closed to this account: read the logs as the account of Storm's daemons, or through "
+            "`storm logviewer`, without --folder"
+        ) from None
     if not found:
         raise NimbusError(
             f"{folder} holds no log of a topology {name!r}; name Storm's folder of logs, or its {ARTIFACTS}"
@@ -112,7 +125,7 @@ def tail_of_logviewer(worker: WorkerPlace, id: str, port: int, lines: int) -> li
             raise NimbusError(
                 f"the logviewer at {where} does not show the log of worker {worker.port}: HTTP {error.code} {error.reason}"
             ) from None
-    except (URLError, OSError) as error:
+    except (URLError, OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise UnreachableError(
             f"no logviewer answers at {where} ({getattr(reason, 'strerror', None) or reason}): start `storm logviewer` on "
@@ -143,5 +156,10 @@ def _lines_of(answer: Any, where: str) -> Iterator[str]:
 
 def nimbus_conf(nimbus: Nimbus) -> dict[str, Any]:
     """Return the conf of Nimbus, which has the places of logs and the port of logviewers."""
-    conf: dict[str, Any] = json.loads(nimbus.call("getNimbusConf"))
+    try:
+        conf = json.loads(nimbus.call("getNimbusConf"))
+    except (ValueError, RecursionError):
+        conf = None
+    if not isinstance(conf, dict):
+        raise UnreachableError(f"{nimbus.address} is no Nimbus: what it gives as its conf is no JSON object")
     return conf
