@@ -8,7 +8,7 @@ from multilang.transport.base import PLAIN, Transport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
 ALL = "storm.thrift.transport"  # of every daemon without a key of its own
@@ -82,12 +82,32 @@ def text(conf: Mapping[str, Any], key: str) -> str | None:
 
 def _check_spelling(conf: Mapping[str, Any]) -> None:
     """Refuse a key that is meant for one that chooses the way, and would be ignored: the way would then be plain."""
-    for key in conf:
-        meant = _CHOOSE.get(str(key).strip().lower().replace("_", ".").replace("-", "."))
-        if meant not in (None, key):
-            raise ConfigError(
-                f"{key!r} is no key of Storm's, and would be ignored, without a login or TLS; write {meant}"
+    for key, is_whole in _written(conf):
+        meant = _CHOOSE.get(key.strip().lower().replace("_", ".").replace("-", "."))
+        if meant is not None and not (is_whole and meant == key):
+            how = (
+                "no key of Storm's"
+                if is_whole
+                else "made of mappings within mappings, which Storm does not read as one key"
             )
+            raise ConfigError(f"{key!r} is {how}, and would be ignored, without a login or TLS; write {meant}: VALUE")
+
+
+def _written(conf: Mapping[Any, Any], before: str = "", levels: int = 8) -> Iterator[tuple[str, bool]]:
+    """Return the keys as their author may have meant them: of ``storm: {thrift: {transport: X}}`` all parts, with dots between.
+
+    Args:
+        conf: The entries.
+        before: The keys of the mappings around them, each with a dot.
+        levels: Mappings within mappings that are looked into; no key of Storm's has more parts.
+
+    Returns:
+        Each key, and whether it is written as one.
+    """
+    for key, value in conf.items():
+        yield f"{before}{key}", not before
+        if levels and isinstance(value, dict):
+            yield from _written(value, f"{before}{key}.", levels - 1)
 
 
 def _by_plugin(conf: Mapping[str, Any], own: str) -> Transport:

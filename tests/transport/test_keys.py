@@ -130,6 +130,22 @@ def test_tls_is_not_the_default_plugin_of_the_plain_port() -> None:
 
 
 @pytest.mark.parametrize("choose", KINDS)
+@pytest.mark.parametrize(
+    "conf",
+    [
+        {"storm": {"thrift": {"transport": DIGEST}}},
+        {"storm.thrift": {"transport": DIGEST}},
+        {"Storm": {"thrift.transport": DIGEST}, "nimbus.seeds": ["here"]},
+        {"nimbus": {"thrift": {"client": {"use": {"tls": True}}}}},
+        {"java": {"security.auth.login.config": "/jaas"}},
+    ],
+)
+def test_a_key_in_parts_which_storm_ignores_is_not_plain(choose: Any, conf: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"is made of mappings within mappings, .* write [a-z.A-Z]+: VALUE"):
+        choose(conf)
+
+
+@pytest.mark.parametrize("choose", KINDS)
 @pytest.mark.parametrize("key", ["Storm.Thrift.Transport", " storm.thrift.transport", "storm.thrift_transport"])
 def test_a_key_that_would_be_ignored_is_not_plain(choose: Any, key: str) -> None:
     with pytest.raises(ConfigError, match=f"'{key}' is no key of Storm's.* write storm.thrift.transport"):
