@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 
 import click
 
 from multilang.cli import exits
+from multilang.cli.said import echo
 from multilang.compat.migrate import as_text, findings, from_clojure, is_old_storm, python_files, wheel_findings
 
 
@@ -38,28 +38,32 @@ def migrate(path: str, fix: bool, offline: bool) -> int:
     if not offline:
         found += wheel_findings(path)
     if found:
-        click.echo(as_text(found))
+        echo(as_text(found))
     stops = sum(each.stops for each in found)
-    click.echo(f"{stops} to mend, {len(found) - stops} to know", err=True)
+    echo(f"{stops} to mend, {len(found) - stops} to know", err=True)
     return exits.FAILED_TUPLES if stops else exits.OK
 
 
 def _rewrite(path: str) -> None:
     """Rewrite the files that have something of Python 2."""
-    if subprocess.run([sys.executable, "-c", "import fissix"], capture_output=True).returncode:
+    from importlib.util import find_spec
+
+    from multilang.runtime.child import module_command
+
+    if find_spec("fissix") is None:
         raise click.UsageError(
             "--fix needs the package fissix; install the extra: pip install 'storm-multilang[migrate]'"
         )
     for old in python_files(path):
         if old.endswith("storm.py") and is_old_storm(old):
             os.rename(old, f"{old}.bak")
-            click.echo(f"renamed: {old} to {old}.bak", err=True)
+            echo(f"renamed: {old} to {old}.bak", err=True)
     for new in from_clojure(path):
-        click.echo(f"written: {new}", err=True)
+        echo(f"written: {new}", err=True)
     wanted = {each.path for each in findings(path) if "--fix" in each.fix}
     files = [each for each in python_files(path) if each in wanted]
     if files:
-        done = subprocess.run([sys.executable, "-m", "fissix", "-w", *files], capture_output=True, text=True)
+        done = subprocess.run([*module_command("fissix"), "-w", "--", *files], capture_output=True, text=True)
         if done.returncode:
             raise click.ClickException(f"fissix could not rewrite everything: {done.stderr.strip()[-1500:]}")
-        click.echo("\n".join(f"rewritten: {each}" for each in files), err=True)
+        echo("\n".join(f"rewritten: {each}" for each in files), err=True)

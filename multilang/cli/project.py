@@ -11,9 +11,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from multilang.compat.project import Project, project_of
+from multilang.cli.said import echo
+from multilang.compat.project import Project, check_owner, project_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +46,7 @@ def requirements_of(project: Project, topology: Topology) -> Iterator[Path | Non
 
 
 def _lines(file: Path) -> Iterator[str]:
+    check_owner(str(file))
     for line in file.read_text("utf-8-sig").splitlines():
         text = re.sub(r"(^|\s)#.*", "", line).strip()
         included = _INCLUDE.match(text)
@@ -88,6 +88,7 @@ class Hooks:
         path = os.path.join(root, f"{name}.py")
         if not os.path.isfile(path):
             return None
+        check_owner(path)
         spec = spec_from_file_location(f"{name} of {root}", path)  # another project's has another name
         assert spec is not None
         assert spec.loader is not None
@@ -97,7 +98,7 @@ class Hooks:
             spec.loader.exec_module(module)
             return module
         except ImportError as error:
-            click.echo(f"note: {name}.py of the project is not used, because it can't be imported: {error}", err=True)
+            echo(f"note: {name}.py of the project is not used, because it can't be imported: {error}", err=True)
             return None
         finally:
             sys.path.remove(root)

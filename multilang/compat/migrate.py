@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+import stat
 import warnings
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from multilang.compat.wheels import Requirement
 
+MAX_BYTES = 4 << 20  # of a file that is looked at
 _SKIPPED = {
     *(".git", ".hg", ".svn", ".tox", "__pycache__", "_build", "_resources", "build", "dist", "node_modules"),
     *("site-packages", "dist-packages"),
@@ -98,7 +100,10 @@ def findings(root: str) -> list[Finding]:
     found: list[Finding] = []
     for path in _files(root):
         name = os.path.basename(path)
-        if name.endswith(".py"):
+        unread = _unread(path) if name.endswith((".py", ".json")) else ""
+        if unread:
+            found.append(Finding(path, 0, unread, "look at it by hand", False))
+        elif name.endswith(".py"):
             found += _in_python(path, root)
         elif name.endswith(".clj") and os.path.basename(os.path.dirname(path)) == "topologies":
             if not os.path.exists(f"{path[:-4]}.py"):
@@ -159,7 +164,18 @@ def wheel_findings(root: str, limit: float = 60) -> list[Finding]:
 
 def python_files(root: str) -> list[str]:
     """Return the Python files of a project, or the one file."""
-    return [path for path in _files(root) if path.endswith(".py")]
+    return [path for path in _files(root) if path.endswith(".py") and not _unread(path)]
+
+
+def _unread(path: str) -> str:
+    """Return why a file is not looked at; empty if it is. The project may be a stranger's, and a pipe has no end."""
+    try:
+        about = os.lstat(path)
+    except OSError as error:
+        return f"it can't be read: {error.strerror}"
+    if not stat.S_ISREG(about.st_mode):
+        return "a link, which is not followed" if stat.S_ISLNK(about.st_mode) else "it is no ordinary file"
+    return f"{about.st_size:,} bytes, which is too large for a source" if about.st_size > MAX_BYTES else ""
 
 
 def _files(root: str) -> Iterator[str]:
@@ -185,12 +201,14 @@ def _in_config(path: str) -> Iterator[Finding]:
         with open(path, encoding="utf-8-sig") as file:
             text = file.read()
         config = json.loads(text)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         yield Finding(path, 0, f"it can't be read as JSON: {error}", "mend it")
         return
-    if not isinstance(config, dict) or "envs" not in config:
-        return
-    for name, entries in (config.get("envs") or {}).items():
+    environments = config.get("envs") if isinstance(config, dict) else None
+    for name, entries in environments.items() if isinstance(environments, dict) else ():
+        if not isinstance(entries, dict):
+            yield Finding(path, _line_of(text, f'"{name}"'), f"the environment {name!r} is no object", "mend it")
+            continue
         serializer = entries.get("serializer") or config.get("serializer") or "json"
         if serializer != "json":
             what = f"the serializer {serializer!r} of the environment {name!r}"
@@ -286,8 +304,8 @@ def _in_python(path: str, root: str) -> Iterator[Finding]:
             return
         yield Finding(path, error.lineno or 0, f"not valid in Python 3: {error.msg}", "--fix rewrites most of Python 2")
         return
-    except (OSError, ValueError) as error:
-        yield Finding(path, 0, f"it can't be read: {error}", "mend it")
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
+        yield Finding(path, 0, f"it can't be read: {str(error) or 'it is nested too deeply'}", "mend it")
         return
     bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     for node in ast.walk(tree):

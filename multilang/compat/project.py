@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 
 from multilang.component.errors import ConfigError
 
@@ -144,11 +145,33 @@ class Project:
         return [key for key in _NEEDLESS if environment.get(key) or options.get(key)]
 
 
+def check_owner(path: str) -> None:
+    """Refuse a file of a project that somebody else put into a folder in which everybody may make files, such as /tmp.
+
+    A project's files are looked for above a topology, and run code: by its hooks, its conf and its requirements.
+
+    Args:
+        path: The file or folder.
+
+    Raises:
+        ConfigError: It belongs to another account than this one, the folder's and root's.
+    """
+    try:
+        folder, found = os.stat(os.path.dirname(path)), os.lstat(path)
+    except OSError:
+        return  # there is none
+    if folder.st_mode & stat.S_IWOTH and found.st_uid not in (0, os.geteuid(), folder.st_uid):
+        raise ConfigError(
+            f"{path} is not used: it belongs to another account (id {found.st_uid}), who put it where everybody may, and it would run "
+            "code as you; move your files into a folder of your own"
+        )
+
+
 def project_at(folder: str) -> Project | None:
     """Return the project in a folder; None if there is none.
 
     Raises:
-        ConfigError: Its config.json can't be read.
+        ConfigError: Its config.json can't be read, or is another account's.
     """
     root = os.path.abspath(folder)
     path = os.path.join(root, CONFIG)
@@ -157,15 +180,21 @@ def project_at(folder: str) -> Project | None:
         try:
             with open(path, encoding="utf-8-sig") as file:
                 config = json.load(file)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             if not os.path.isdir(os.path.join(root, "topologies")):
                 return None  # of something else
             raise ConfigError(f"{path} can't be read: {error}") from None
         if isinstance(config, dict) and ("topology_specs" in config or "envs" in config):
-            return Project(root, config)
+            return _own(Project(root, config))
     if all(os.path.isdir(os.path.join(root, each)) for each in ("topologies", "src")):
-        return Project(root, {})
+        return _own(Project(root, {}))
     return None
+
+
+def _own(project: Project) -> Project:
+    for each in (os.path.join(project.root, CONFIG), project.topologies, project.source):
+        check_owner(each)
+    return project
 
 
 def project_of(file: str) -> Project | None:

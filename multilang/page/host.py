@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import threading
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError
+from multilang.runtime.child import environment, module_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,11 +43,8 @@ class RunPage:
     def __init__(self, source: Callable[[], RunStatus | None], port: int = PORT, host: str = "127.0.0.1") -> None:
         self._source = source
         self._asked_at = float("-inf")
-        command = [sys.executable, "-c", "from multilang.page.child import main; main()", host, str(port)]
-        path = os.pathsep.join(each for each in sys.path if each)  # as here, however this process found the library
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
-        )
+        command = [*module_command("multilang.page.child"), host, str(port)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._to, self._from = self._process.stdin, self._process.stdout

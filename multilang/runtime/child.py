@@ -163,6 +163,21 @@ def how_it_ended(status: int | None) -> str:
         return f"was ended by signal {-status}"
 
 
+def module_command(module: str) -> list[str]:
+    """Return the command that runs a module as ``python -m`` does, but for the current folder.
+
+    Python looks there first: whoever may write a file in the folder in which somebody else works, or made a project that
+    somebody looks at, would run code as that user by a file named ``json.py``.
+
+    Args:
+        module: The module's name.
+    """
+    if sys.version_info >= (3, 11):
+        return [sys.executable, "-P", "-m", module]
+    run = f"import sys; del sys.path[0]; from runpy import run_module; run_module({module!r}, None, '__main__', True)"
+    return [sys.executable, "-c", run]
+
+
 def environment(programs: bool = False) -> dict[str, str]:
     """Return a child's environment: this process's own, with a path on which it finds the same modules.
 
@@ -173,7 +188,7 @@ def environment(programs: bool = False) -> dict[str, str]:
     usual = {python["purelib"], python["platlib"], *site.getsitepackages(), site.getusersitepackages()}
     own = [
         path
-        for path in sys.path
+        for path in (each or os.getcwd() for each in sys.path)
         if os.path.isabs(path) and os.path.isdir(path) and path not in usual and not path.startswith(python["stdlib"])
     ]
     known = os.environ.get("PYTHONPATH", "")

@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from multilang.runtime.child import module_command
 from multilang.shipping.contents import Contents, Item
 from multilang.shipping.errors import ShippingError
 
@@ -219,7 +220,7 @@ def download(what: Sequence[str], target: WheelTarget, folder: Path, deps: bool 
 
     Raises ShippingError with pip's reason.
     """
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
+    command = [*module_command("pip"), "download", "--quiet", "--disable-pip-version-check", "--no-input"]
     command += ["--only-binary", ":all:", "--dest", str(folder), *target.pip_options()]
     shown = subprocess.run(
         [*command, *([] if deps else ["--no-deps"]), *what],
@@ -239,7 +240,7 @@ def download(what: Sequence[str], target: WheelTarget, folder: Path, deps: bool 
 
 def _built(what: Sequence[str], folder: Path) -> list[Path]:
     """Return the wheels that pip finds or builds; none if it can't, or if one is for this machine alone."""
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-input"]
+    command = [*module_command("pip"), "wheel", "--quiet", "--disable-pip-version-check", "--no-input"]
     shown = subprocess.run(
         [*command, "--wheel-dir", str(folder), *what], stdin=subprocess.DEVNULL, capture_output=True, text=True
     )

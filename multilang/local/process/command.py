@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING
 
 from multilang.local.errors import LocalClusterError
+from multilang.runtime.child import module_command
 from multilang.topology.commands import BLOB_MAP, blob_map, local_start
 from multilang.topology.origin import place_of
 from multilang.topology.shell import ShellComponent
@@ -66,7 +67,7 @@ class TaskCommands:
         """Return the program and its arguments."""
         if spec.id in self._programs:
             return self._programs[spec.id][0]
-        return [sys.executable, "-m", "multilang.component", self._origin]
+        return [*module_command("multilang.component"), self._origin]
 
     def folder_of(self, spec: ComponentSpec) -> str | None:
         """Return the folder that replaces the one in which a worker starts the process; None: the current one."""
