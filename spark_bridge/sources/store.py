@@ -8,6 +8,7 @@ up, changes nothing.
 from __future__ import annotations
 
 import os
+import stat
 from threading import Lock
 from time import time
 
@@ -453,6 +454,15 @@ def _usual_path() -> str:
     return path
 
 
+def _is_own(file: str) -> bool:
+    """Return whether this account made a file: in a folder for temporary files, another one could have."""
+    try:
+        found = os.lstat(file)
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid()
+
+
 def _refuse_left(group: str, connection: SqliteConnection) -> None:
     """Refuse a group whose marks are in the former usual file alone, which was in the folder for temporary files.
 
@@ -462,7 +472,7 @@ def _refuse_left(group: str, connection: SqliteConnection) -> None:
     from tempfile import gettempdir
 
     former = os.path.join(gettempdir(), f"storm-multilang-{os.getuid()}", "watermarks.sqlite")
-    if connection.row("SELECT 1 FROM marks WHERE grouped = ?", group) or not os.path.isfile(former):
+    if connection.row("SELECT 1 FROM marks WHERE grouped = ?", group) or not _is_own(former):
         return
     try:
         before = _file().connected(former, _BUSY_SECS)

@@ -323,6 +323,19 @@ def test_the_log_goes_to_the_file_that_the_conf_names(start: Starter) -> None:
     child.until(lambda: child.acked)
     assert "into the file" not in child.log_text
     assert "into the file" in (start.folder / "part.log").read_text()
+    assert (start.folder / "part.log").stat().st_mode & 0o777 == 0o600, "its user's alone"
+
+
+def test_the_log_is_written_through_no_link_that_somebody_put_under_its_name(start: Starter) -> None:
+    body = "class Part(Bolt):\n    def process(self, tup): self.logger.info('into the file')"
+    victim = start.folder / "precious"
+    victim.write_text("precious")
+    (start.folder / "part.log").symlink_to(victim)
+    child = part(start, body, {"pystorm.log.path": str(start.folder), "pystorm.log.file": "{component_name}.log"})
+    child.give("v")
+    child.until(lambda: child.acked)
+    assert victim.read_text() == "precious"
+    assert "can't be written to, so that this is the log" in child.log_text
 
 
 def test_a_class_with_a_loop_of_its_own_is_refused() -> None:

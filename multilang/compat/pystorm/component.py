@@ -370,6 +370,16 @@ def _set_up_logging(component: Component) -> None:
 def _file_handler(component: Component) -> logging.Handler:
     from logging.handlers import RotatingFileHandler
 
+    from multilang.private import open_file
+
+    class OwnFile(RotatingFileHandler):
+        """A log that its user alone may read, and that no link leads elsewhere: its name can be guessed."""
+
+        def _open(self) -> Any:
+            return open(
+                open_file(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "a", encoding=self.encoding
+            )
+
     conf = component.storm_conf
     name = conf.get("pystorm.log.file", "pystorm_{topology_name}_{component_name}_{task_id}_{pid}.log").format(
         topology_name=component.topology_name,
@@ -377,7 +387,7 @@ def _file_handler(component: Component) -> logging.Handler:
         task_id=component.task_id,
         pid=component.pid,
     )
-    return RotatingFileHandler(
+    return OwnFile(
         os.path.join(conf["pystorm.log.path"], name),
         maxBytes=conf.get("pystorm.log.max_bytes", 1_000_000),
         backupCount=conf.get("pystorm.log.backup_count", 10),
