@@ -156,14 +156,22 @@ def test_topologies_live_on_a_secured_cluster(secured: SecuredCluster, redis: Se
         assert "ACTIVE" in said(multilang("status", NAME, **person), 0)
     for refused in (("status", NAME), ("kill", NAME, "--wait", 0), ("rebalance", NAME)):
         assert "not authorized" in said(multilang(*refused, **eve), 2)
+    for refused in (
+        ("status", NAME),
+        ("logs", NAME),
+        ("kill", NAME, "--wait", 0),
+        ("blob", "ls"),
+        ("page", "--port", 0),
+    ):
+        assert "refused the login by DIGEST-MD5" in said(multilang(*refused, **wrong), 2)
 
     call = ("drpc", "call", "exclamation", "hello", "--host", "localhost", "--port", clients.port, "--timeout", LIMIT)
     assert said(multilang(*call, limit=2 * LIMIT, **bob), 0) == "hello!\n"
     assert "refused the login by DIGEST-MD5" in said(multilang(*call, **wrong), 69)
     assert "not authorized" in said(multilang(*call, **eve), 69)
 
-    shown = said(multilang("logs", NAME, "--folder", secured.logs, **bob), 0)
-    attack_worker(int(re.findall(r"==> worker (\d+)", shown)[0]), secured, NAME)
+    shown = said(multilang("logs", NAME, **bob), 0)  # from where Nimbus says that they are
+    attack_worker(int(re.findall(r"==> \S+:(\d+)", shown)[0]), secured, NAME)
     with secured.client() as nimbus:
         id = next(each.id for each in nimbus.summary().topologies if each.name == NAME)
     attack_zookeeper(secured, id)
