@@ -133,4 +133,4 @@ def _begin(talk: Talk, script: str = "[]") -> None:
 
 
 def _ms(seconds: float) -> str:
-    return f"{seconds * 1000:.3g} ms"
+    return f"{seconds * 1000:,.{0 if seconds >= 0.1 else 1}f} ms"

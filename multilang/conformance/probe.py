@@ -11,7 +11,9 @@ from multilang.conformance.talk import Talk
 from multilang.conformance.target import Programs
 
 VERSION = 1
-_ANSWER = re.compile(r'\["conformance",\s*"?\d+"?,\s*\[[^\[\]]*\]\]')
+# The answer in output that is no JSON, as in a language's own notation, for instance.
+_ANSWER = re.compile(r"""[\[(]\W*conformance\W+(\d+)\W+[\[(]([^\[\]()]*)[\])]""")
+_WORD = re.compile(r"\w+")
 # The answer to the contract's question may come so many seconds after the answer to a later heartbeat, plus so many
 # times the seconds since the start, because on a busy machine the answer is slow, too.
 _AFTER = 1.0
@@ -41,12 +43,15 @@ def kind_of(programs: Programs) -> str:
         programs.talk(timeout, kind="bolt", contract=False) as bolt,
     ):
         start = monotonic()
+        for talk in (spout, bolt):
+            talk.introduce()
         over = {talk.kind: not _pid(talk) for talk in (spout, bolt)}
+        until = monotonic() + timeout
         shook_hands = not all(over.values())
         nexts = 0
         beat_after = 0.0  # seconds that the bolt took for its first sync
         bolt.heartbeat()
-        while monotonic() < start + timeout and not all(over.values()):
+        while monotonic() < until and not all(over.values()):
             if not over["spout"] and nexts <= spout.syncs:
                 spout.begin("next")
                 nexts += 1
@@ -70,9 +75,25 @@ def kind_of(programs: Programs) -> str:
     )
 
 
+def finishes_tuples(programs: Programs, limit: float) -> bool:
+    """Return whether the program acks or fails a tuple, which only a bolt does.
+
+    Args:
+        programs: Starts the program.
+        limit: Seconds in which it does.
+    """
+    with programs.talk(limit, kind="bolt", contract=False) as talk:
+        try:
+            talk.handshake()
+            talk.finished(talk.tuple(talk.world.tuples[0]))
+        except (CaseFailed, Halted):
+            return False
+    return True
+
+
 def _pid(talk: Talk) -> bool:
     try:
-        talk.handshake()
+        talk.wait_pid()
     except (CaseFailed, Halted):
         return False
     return True
@@ -154,7 +175,7 @@ def _asked(programs: Programs, patience: int | None) -> tuple[tuple[str, ...] | 
         written = b"".join(talk.outputs) + bytes(talk.child.unread)
         found = _ANSWER.search(written.decode("utf-8", "replace"))
         if found is not None:
-            return _steps(json.loads(found[0])), True, ""
+            return _steps(["conformance", found[1], _WORD.findall(found[2])]), True, ""
         said = b" | ".join(talk.outputs).replace(b"\nend\n", b"").decode("utf-8", "backslashreplace")
         error = talk.child.error_text.decode("utf-8", "replace").strip()[-600:]
         return None, is_decided, f"{said[-600:] or 'nothing'}{f', and on standard error: {error}' if error else ''}"

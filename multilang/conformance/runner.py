@@ -15,7 +15,7 @@ from multilang.conformance.case import Case
 from multilang.conformance.cases import all_cases, all_sections
 from multilang.conformance.errors import CaseFailed, DiedAtStart, Halted, NotApplicable, SlowStart
 from multilang.conformance.exercise import exercise
-from multilang.conformance.probe import Undecided, contract_of, kind_of
+from multilang.conformance.probe import Undecided, contract_of, finishes_tuples, kind_of
 from multilang.conformance.reading import Finding
 from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED, UNKNOWN, CaseResult, Result, Said
 from multilang.conformance.talk import Talk, Transcript
@@ -26,6 +26,9 @@ _MAX_SHOWN = 2000  # characters of one message in a transcript
 _MAX_MESSAGES = 60  # messages in a transcript, from its beginning and from its end
 _PATIENCE = 10  # number of late answers after which the limit is shortened
 _SHORTENED = 4
+# Storm waits for a start as long as it takes. A program that has started once is given so many times the limit from then on.
+_START = 3
+_GLANCE = 2.0  # seconds without an answer, after which a program's kind is looked at; no verdict depends on it alone
 # Cases that ran out of time are played again, alone and for longer, because the machine may have been busy. When so many
 # one after another are late again, the program is, and the others are played side by side with the usual limit, never less.
 _AGAIN = 3
@@ -100,6 +103,8 @@ class Run:
         self._late: set[str] = set()  # cases that failed because something did not happen in time
         self._is_open = False
         self._is_found_out = target.kind == "auto"
+        self._is_other_kind = False  # True: it is tested as a bolt, and looks like a spout, or the other way
+        self._is_surely_other = False  # True: it has done what programs of its given kind never do
         self._exercised = False
         self._is_cut_short = False  # True: the ordinary work ran out of time
         self._lock = threading.Lock()
@@ -112,7 +117,11 @@ class Run:
         """
         if self.target.kind == "auto":
             self.target.kind = kind_of(programs)
-        if self.target.contract is None or (self.target.contract and not self.target.knows):
+        else:
+            self._glance_at_its_kind(programs)
+        if self._is_surely_other:
+            self.target.contract = False
+        elif self.target.contract is None or (self.target.contract and not self.target.knows):
             steps = contract_of(programs, self.target.contract is True, self.notes)
             self.target.knows = steps or ()
             self.target.contract = steps is not None
@@ -170,13 +179,16 @@ class Run:
         contract = _CONTRACT_GATES[self.target.kind] if self.target.contract else ()
         for path in (*_GATES[self.target.kind], *contract):
             gate = next(case for case in all_cases(self.target.kind) if case.path == path)
-            result = self._play(programs, gate, settle=False)
-            if self.again and path in self._late:
+            limit = _GLANCE if self._is_surely_other and path in _ANSWERS else None
+            result = self._play(programs, gate, limit, settle=False)
+            if self.again and path in self._late and not self._is_other_kind:
                 self._late.discard(path)
                 result = self._play(programs, gate, self.target.timeout * 3, settle=False)
+            if path == HANDSHAKE:
+                programs.start_timeout = self.target.timeout * _START
             if result.status in (FAILED, BLOCKED):
                 result = self._simpler(programs, result)
-                if path in self._late and path in _ANSWERS:
+                if path in self._late and path in _ANSWERS and not self._is_other_kind:
                     self._look_for_held_output(programs, result)
                 self._look_for_its_kind(programs, result)
                 return self._closed(result, chosen)
@@ -219,18 +231,37 @@ class Run:
             self.report(result)
         return list(results.values())
 
+    def _glance_at_its_kind(self, programs: Programs) -> None:
+        """Find out early whether the program is of the other kind than it is tested as, before much is asked of it in vain."""
+        if self._is_found_out or self.target.timeout <= _GLANCE:
+            return
+        with programs.talk(_GLANCE, contract=False) as talk:
+            try:
+                talk.handshake()
+                talk.command("next") if talk.kind == "spout" else talk.beat()
+                return
+            except (CaseFailed, Halted):
+                pass  # which the cases judge
+        self._look_for_its_kind(programs)
+        self._is_surely_other = self._is_other_kind and (
+            self.target.kind == "bolt" or finishes_tuples(programs, _GLANCE)
+        )
+
     def _look_for_its_kind(self, programs: Programs, gate: CaseResult | None = None) -> None:
         """Tell if the program is of the other kind than it is tested as."""
-        if self._is_found_out:
-            return
-        try:
-            kind = kind_of(programs)
-        except Undecided:
-            return
-        if kind != self.target.kind:
-            self.notes.append(f"it looks like a {kind}, and is tested as a {self.target.kind}: say {kind}, or neither")
-            if gate is not None:
-                gate.why += f"; it looks like a {kind}"
+        if not self._is_found_out:
+            self._is_found_out = True
+            try:
+                kind = kind_of(programs)
+            except Undecided:
+                return
+            self._is_other_kind = kind != self.target.kind
+            if self._is_other_kind:
+                self.notes.append(
+                    f"it looks like a {kind}, and is tested as a {self.target.kind}: say {kind}, or neither"
+                )
+        if gate is not None and self._is_other_kind:
+            gate.why += f"; it looks like a {'bolt' if self.target.kind == 'spout' else 'spout'}"
 
     def _look_for_held_output(self, programs: Programs, gate: CaseResult) -> None:
         """Blame the case of flushed output if the answers that did not come in time come when the input is closed."""
@@ -287,12 +318,17 @@ class Run:
             if judged.status == FAILED and results[case.path].status in (PASSED, BLOCKED, SKIPPED):
                 results[case.path].status, results[case.path].why = FAILED, judged.why
                 results[case.path].expected, results[case.path].received = judged.expected, judged.received
-        slow = [result for result in results.values() if result.status == BLOCKED and "slow start" in result.why]
+        slow = [
+            result
+            for result in results.values()
+            if result.status == BLOCKED and result.is_must and "slow start" in result.why
+        ]
         if slow and results.get(HANDSHAKE, slow[0]).status != FAILED:
             worst = results.get(HANDSHAKE, slow[0])
             worst.status, worst.why = FAILED, f"{slow[0].why.partition(': ')[2]} (in {len(slow)} conversations)"
         for result in results.values():
             was_played = bool(result.transcript)
+            _blame_the_first(result, results)
             if result.status == BLOCKED and was_played and results.get(_culprit(result), result).status != FAILED:
                 # The case that blocks it was not chosen, or did not fail, so the fault is shown here.
                 result.status, result.why = FAILED, result.why.partition(": ")[2]
@@ -568,6 +604,17 @@ def _look_again(talk: Talk) -> None:
             talk.linger()
         except Halted:
             pass  # the finding is noted
+
+
+def _blame_the_first(result: CaseResult, results: Mapping[str, CaseResult]) -> None:
+    """Let a case that is blocked by a blocked one be blocked by what blocks that one."""
+    passed = {result.path}
+    while result.status == BLOCKED:
+        blocker = results.get(_culprit(result))
+        if blocker is None or blocker.status != BLOCKED or blocker.path in passed:
+            return
+        passed.add(blocker.path)
+        result.why = blocker.why
 
 
 def _culprit(result: CaseResult) -> str:

@@ -25,6 +25,7 @@ SCRIPT = "conformance.script"
 ON = "conformance.on"
 _PLACE = "@here@"
 _KEPT = 200  # messages of the transcript of a conversation that is too long to be kept whole
+_SHORT_SCRIPT = 20_000  # characters; a longer script may take its time to be read, which is no slow start
 _MOST = 20_000  # messages at most that may come before the expected one
 _MOMENT = 0.02  # seconds in which a message that nobody asked for may come; no verdict depends on it, only its name
 _OFTEN = 0.01  # seconds between two looks at what is no message
@@ -106,7 +107,7 @@ class Talk:
         self.kind = world.kind
         self.pid_dir = pid_dir
         self.timeout = timeout
-        self.start_timeout = timeout  # for the pid: late answers shorten the limit, but not that of a start
+        self.start_timeout = timeout  # for the pid and its file
         self.monitor = Monitor(world)
         self.transcript = Transcript()
         self.findings: list[Finding] = []
@@ -158,23 +159,49 @@ class Talk:
         pieces: Pieces | None = None,
     ) -> ReadMessage:
         """Send the handshake and wait for the pid. ``script``: the JSON text of what a spout does on each next."""
-        limit, self.timeout = self.timeout, max(self.timeout, self.start_timeout)
         self.introduce(script, on, conf=conf, context=context, text=text, pieces=pieces)
+        is_usual = (conf, context, text, pieces) == (None, None, None, None) and len(script) < _SHORT_SCRIPT
+        return self.wait_pid(is_usual)
+
+    def wait_pid(self, is_usual: bool = True) -> ReadMessage:
+        """Wait for the pid. ``is_usual``: the handshake was as in all conversations, so that none is at fault in its failure."""
         try:
-            answer = self.wait(
+            answer = self._wait_as_at_start(
                 lambda: self.received[0] if self.received else None, "the pid, in answer to the handshake"
             )
-            self._had_pid_file = str(self.monitor.pid) in self.pid_files()
-            return answer
         except CaseFailed as failure:
-            if not (context is None and text is None and pieces is None and conf is None):
+            if not is_usual:
                 raise
             if not failure.timed_out:
                 raise DiedAtStart(failure.why, failure.expected, failure.received) from None
-            why = f"slow start: no pid came for {self.timeout:g} s; --timeout gives it more"
-            raise SlowStart(why, failure.expected, failure.received, timed_out=True) from None
+            raise self._slow_start("pid", failure) from None
+        self._had_pid_file = str(self.monitor.pid) in self.pid_files()
+        return answer
+
+    def wait_pid_file(self) -> str:
+        """Wait for the file that is named by the pid, and return its path; the pid has come."""
+        name = str(self.monitor.pid)
+        if self._had_pid_file and name not in self.pid_files():
+            raise CaseFailed("the PID file vanished", f"the file {name}", f"the files {self.pid_files()}")
+        try:
+            self._wait_as_at_start(lambda: name in self.pid_files() or None, f"a file {name!r} in pidDir", often=True)
+        except CaseFailed as failure:
+            if not failure.timed_out:
+                raise
+            raise self._slow_start(f"file {name!r} in pidDir", failure) from None
+        return os.path.join(self.pid_dir, name)
+
+    def _wait_as_at_start(self, look: Callable[[], Found | None], what: str, often: bool = False) -> Found:
+        limit, self.timeout = self.timeout, max(self.timeout, self.start_timeout)
+        try:
+            return self.wait(look, what, often)
         finally:
             self.timeout = limit
+
+    def _slow_start(self, what: str, failure: CaseFailed) -> SlowStart:
+        limit = max(self.timeout, self.start_timeout)
+        why = f"slow start: no {what} came for {limit:g} s; --timeout gives it more"
+        return SlowStart(why, failure.expected, failure.received, timed_out=True)
 
     def introduce(
         self,

@@ -54,10 +54,16 @@ class Target:
 
 
 class Programs:
-    """Starts the program for each conversation, one ahead, and ends what is left of it."""
+    """Starts the program for each conversation, one ahead, and ends what is left of it.
+
+    Attributes:
+        target: The program.
+        start_timeout: Seconds that a start may take, if a conversation's limit is not longer.
+    """
 
     def __init__(self, target: Target, ahead: bool = True) -> None:
         self.target = target
+        self.start_timeout = target.timeout
         self._ahead = ahead
         self._folder = tempfile.TemporaryDirectory(prefix="conformance-", ignore_cleanup_errors=True)
         self._lock = threading.Lock()
@@ -87,7 +93,7 @@ class Programs:
         child = self._start(env) if env else self._take()
         try:
             talk = Talk(child, target.world(), tempfile.mkdtemp(dir=self._folder.name), timeout)
-            talk.start_timeout = max(timeout, target.timeout)
+            talk.start_timeout = max(timeout, self.start_timeout)
             yield talk
         finally:
             child.kill()

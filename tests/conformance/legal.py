@@ -190,6 +190,28 @@ class ItsFileComesLaterBolt(plain.Bolt):
         threading.Timer(SLOW / 3, path.touch).start()
 
 
+class NeedsLongForALongScriptSpout(plain.Spout):
+    """Takes a handshake of a megabyte for ever, which is no slow start of what has a short one."""
+
+    def read_message(self):
+        message = super().read_message()
+        if len(str(message)) > 1_000_000:
+            time.sleep(3600)
+        return message
+
+
+class LogsAllItSaysSpout(plain.Spout):
+    """Logs what it writes, before and behind it, as a library at its most talkative level does."""
+
+    def send(self, message):
+        if message.get("command") in ("emit", "error"):
+            super().send({"command": "log", "msg": "about to write", "level": 0})
+            super().send(message)
+            super().send({"command": "log", "msg": "written", "level": 0})
+        else:
+            super().send(message)
+
+
 class RemovesItsFileBolt(plain.Bolt):
     """Removes its pid file, and lives on, or ends, which takes it until its input is closed."""
 

@@ -113,6 +113,16 @@ def test_bytes_that_are_not_utf8_fail_no_text(language: str) -> None:
     assert "common/framing/8" in next(case.why for case in result.cases if case.path == "common/unicode/6")
 
 
+def test_what_is_blocked_by_what_is_blocked_itself_fails_nothing() -> None:
+    program = next(each for _, each in PROGRAMS if (each.program, each.fault) == ("contract-bolt", "acks_the_newest"))
+    target = Target(command("py", program), "bolt", timeout=3 * LIMIT, contract=True, knows=("emit", "ids"))
+    result = Run(target).run(
+        selected(all_cases("bolt"), ("bolt/task_ids/7", "bolt/task_ids/8", "bolt/anchors", "bolt/ack"))
+    )
+    # A tuple's emit is anchored to what has been acked in its place, and bolt/anchors/8 waits for what acks do wrong.
+    assert [case.path for case in result.cases if case.status == "failed" and case.is_must] == ["bolt/ack/6"]
+
+
 @pytest.mark.parametrize("language", SOURCES)
 def test_the_switches_of_a_component_are_the_faults_of_the_table(language: str) -> None:
     used = {

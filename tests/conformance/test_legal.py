@@ -32,6 +32,7 @@ def command(name: str) -> list[str]:
         ("NullsBolt", "bolt", ("bolt/emit", "bolt/anchors")),
         ("NullsSpout", "spout", ("spout/emit",)),
         ("KnowsWhatItEmittedSpout", "spout", ("spout", "common/json", "common/error")),
+        ("LogsAllItSaysSpout", "spout", ("spout/sync", "common/log", "common/error")),
         ("SignsOfLifeBolt", "bolt", ("bolt/tick/2", "bolt/heartbeat/11")),
         ("ItsFileComesLaterBolt", "bolt", ("common/pid/1", "common/pid/4", "common/pid/6", "common/handshake/8")),
         pytest.param("InASessionOfItsOwnBolt", "bolt", ("common/pid",), marks=linux),
@@ -62,6 +63,17 @@ def test_a_stray_line_at_the_end_fails_the_framing_and_leaves_all_else_to_be_jud
     failed = {case.path for case in result.cases if case.status != "passed"}
     assert len(failed) == 1
     assert failed < {case.path for case in cases if case.path.startswith("common/framing")}
+
+
+def test_a_long_script_that_is_never_read_is_no_slow_start() -> None:
+    target = Target(command("NeedsLongForALongScriptSpout"), "spout", timeout=5.0, contract=True)
+    chosen = selected(all_cases("spout"), ("common/handshake/1", "common/sizes/8"))
+    result = Run(target, again=False).run(chosen)
+    assert [(case.path, case.status) for case in result.cases] == [
+        ("common/handshake/1", "passed"),
+        ("common/sizes/8", "failed"),
+    ]
+    assert not result.bad()
 
 
 def test_a_case_is_never_repeated_with_a_shorter_limit(monkeypatch: pytest.MonkeyPatch) -> None:

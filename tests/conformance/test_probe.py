@@ -39,6 +39,13 @@ def test_a_program_whose_numbers_are_texts_keeps_the_contract_and_is_judged() ->
     assert [case.status for case in result.cases] == ["failed"]
 
 
+def test_an_answer_in_a_notation_of_its_own_is_one_and_fails_the_framing() -> None:
+    program = [sys.executable, str(HERE / "faulty" / "component.py"), "contract-bolt", "python_literals"]
+    cases = selected(all_cases("bolt"), ("common/framing", "common/json/1"))
+    result = Run(Target(program, "bolt", timeout=60.0)).run(cases)
+    assert {case.path.rpartition("/")[0] for case in result.cases if case.status == "failed"} == {"common/framing"}
+
+
 def test_what_could_not_be_found_out_is_told() -> None:
     target = Target([sys.executable, str(ORDINARY), "HangsOnItsTuple"], "bolt", timeout=2.0)
     result = Run(target).run(selected(all_cases("bolt"), ("bolt/heartbeat/1",)))

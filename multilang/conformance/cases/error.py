@@ -55,6 +55,7 @@ section.watch(
     "After an exception the tuple is failed, or the process ends: else the tuple is replayed only when it times out. A spout "
     "sends its sync, or ends.",
     steps="throw",
+    after=("spout/commands/15",),
     source="the habit of storm.py's BasicBolt and Spout; the protocol's page says nothing of exceptions",
 )
 def _(t: Talk) -> None:

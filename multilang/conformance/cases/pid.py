@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
 
 section = Section("common/pid", "PID file", f"{PAGE}, Initial Handshake")
+FILE = ("common/pid/1",)
 
 
 @section.must(
@@ -20,11 +21,11 @@ section = Section("common/pid", "PID file", f"{PAGE}, Initial Handshake")
 )
 def _(t: Talk) -> None:
     t.handshake()
-    name = str(t.monitor.pid)
     try:
-        t.wait(lambda: name in t.pid_files() or None, f"a file {name!r} in pidDir", often=True)
+        t.wait_pid_file()
     except CaseFailed as failure:
-        raise CaseFailed(failure.why, f"the file {name}", f"the files {t.pid_files()}", failure.timed_out) from None
+        why = failure.why.removeprefix("slow start: ")
+        raise CaseFailed(why, f"the file {t.monitor.pid}", f"the files {t.pid_files()}", failure.timed_out) from None
 
 
 @section.must(
@@ -53,33 +54,32 @@ def _(t: Talk) -> None:
     )
 
 
-@section.should("the file is empty", "The page asks for an empty file.")
-def _(t: Talk) -> None:
-    t.handshake()
-    path = os.path.join(t.pid_dir, str(t.monitor.pid))
-    t.settle()
-    t.wait(lambda: os.path.exists(path) or None, "the PID file", often=True)
-    t.check(os.path.getsize(path) == 0, "the PID file is not empty", "0 bytes", f"{os.path.getsize(path)} bytes")
-
-
-@section.should("there is one file", "Whatever lies in pidDir is taken for a process to end.")
+@section.should("the file is empty", "The page asks for an empty file.", after=FILE)
 def _(t: Talk) -> None:
     t.handshake()
     t.settle()
-    t.wait(lambda: t.pid_files() or None, "the PID file", often=True)
+    size = os.path.getsize(t.wait_pid_file())
+    t.check(size == 0, "the PID file is not empty", "0 bytes", f"{size} bytes")
+
+
+@section.should("there is one file", "Whatever lies in pidDir is taken for a process to end.", after=FILE)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.settle()
+    t.wait_pid_file()
     t.same(t.pid_files(), [str(t.monitor.pid)], "pidDir holds something else")
 
 
 @section.must(
     "the file stays",
     "The supervisor reads it when it ends the topology: a file that goes while the process lives is as good as none.",
-    after=("common/pid/1",),
+    after=FILE,
     watch=("pid.vanished",),
 )
 def _(t: Talk) -> None:
     t.handshake()
     name = str(t.monitor.pid)
-    t.wait(lambda: name in t.pid_files() or None, f"a file {name!r} in pidDir", often=True)
+    t.wait_pid_file()
     for _ in range(3):
         t.settle()
     t.check(name in t.pid_files(), "the PID file vanished", f"the file {name}", f"the files {t.pid_files()}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
 
 _INPUTS, _ROUND, _EARLY, _BEAT = 5000, 100, 500, 20
-_ENOUGH = 5.0  # seconds of inputs that an ordinary program is given, if it is slow
+# Seconds of inputs that an ordinary program is given, if it is slow: so many on a quiet machine, more on a busy one.
+_ENOUGH = 5.0
 _LONGEST = 60.0  # and while its memory grows from quarter to quarter: no verdict depends on it but that of a slow leak
 # What can't put a message together from two reads can't read a long one either, and a torn one can't be read.
 WHOLE = ("common/io/2", "bolt/heartbeat/14")
@@ -103,7 +105,7 @@ def _(t: Talk) -> None:
     else:
         t.handshake()
     footprint = Footprint()
-    limit = _ENOUGH
+    limit = min(_LONGEST, _ENOUGH * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
     for number in count(0, _ROUND):
         if number >= _INPUTS or (not t.world.contract and monotonic() - t.start > limit):
             # It has done enough, or is slow. Only if its memory grows on is more to be seen, of what has no script.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.cases.spout_ordinary import ACK, FAIL, begin, careful_next, own
+from multilang.conformance.errors import CaseFailed
 from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
@@ -178,3 +179,20 @@ def _(t: Talk) -> None:
         t.command("deactivate")
         t.command("activate")
     t.same(came, [[[n]] for n in range(6)], "it began anew, or left something out")
+
+
+@section.must(
+    "a next whose user code fails is answered, too",
+    "Until the sync, all spouts of the worker are locked up: a spout whose user code raised an exception sends its sync, or ends, "
+    "so that Storm starts it anew.",
+    steps="throw",
+)
+def _(t: Talk) -> None:
+    t.handshake('[[["throw","the exception"]]]')
+    t.command("activate")
+    try:
+        t.next()
+    except CaseFailed:
+        if not t.child.output_ended:
+            raise
+        t.monitor.leaving = True

@@ -16,7 +16,10 @@ two_tasks(section)
 
 
 @section.must(
-    "a reliable direct emit", "A direct emit has an id as any other, and no task ids come.", steps="emit direct"
+    "a reliable direct emit",
+    "A direct emit has an id as any other, and no task ids come.",
+    steps="emit direct",
+    after=("spout/emit/2",),
 )
 def _(t: Talk) -> None:
     [out] = t.perform([["emit", ["x"], {"stream": "direct", "task": TO, "id": "d1"}]])

@@ -45,8 +45,8 @@ class Component {
         if (has("no_other_letters") && /[^\x00-\x7f]/.test(text)) process.exit(1);
         if (has("small_buffer") && text.length > 60000) process.exit(1);
         this.read(JSON.parse(text));
-        if (has("drops_what_a_read_has_more")) {
-          held = Buffer.alloc(0);
+        if (has("drops_what_a_read_has_more") || has("reads_before_it_looks")) {
+          held = has("drops_what_a_read_has_more") ? Buffer.alloc(0) : held.subarray(stop + 5);
           break;
         }
       }
@@ -130,6 +130,7 @@ class Component {
   }
 
   async put(values, options, message) {
+    if (has("drops_empty_texts")) values = values.filter((each) => each !== '');
     if (options.stream !== undefined && !has("one_stream")) message.stream = options.stream;
     if (has("empty_stream") && options.stream === undefined) message.stream = '';
     if (options.task !== undefined) {
@@ -231,7 +232,7 @@ class Bolt extends Component {
     if (has("no_anchors")) anchors = [];
     if (has("anchors_are_numbers")) anchors = anchors.map(Number);
     if (has("anchors_are_indexes")) anchors = Object.keys(anchors);
-    if (has("anchor_without_a_list")) anchors = anchors[0];
+    if (has("anchor_without_a_list") && anchors.length === 1) anchors = anchors[0];
     if (has("anchor_twice")) anchors = [...anchors, ...anchors];
     if (has("anchors_of_the_previous") && this.previous) anchors = [this.previous.id];
     return this.put(values, options, {anchors});
@@ -298,7 +299,11 @@ class Spout extends Component {
     this.heard = [command, id];
     if (STYLE === 'contract') {
       const idle = [['sleep', has("never_sleeps") ? 0 : 0.002]];
-      await this.steps(command === 'next' ? this.script.shift() ?? idle : this.on[command] ?? []);
+      const steps = command === 'next' ? this.script.shift() ?? idle : this.on[command] ?? [];
+      if (has("silent_behind_an_exception") && steps.some(([name]) => name === 'throw')) {
+        return this.send({command: 'error', msg: steps.find(([name]) => name === 'throw')[1]});
+      }
+      await this.steps(steps);
     } else await this['on_' + command](id);
     if (has("silent_on_" + command) || has("sync_first")) return;
     if (has("silent_while_inactive") && !this.active && ['ack', 'fail'].includes(command)) return;
@@ -336,6 +341,7 @@ class Spout extends Component {
   do_emit(values, options = {}) {
     let {id} = options;
     if (has("no_ids_that_are_false")) id = id || undefined;
+    if (has("ids_have_a_prefix") && id !== undefined) id = `id ${id}`;
     if (has("ids_are_texts") && id !== undefined) id = String(id);
     if (has("never_reliable")) id = undefined;
     return this.put(values, options, {id});

@@ -46,6 +46,8 @@ class Input:
         self.held = b""
 
     def read(self):
+        if has("reads_before_it_looks") and self.held:
+            self.held += os.read(0, 65536) or self.ended()
         while True:
             at = self.held.find(b"\nend\n")
             if at >= 0:
@@ -335,6 +337,8 @@ class Component:
             self.take_ids(message)
 
     def put(self, values, options, **message):
+        if has("drops_empty_texts"):
+            values = [each for each in values if each != ""]
         if "stream" in options and not has("one_stream"):
             message["stream"] = options["stream"]
         if has("empty_stream") and "stream" not in options:
@@ -598,7 +602,7 @@ class Bolt(Component):
             anchors = [self.previous["id"]]
         if has("anchors_are_numbers"):
             anchors = [int(anchor) for anchor in anchors]
-        if has("anchor_without_a_list") and anchors:
+        if has("anchor_without_a_list") and len(anchors) == 1:
             anchors = anchors[0]
         if has("anchor_twice"):
             anchors = anchors * 2
@@ -705,8 +709,14 @@ class Spout(Component):
             steps = self.on.get(command, [])
             if command == "next":
                 steps = self.script.pop(0) if self.script else [["sleep", 0 if has("never_sleeps") else 0.002]]
-            for step in steps:
-                self.step(step)
+            try:
+                for step in steps:
+                    self.step(step)
+            except RuntimeError as error:
+                if not has("silent_behind_an_exception"):
+                    raise
+                self.send(command="error", msg=str(error))
+                return
         else:
             getattr(self, "on_" + command)(message.get("id"))
         if has(f"silent_on_{command}") or has("sync_first"):
@@ -769,6 +779,8 @@ class Spout(Component):
         message = {"id": options["id"]} if "id" in options else {}
         if has("no_ids_that_are_false") and not message.get("id"):
             message = {}
+        if has("ids_have_a_prefix") and "id" in message:
+            message["id"] = f"id {message['id']}"
         if has("ids_are_texts") and "id" in message:
             message["id"] = str(message["id"])
         if has("ids_are_integers") and isinstance(message.get("id"), float):

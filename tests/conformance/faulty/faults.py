@@ -24,14 +24,14 @@ common/framing     cb ob  nested_deep
 common/framing     cb     writes_latin1
 common/framing?    {ALL}  crlf empty_lines key_twice raw_control
 common/io          {ALL}  expects_a_message_in_a_read holds_output_back writes_much_first
-common/io          cb ob  drops_what_a_read_has_more
+common/io          cb ob  drops_what_a_read_has_more reads_before_it_looks
 common/io          cb cs  splits_letters
 common/io          cs os  stderr_of_100_KB stderr_of_100_KB_on_ack
 common/json        {ALL}  one_line_a_message wants_no_blanks
 common/json        {ALL}  wants_the_usual_order
 common/json        cb cs  dies_of_escapes ends_at_end_anywhere booleans_are_numbers
 common/json        cb     nulls_are_empty
-common/json        cb cs  nulls_are_left_out keys_in_small_letters
+common/json        cb cs  drops_empty_texts nulls_are_left_out keys_in_small_letters
 common/unicode     cb cs  texts_are_normalised
 common/numbers     cb cs  long_integers_are_doubles
 common/unicode     cb     reads_latin1 drops_letters no_other_letters writes_ascii
@@ -96,7 +96,7 @@ bolt/direct?       cb     small_task
 
 spout/commands     cs os  silent_on_activate silent_on_deactivate dies_on_activate dies_on_deactivate acks_back
 spout/commands     os     silent_on_next dies_on_next silent_when_idle dies_on_the_70th_next
-spout/commands     cs     acks_are_fails acks_with_numbers_as_texts begins_anew_when_activated
+spout/commands     cs     silent_behind_an_exception acks_are_fails acks_with_numbers_as_texts begins_anew_when_activated
 spout/ordinary     os     reads_ids_of_reliable_emits
 bolt/heartbeat     cb ob  one_sync_a_second
 bolt/ack           cb     acks_the_newest
@@ -108,7 +108,7 @@ spout/sync         cs os  two_syncs two_syncs_on_ack two_syncs_on_fail two_syncs
 spout/sync         os     sync_first late_second_sync
 spout/sync         os     emits_behind_the_sync emits_from_a_timer
 spout/sync?        cs os  never_sleeps
-spout/emit         cs     one_stream emits_twice no_ids_that_are_false ids_are_texts ids_are_integers never_reliable
+spout/emit         cs     one_stream emits_twice no_ids_that_are_false ids_are_texts ids_are_integers ids_have_a_prefix never_reliable
 spout/emit         cs     always_reliable
 spout/emit         cs os  stream_is_a_number empty_stream tuple_is_text tuple_is_an_object tuple_is_null emit_without_values
 spout/emit?        os     id_is_an_object
