@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.cases.bolt_ordinary import sentence, works_on
 from multilang.conformance.cases.bolt_tuple import OTHER_IDS
-from multilang.conformance.errors import CaseFailed, NotApplicable
+from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
 from multilang.conformance.world import framed
 
 if TYPE_CHECKING:
@@ -214,6 +214,11 @@ def _(t: Talk) -> None:
     try:
         t.wait(lambda: not is_stuck or t.syncs >= before + 5 or None, "the answers to the heartbeats")
         t.beat()
+    except Halted as halted:
+        *_, last = t.outputs
+        if halted.finding.code.startswith("framing") and last.count(b'"command"') == 1:
+            raise NotApplicable("a long message comes out broken by itself, which is judged elsewhere") from None
+        raise
     except CaseFailed as failure:
         if failure.timed_out and t.child.unread and is_stuck:
             text = bytes(t.child.unread[-120:])

@@ -12,27 +12,40 @@ if TYPE_CHECKING:
 
 section = Section("common/numbers", "Numbers", f"{PAGE}, Bolts; RFC 8259, section 6")
 CHANGED = "numbers came out changed"
+LISTS = ("common/json/12",)  # numbers are sent in a list
 
 
-@section.must("integers of 32 bits", "Integers that every language has come out as they went in.", steps="emit")
+@section.must(
+    "integers of 32 bits", "Integers that every language has come out as they went in.", steps="emit", after=LISTS
+)
 def _(t: Talk) -> None:
     numbers = [0, 1, -1, 255, 65536, 2147483647, -2147483648]
     t.same(t.echo(str(numbers)), numbers, CHANGED)
 
 
-@section.must("integers of 53 bits", "Integers that a double holds exactly come out exactly.", steps="emit")
+@section.must(
+    "integers of 53 bits", "Integers that a double holds exactly come out exactly.", steps="emit", after=LISTS
+)
 def _(t: Talk) -> None:
     numbers = [2147483648, -2147483649, 4294967296, 9007199254740991, -9007199254740991]
     t.same(t.echo(str(numbers)), numbers, CHANGED)
 
 
-@section.must("doubles", "A double comes out with the same bits.", steps="emit")
-def _(t: Talk) -> None:
-    texts = ["0.1", "-1.5", "0.30000000000000004", "3.141592653589793", "1e300", "2.2250738585072014e-308", "5e-324"]
+def doubles(t: Talk, *texts: str) -> None:
+    """Check that doubles come out with the same bits."""
     t.same(t.echo(f"[{','.join(texts)}]"), [float(text) for text in texts], CHANGED)
 
 
-@section.must("exponents", "A number may be written with an exponent, large or small e, signed or not.", steps="emit")
+@section.must(
+    "doubles", "A double of 15 digits, which every text of a double keeps, comes out.", steps="emit", after=LISTS
+)
+def _(t: Talk) -> None:
+    doubles(t, "0.1", "-1.5", "3.14159265358979", "-0.000123456789012345", "1e300", "2.5e-300")
+
+
+@section.must(
+    "exponents", "A number may be written with an exponent, large or small e, signed or not.", steps="emit", after=LISTS
+)
 def _(t: Talk) -> None:
     t.same(t.echo("[1e2,1E+2,1.5e-3,-2E-2]"), [100.0, 100.0, 0.0015, -0.02], CHANGED)
 
@@ -41,6 +54,7 @@ def _(t: Talk) -> None:
     "a number is no text",
     "Numbers do not become strings, nor strings that look like numbers become numbers.",
     steps="emit",
+    after=LISTS,
 )
 def _(t: Talk) -> None:
     t.same(t.echo('[7,"7",1.5,"1.5","true"]'), [7, "7", 1.5, "1.5", "true"], "types came out changed")
@@ -124,3 +138,13 @@ def _(t: Talk) -> None:
     value = t.echo(str(numbers))
     t.same(value, numbers, CHANGED)
     t.check(all(type(each) is int for each in value), "integers came out as doubles", str(numbers), str(value))
+
+
+@section.should(
+    "doubles to their last bit",
+    "A double needs 17 digits; a language that writes 15 changes it in silence.",
+    steps="emit",
+    after=("common/numbers/3",),
+)
+def _(t: Talk) -> None:
+    doubles(t, "0.30000000000000004", "3.141592653589793", "2.2250738585072014e-308", "5e-324")

@@ -65,6 +65,7 @@ class Component {
   }
 
   write(text) {
+    if (has("cuts_messages") && text.length > 65536) text = text.slice(0, 65531) + '\nend\n';
     if (has("crlf")) text = text.replaceAll('\n', '\r\n');
     if (has("no_line_feed_behind_end")) text = text.replaceAll('\nend\n', '\nend');
     if (has("byte_order_mark")) text = '\ufeff' + text;

@@ -133,6 +133,8 @@ class Component:
         if has("holds_output_back"):
             HELD_BACK.extend(data)
             return
+        if has("cuts_messages") and len(data) > 65536:
+            data = data[:65531] + b"\nend\n"
         if has("crlf"):
             data = data.replace(b"\n", b"\r\n")
         if has("blank_behind_end") and self.inputs:

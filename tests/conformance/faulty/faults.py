@@ -38,6 +38,8 @@ common/unicode     cb     reads_latin1 drops_letters no_other_letters writes_asc
 common/unicode     cb cs  splits_lines_anywhere
 bolt/ordinary      ob     reads_latin1 drops_letters no_other_letters writes_ascii
 common/sizes       cb cs  cuts_texts
+common/sizes       cb     cuts_messages
+common/framing     ob     cuts_messages
 common/sizes       cb     small_buffer
 common/sizes       cb cs ob  leaks_memory
 common/sizes       ob os  leaks_slowly
