@@ -118,7 +118,14 @@ def _(t: Talk) -> None:
     after=("common/unicode/1", "common/json/10", "common/json/11"),
 )
 def _(t: Talk) -> None:
-    told = {"a.text": 'é/\n"', "a.map": {"x": [1, None]}, "a.no": False, "a.float": -2.5, "a.null": None}
+    told = {
+        "a.text": 'é/\n"',
+        "a.map": {"x": [1, None]},
+        "a.no": False,
+        "a.float": -2.5,
+        "a.null": None,
+        "A.capital Letter": 1,
+    }
     t.world.conf |= told
     keys = list(told)
     outs = t.perform(*([["conf", key]] for key in keys))

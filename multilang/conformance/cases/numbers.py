@@ -40,7 +40,11 @@ def doubles(t: Talk, *texts: str) -> None:
     "doubles", "A double of 15 digits, which every text of a double keeps, comes out.", steps="emit", after=LISTS
 )
 def _(t: Talk) -> None:
-    doubles(t, "0.1", "-1.5", "3.14159265358979", "-0.000123456789012345", "1e300", "2.5e-300")
+    texts = ["0.1", "-1.5", "3.14159265358979", "-0.000123456789012345", "1e300", "2.5e-300"]
+    doubles(t, *texts)
+    emits = (f'["emit",[{text}]]' for text in texts)
+    [out] = t.perform_text(f"[{','.join(emits)}]")
+    t.emitted(out, [[float(text)] for text in texts], CHANGED)
 
 
 @section.must(

@@ -131,6 +131,9 @@ class Component {
   }
 
   async put(values, options, message) {
+    if (has("doubles_of_6_digits")) {
+      values = values.map((each) => (typeof each === 'number' && !Number.isInteger(each) ? Number(each.toPrecision(6)) : each));
+    }
     if (has("drops_empty_texts")) values = values.filter((each) => each !== '');
     if (options.stream !== undefined && !has("one_stream")) message.stream = options.stream;
     if (has("empty_stream") && options.stream === undefined) message.stream = '';

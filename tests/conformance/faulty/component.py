@@ -192,6 +192,8 @@ class Component:
         if has("strict_setup") and set(setup) != {"pidDir", "conf", "context"}:
             sys.exit("not the setup")
         self.conf, self.context = setup["conf"], setup["context"]
+        if has("conf_in_small_letters"):
+            self.conf = {key.lower(): value for key, value in self.conf.items()}
         if has("conf_as_texts"):
             self.conf = {key: str(value) if key.startswith("a.") else value for key, value in self.conf.items()}
         if has("context_renamed"):
@@ -339,6 +341,8 @@ class Component:
             self.take_ids(message)
 
     def put(self, values, options, **message):
+        if has("doubles_of_6_digits"):
+            values = [float(f"{each:.6g}") if isinstance(each, float) else each for each in values]
         if has("drops_empty_texts"):
             values = [each for each in values if each != ""]
         if "stream" in options and not has("one_stream"):

@@ -14,7 +14,7 @@ ALL = "cb cs ob os"
 TABLE = f"""
 common/handshake   {ALL}  pid_as_text no_pid pid_twice log_before_the_pid pid_in_an_array
 common/handshake   {ALL}  wants_pid_dir_first small_conf strict_setup ascii_pid_dir
-common/handshake   cb cs  conf_as_texts context_renamed
+common/handshake   cb cs  conf_as_texts conf_in_small_letters context_renamed
 common/pid         {ALL}  no_pid_file pid_file_suffix pid_of_the_parent pid_file_goes pid_file_goes_later
 common/pid?        {ALL}  pid_file_has_text another_file_in_pid_dir
 common/framing     {ALL}  banner prints prints_a_number prints_garbage empty_message array_message blank_behind_end byte_order_mark
@@ -33,7 +33,7 @@ common/json        cb cs  dies_of_escapes ends_at_end_anywhere booleans_are_numb
 common/json        cb     nulls_are_empty
 common/json        cb cs  drops_empty_texts nulls_are_left_out keys_in_small_letters
 common/unicode     cb cs  texts_are_normalised
-common/numbers     cb cs  long_integers_are_doubles
+common/numbers     cb cs  long_integers_are_doubles doubles_of_6_digits
 common/unicode     cb     reads_latin1 drops_letters no_other_letters writes_ascii
 common/unicode     cb cs  splits_lines_anywhere
 bolt/ordinary      ob     reads_latin1 drops_letters no_other_letters writes_ascii
