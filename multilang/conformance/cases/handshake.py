@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
 
 section = Section("common/handshake", "Initial handshake", f"{PAGE}, Initial Handshake")
+LETTERS = ("common/unicode/1", "bolt/ordinary/7")
 PLAIN_JSON = ("common/json/1", "common/json/3")  # a message over several lines, with blanks
 
 # As many keys as a real worker's conf has (299), with the same kinds of values.
@@ -86,6 +87,7 @@ def _(t: Talk) -> None:
     "a conf as large as Storm's",
     "A worker of Storm 2.8.3 sends 299 conf entries of all JSON types, slashes escaped, other letters as raw UTF-8.",
     source=f"{PAGE}, Initial Handshake; {MEASURED}",
+    after=LETTERS,
 )
 def _(t: Talk) -> None:
     answers(t, conf={**t.world.full_conf(), **BIG_CONF, **t.world.conf})
@@ -101,7 +103,7 @@ def _(t: Talk) -> None:
 @section.must(
     "a pidDir with blanks and other letters",
     "pidDir is any path: it is used as JSON decodes it.",
-    after=("common/pid/1", "common/unicode/1", "bolt/ordinary/7"),
+    after=("common/pid/1", *LETTERS),
 )
 def _(t: Talk) -> None:
     t.pid_dir = os.path.join(t.pid_dir, "pids é ✓ 'q'")

@@ -16,7 +16,12 @@ section = Section("spout/sync", "Sync", f"{PAGE}, Spouts: sync")
 _UNTIL_IDLE = 200  # nexts at most that a spout may have something for, before one of them is idle
 
 
-@section.must("the sync comes last", "Emits and logs of a command come before its sync.", steps="emit log")
+@section.must(
+    "the sync comes last",
+    "Emits and logs of a command come before its sync.",
+    steps="emit log",
+    after=("common/log/1",),
+)
 def _(t: Talk) -> None:
     [out] = t.perform([["emit", [1]], ["log", "in its order"], ["emit", [2]], ["log", "in its order"]])
     # A library may log more than user code does.
@@ -67,6 +72,7 @@ def _(t: Talk) -> None:
     "an error does not end the answer",
     "Only sync does: an emit behind an error is part of the same answer.",
     steps="emit error",
+    after=("common/error/1",),
 )
 def _(t: Talk) -> None:
     [out] = t.perform([["error", "e"], ["emit", [1]]])
