@@ -67,11 +67,11 @@ def test_a_stray_line_at_the_end_fails_the_framing_and_leaves_all_else_to_be_jud
 
 def test_a_long_script_that_is_never_read_is_no_slow_start() -> None:
     target = Target(command("NeedsLongForALongScriptSpout"), "spout", timeout=5.0, contract=True)
-    chosen = selected(all_cases("spout"), ("common/handshake/1", "common/sizes/8"))
+    chosen = selected(all_cases("spout"), ("common/handshake/1", "common/sizes/7"))
     result = Run(target, again=False).run(chosen)
     assert [(case.path, case.status) for case in result.cases] == [
         ("common/handshake/1", "passed"),
-        ("common/sizes/8", "failed"),
+        ("common/sizes/7", "failed"),
     ]
     assert not result.bad()
 
