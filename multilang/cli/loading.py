@@ -41,12 +41,33 @@ def load(where: str) -> Topology:
     except Exception as error:
         frames = _their_frames(error)
         trace = "".join(traceback.format_list(frames)) + "".join(traceback.format_exception_only(type(error), error))
-        raise TopologyFault(f"importing {where} failed:\n{trace.rstrip()}") from error
+        raise TopologyFault(f"importing {where} failed:\n{trace.rstrip()}{_to_install(where, error)}") from error
     except SystemExit as error:
         raise TopologyFault(
             f"importing {where} ended the program (exit status {error.code!r}): put code that should run only as a "
             'script below if __name__ == "__main__":'
         ) from error
+
+
+def _to_install(where: str, error: Exception) -> str:
+    """Return what a project of streamparse says of the packages that it needs, when one of them is not there."""
+    from multilang.compat.project import project_of
+    from multilang.compat.wheels import requirements_in
+
+    if not isinstance(error, ModuleNotFoundError):
+        return ""
+    file = resolved(where).partition(":")[0]
+    project = project_of(file)
+    path = None if project is None else project.requirements(os.path.basename(file).removesuffix(".py"))
+    if path is None:
+        return ""
+    try:
+        named = requirements_in(path)
+    except (OSError, ValueError):
+        return ""  # multilang migrate tells that it can't be read
+    if named:
+        return f"\nthe project's packages are installed by: pip install -r {path}"
+    return f"\nadd the package that brings {error.name!r} to {path}, and install it"
 
 
 def resolved(where: str) -> str:

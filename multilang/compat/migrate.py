@@ -159,7 +159,7 @@ def wheel_findings(root: str, limit: float = 60) -> list[Finding]:
     if open_:
         what = f"whether {open_} of {len(asked)} packages have wheels is not known: {last[1]}"
         found.append(Finding(last[0].path, 0, what, "try again, or let multilang package say it", False))
-    return sorted(found, key=lambda each: (each.path, each.line, each.what))
+    return sorted(set(found), key=lambda each: (each.path, each.line, each.what))
 
 
 def python_files(root: str) -> list[str]:

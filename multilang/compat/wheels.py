@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 4
 _PIP = ("--disable-pip-version-check", "--no-input", "--retries", "0", "--timeout", "10")
 _LAYER = re.compile(r"(?i)^(streamparse|pystorm|petrel)\b(?![-_.][a-z0-9])")
+_INCLUDE = re.compile(r"^(?:-r|--requirement)[= ]?\s*(\S+)")
 _OPTION = re.compile(r"^-(i|f)\b|^--(index-url|extra-index-url|find-links|no-index|trusted-host|pre)\b")
 _SOURCE = re.compile(r"^(-e|--editable)\b|^[a-z]+\+|(?<!\w)git://|^\.{0,2}/|@\s*[a-z]+\+")
 
@@ -49,7 +51,7 @@ class Requirement:
 
 
 def requirements_in(path: str) -> list[Requirement]:
-    """Return the requirements of a file, without those that this library stands in for.
+    """Return the requirements of a file, and of those that it includes, without those that this library stands in for.
 
     Args:
         path: The file.
@@ -62,11 +64,14 @@ def requirements_in(path: str) -> list[Requirement]:
         lines = [re.sub(r"(^|\s)#.*", "", line).strip() for line in file]
     # relative folders are meant from where pip runs, as pip itself does it
     options = tuple(line for line in lines if _OPTION.match(line))
-    return [
-        Requirement(path, number, line, options)
-        for number, line in enumerate(lines, 1)
-        if line and (not line.startswith("-") or _SOURCE.match(line)) and not _LAYER.match(line)
-    ]
+    found: list[Requirement] = []
+    for number, line in enumerate(lines, 1):
+        included = _INCLUDE.match(line)
+        if included is not None:
+            found += requirements_in(os.path.join(os.path.dirname(path), included[1]))
+        elif line and (not line.startswith("-") or _SOURCE.match(line)) and not _LAYER.match(line):
+            found.append(Requirement(path, number, line, options))
+    return found
 
 
 def without_wheels(found: Sequence[Requirement], limit: float = 60) -> Iterator[tuple[Requirement, str]]:

@@ -194,3 +194,13 @@ def test_sparse_outside_of_a_project_says_so(tmp_path: Path) -> None:
     done = multilang("sparse", "run", cwd=tmp_path)
     assert done.returncode == 2
     assert "there is no project of streamparse here" in done.stderr
+
+
+def test_a_missing_package_is_told_with_the_projects_requirements(project: Path) -> None:
+    (project / "src" / "helpers.py").write_text("import no_such_package\n")
+    done = multilang("show", "words", "-e", "prod", cwd=project)
+    assert done.returncode == 2
+    assert f"the project's packages are installed by: pip install -r {project}/virtualenvs/words.txt" in done.stderr
+    (project / "virtualenvs" / "words.txt").write_text("streamparse  # always\n")
+    done = multilang("show", "words", "-e", "prod", cwd=project)
+    assert f"add the package that brings 'no_such_package' to {project}/virtualenvs/words.txt" in done.stderr

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
 import zipfile
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +16,7 @@ from multilang.compat.storm.running import adapted
 from multilang.component import ConfigError
 from multilang.local import LocalCluster
 from multilang.protocol.messages import Ack, Emit, Error, Fail, Log
+from multilang.topology import load_topology
 from tests.compat import storm_words
 from tests.component.harness import context
 from tests.storm.conftest import maven
@@ -42,6 +45,55 @@ def test_storms_own_splitsentence_runs_unedited(start: Starter) -> None:
     child.until(lambda: child.acked)
     assert child.emitted == [["the"], ["cow"], ["jumped"]]
     assert all(list(emit.anchors) == [id] for emit in child.all(Emit))
+
+
+TESTERS = """\
+from multilang.topology import ShellBolt, ShellSpout, TopologyBuilder
+
+builder = TopologyBuilder()
+builder.set_spout("spout", ShellSpout(["python3", "tester_spoutEND.py"], ["word"]))
+builder.set_bolt("bolt", ShellBolt(["python3", "tester_boltEND.py"], ["word"])).shuffle_grouping("spout")
+topology = builder.build("testers", {"topology.message.timeout.secs": 30, "topology.max.spout.pending": 50})
+"""
+WORDS = {"nathan", "mike", "jackson", "golda", "bertels人"}
+
+
+def storms_testers(folder: Path, end: str = "") -> Path:
+    """A topology of Storm's own tester_spout.py and tester_bolt.py, which are in the jar of its tests."""
+    with zipfile.ZipFile(maven("org.apache.storm", "storm-core", "1.2.4", plugin="2.10", classifier="tests")) as jar:
+        for name in ("spout", "bolt"):
+            (folder / f"tester_{name}{end}.py").write_bytes(jar.read(f"resources/tester_{name}{end}.py"))
+    file = folder / f"testers{end}.py"
+    file.write_text(TESTERS.replace("END", end))
+    return file
+
+
+def test_storms_own_tester_spout_and_bolt_run_unedited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    with LocalCluster("process") as cluster:
+        run = cluster.submit(load_topology(str(storms_testers(tmp_path))), capture=["spout", "bolt"])
+        run.wait(lambda run: run.counters["spout"].acked >= 5, timeout=60)
+        said = [tup.values[0] for tup in run.captured("spout")]
+        answers = [tup.values[0] for tup in run.captured("bolt")]
+    assert said[0] == "spout initializing"
+    assert set(said[1:]) <= WORDS
+    assert answers.count("bolt initializing") == 1
+    rest = [each for each in answers if each != "bolt initializing"]
+    assert len(rest) >= 5
+    assert set(rest) <= {f"{word}lalala" for word in [*WORDS, "spout initializing"]}
+
+
+def test_storms_own_testers_of_metrics_run_unedited(start: Starter, tmp_path: Path) -> None:
+    storms_testers(start.folder, "_metrics")
+    command = [sys.executable, "-m", "multilang.compat"]
+    bolt = start.command([*command, str(start.folder / "tester_bolt_metrics.py")]).set_up()
+    bolt.give("nathan")
+    bolt.until(lambda: bolt.acked)
+    assert bolt.metrics == [("my-custom-shell-metric", 1)]
+    spout = start.command([*command, str(start.folder / "tester_spout_metrics.py")], spout=True).set_up().started()
+    spout.ask("activate")
+    (emit,) = [each for each in spout.ask() if isinstance(each, Emit) and each.id is not None]
+    assert emit.values[0] in WORDS
 
 
 def test_task_ids_are_waited_for_when_they_are_looked_at(start: Starter) -> None:

@@ -116,15 +116,16 @@ def workers(storm: Cluster) -> list[int]:
     return found
 
 
-def maven(group: str, artifact: str, version: str = STORM_VERSION, plugin: str = "3.6.1") -> Path:
+def maven(group: str, artifact: str, version: str = STORM_VERSION, plugin: str = "3.6.1", classifier: str = "") -> Path:
     """A jar from Maven, kept in the cache."""
     folder = cache_folder() / "artifacts"
-    jar = folder / f"{artifact}-{version}.jar"
+    end = f"-{classifier}" if classifier else ""
+    jar = folder / f"{artifact}-{version}{end}.jar"
     if not jar.exists():
         if shutil.which("mvn") is None and "CI" not in os.environ:
             pytest.skip(f"there is no mvn here, which would get {artifact}")
         goal = f"org.apache.maven.plugins:maven-dependency-plugin:{plugin}:copy"
-        what = (f"-Dartifact={group}:{artifact}:{version}:jar", f"-DoutputDirectory={folder}")
+        what = (f"-Dartifact={group}:{artifact}:{version}:jar{end.replace('-', ':')}", f"-DoutputDirectory={folder}")
         shown = subprocess.run(
             ["mvn", "--quiet", "--batch-mode", "--no-transfer-progress", goal, *what],
             stdin=subprocess.DEVNULL,
