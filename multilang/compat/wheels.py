@@ -126,7 +126,7 @@ def _pip(arguments: Sequence[str], until: float) -> subprocess.CompletedProcess[
     left = until - monotonic()
     if left <= 0:
         return None
-    command = [sys.executable, "-m", "pip", arguments[0], *_PIP, *arguments[1:]]
+    command = [sys.executable, "-I", "-m", "pip", arguments[0], *_PIP, *arguments[1:]]
     try:
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=left)
     except subprocess.TimeoutExpired:
