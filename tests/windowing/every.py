@@ -106,8 +106,8 @@ BOLTS = {
 }
 
 
-def built(base, tasks=2, conf=None):
-    """Return the topology, with its bolts made of ``base``."""
+def builder(base, tasks=2):
+    """Return a builder that has the topology, with its bolts made of ``base``."""
     builder = TopologyBuilder()
     builder.set_spout("events", Events, 2)
     for name, bolt in BOLTS[base].items():
@@ -115,7 +115,12 @@ def built(base, tasks=2, conf=None):
             builder.set_bolt(name, bolt).global_grouping("counts")
         else:
             builder.set_bolt(name, bolt, tasks).fields_grouping("events", "key")
-    return builder.build("windows", {"topology.message.timeout.secs": 100, **(conf or {})})
+    return builder
+
+
+def built(base, tasks=2, conf=None):
+    """Return the topology, with its bolts made of ``base``."""
+    return builder(base, tasks).build("windows", {"topology.message.timeout.secs": 100, **(conf or {})})
 
 
 plain = built(WindowedBolt)
