@@ -18,17 +18,25 @@ _OF_STATES = ("claim", "commit", "epoch")  # fields that a map does not have: it
 
 START_SECS = 1.0  # of patience, before a topology starts
 
-# A script runs alone: nobody writes between its comparison and its writes. The empty text stands for no value.
-_PUT = """
-for i = 1, #ARGV, 3 do
-    if (redis.call('HGET', KEYS[1], ARGV[i]) or '') ~= ARGV[i + 1] then
-        return 0
-    end
+# A script runs alone: nobody writes between its comparison and its writes. The empty text stands for no value. ``$size`` is
+# the number of the other fields, and ``$step`` that of the puts: whoever deletes a field, or puts an older copy back, does not
+# change both as a put does. A map that an earlier version wrote has neither, until its next put.
+# ARGV: the last step that this client knows of; then rows.
+_PUT = """\
+local size, step = unpack(redis.call('HMGET', KEYS[1], '$size', '$step'))
+local fields = redis.call('HLEN', KEYS[1])
+if size then fields = fields - 2 end
+step = tonumber(step or 0)
+if fields > 0 and step < tonumber(ARGV[1]) then return {'back', step} end
+if size and fields ~= tonumber(size) then return {'lost', fields, size} end
+for i = 2, #ARGV, 3 do
+    if (redis.call('HGET', KEYS[1], ARGV[i]) or '') ~= ARGV[i + 1] then return {'changed'} end
 end
-for i = 1, #ARGV, 3 do
-    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 2])
+for i = 2, #ARGV, 3 do
+    fields = fields + redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 2])
 end
-return 1
+redis.call('HSET', KEYS[1], '$size', fields, '$step', step + 1)
+return {'done', step + 1}
 """
 
 
@@ -48,6 +56,8 @@ class RedisBacking(Backing):
     """
 
     requires: Mapping[str, str] = REQUIRES
+
+    _step = 0  # that of the last put of which this process knows
 
     def __init__(
         self,
@@ -78,10 +88,25 @@ class RedisBacking(Backing):
         arguments = [text or "" for row in rows for text in row]
         client = self._client()
         with translated_errors(self.describe()):
-            return bool(client.register_script(_PUT)(keys=[self.name], args=arguments))
+            said, *found = client.register_script(_PUT)(keys=[self.name], args=[self._step, *arguments])
+        if said == b"back":
+            raise StoreGoneError(
+                f"{self.describe()} was put back to an older copy while it was in use: it has {found[0]} updates, and {self._step} "
+                "were made. Nothing more is written to it. Put the newest copy back; if there is none, begin anew, with another "
+                "transactional id and another name of the map"
+            )
+        if said == b"lost":
+            raise StoreGoneError(
+                f"{self.describe()} was changed by somebody else: it has {found[0]} fields, and {found[1].decode()} were written. Put a "
+                "whole copy back; if there is none, begin anew, with another transactional id and another name of the map"
+            )
+        if said == b"done":
+            self._step = int(found[0])
+        return bool(said == b"done")
 
     def check(self) -> None:
         """Ask Redis once, with a short patience since somebody waits for the answer."""
+        self._step = 0  # an earlier run in this process is over
         client = connect(self._settings, "a map in Redis", START_SECS)
         try:
             with translated_errors(self.describe()):
@@ -89,6 +114,14 @@ class RedisBacking(Backing):
             self._check_key(client)
         finally:
             client.close()
+
+    def close(self) -> None:
+        super().close()
+        self._step = 0  # from now on the map is not in use
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the backing as another process begins with it."""
+        return {**super().__getstate__(), "_step": 0}
 
     def describe(self) -> str:
         return f"map {self.name!r} in {place(self._settings)}"
