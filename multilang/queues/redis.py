@@ -119,6 +119,8 @@ class RedisStreamSpout(ReliableSpout):
         self._claim_at = self.clock() + self.claim_idle_secs
         self._rest_until = 0.0
         self._told = False
+        self._removed = 0  # of the entries, when some were told to be lost
+        self._deleted = b"0-0"  # the last one that was told to be deleted
 
     def next_tuple(self) -> None:
         if not self._entries:
@@ -199,7 +201,7 @@ class RedisStreamSpout(ReliableSpout):
             found = self._given(self._after)
             self._after = found[-1][0] if found else None
         if self._after is None:
-            found = self._given(">")
+            found = self._new()
             if not found and self.clock() >= self._claim_at:
                 self._claim_at = self.clock() + self.claim_idle_secs / 2
                 found = self._claimed()
@@ -209,6 +211,52 @@ class RedisStreamSpout(ReliableSpout):
         with translated_errors(self._where):
             found = self._client.xreadgroup(self.group, self._consumer, {self.stream: after}, count=self.take)
         return [(id.decode(), entry) for _, entries in _pairs(found) for id, entry in entries]
+
+    def _new(self) -> list[tuple[str, Any]]:
+        """Read entries that the group has not read yet, and report those that were removed before it could."""
+        with translated_errors(self._where):
+            with self._client.pipeline(transaction=True) as pipeline:  # so that nobody reads or trims in between
+                pipeline.xinfo_stream(self.stream)
+                pipeline.xinfo_groups(self.stream)
+                pipeline.xreadgroup(self.group, self._consumer, {self.stream: ">"}, count=self.take)
+                stream, groups, found = pipeline.execute(raise_on_error=False)
+            if isinstance(found, Exception):
+                raise found
+        if not isinstance(stream, Exception) and not isinstance(groups, Exception):
+            (group,) = (each for each in groups if each["name"] == self.group.encode())
+            self._tell_lost(stream, group)
+        return [(id.decode(), entry) for _, entries in _pairs(found) for id, entry in entries]
+
+    def _tell_lost(self, stream: dict[str, Any], group: dict[str, Any]) -> None:
+        """Report entries that were trimmed or deleted before the group had read them. Redis counts them from 7.0 on.
+
+        Args:
+            stream: XINFO STREAM.
+            group: XINFO GROUPS of this group, at the same moment.
+        """
+        after, read = group["last-delivered-id"], group.get("entries-read")
+        added = stream.get("entries-added")
+        if added is None or _order(after) == (0, 0):
+            return  # Redis does not count them, or this group begins with what is there
+        removed = added - stream["length"]
+        first = stream.get("first-entry")
+        deleted = stream["max-deleted-entry-id"]
+        if _order(deleted) != (0, 0):
+            read = None  # Redis itself miscounts what was read behind an XDEL
+        if read is not None and (not first or _order(first[0]) > _order(after)):
+            # All that is left is unread, so that all that was read is removed.
+            lost = removed - max(read, self._removed)
+            if lost > 0:
+                self._removed = removed
+                self.report_error(
+                    f"{lost} entries of {self._where} behind {after.decode()} were trimmed or deleted before group {self.group!r} read "
+                    "them: they are lost. Trim only what is acked (XTRIM with MINID)"
+                )
+        elif deleted != self._deleted and _order(deleted) > _order(after):
+            self._deleted = deleted
+            self.report_error(
+                f"entries of {self._where} up to {deleted.decode()} were deleted before group {self.group!r} read them"
+            )
 
     def _claimed(self) -> list[tuple[str, Any]]:
         """Take over and return entries of consumers that are gone."""
@@ -250,6 +298,10 @@ class RedisStreamSpout(ReliableSpout):
             except Exception as problem:
                 if "BUSYGROUP" not in str(problem):
                     raise
+
+
+def _order(id: bytes) -> tuple[int, ...]:
+    return tuple(map(int, id.split(b"-")))
 
 
 def _pairs(found: Any) -> Any:

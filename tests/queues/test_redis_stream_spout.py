@@ -139,6 +139,45 @@ def test_an_entry_that_was_trimmed_before_it_was_acked_is_told(redis, queue):
     again.close()
 
 
+@pytest.mark.parametrize("left", [0, 2])
+def test_entries_that_were_trimmed_before_they_were_read_are_told_once(redis, queue, left):
+    fill(queue, 5)
+    run = run_spout(spout_of(redis, take=3), 3)
+    queue.xtrim("orders", maxlen=2, approximate=False)
+    run.next(3)
+    assert len(run.values) == 5
+    assert not run.errors  # nothing is lost by a trim of what was read
+    fill(queue, 7)
+    queue.xtrim("orders", maxlen=left, approximate=False)
+    run.next(left + 3)
+    assert len(run.values) == 5 + left
+    assert [text for text in run.errors if f"{7 - left} entries of stream 'orders'" in text and "they are lost" in text]
+    fill(queue, 3)
+    run.next(5)
+    assert len(run.values) == 5 + left + 3
+    assert len(run.errors) == 1
+    run.close()
+
+
+def test_entries_that_were_deleted_before_they_were_read_are_told_once(redis, queue):
+    fill(queue, 6)
+    run = run_spout(spout_of(redis, take=2), 2)
+    first, *_, fifth, _ = [id for id, _ in queue.xrange("orders")]
+    queue.xdel("orders", first)
+    run.next(1)
+    assert not run.errors
+    queue.xdel("orders", fifth)
+    run.next(6)
+    assert [values[0] for values in run.values] == ["0", "1", "2", "3", "5"]
+    assert [text for text in run.errors if f"up to {fifth.decode()} were deleted before group 'shop'" in text]
+    queue.xtrim("orders", maxlen=0)
+    fill(queue, 3)
+    run.next(5)
+    assert len(run.values) == 8
+    assert len(run.errors) == 1
+    run.close()
+
+
 def test_an_entry_that_is_no_text_is_told_and_holds_up_no_other(redis, queue):
     queue.xadd("orders", {"number": b"\xff"})
     queue.xadd("orders", {"other": "x"})
