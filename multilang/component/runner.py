@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from multilang.component.collector import BoltCollector, SpoutCollector
     from multilang.component.context import Context
     from multilang.component.many import Tuples
+    from multilang.component.recorder import Recorder
     from multilang.component.spout import Spout
     from multilang.protocol.messages import Tuple
 
@@ -155,7 +156,7 @@ class SpoutRunner:
     full = False
     """True if it emits nothing before something is acked."""
 
-    def __init__(self, spout: Spout, next_tuple: Callable[[], None]) -> None:
+    def __init__(self, spout: Spout, next_tuple: Callable[[], None], recorder: Recorder | None = None) -> None:
         from multilang.component.spout import Spout
 
         self._spout = spout
@@ -164,8 +165,13 @@ class SpoutRunner:
         self.timers = collector_of(spout).scope.timers
         self.timers.hold()  # until it is activated
         self._pending_timers = self.timers.heap
-        self.ack = spout.ack
-        self.fail = spout.fail
+        self.ack: Callable[[Any], None] = spout.ack
+        self.fail: Callable[[Any], None] = spout.fail
+        if recorder is not None:
+            self.ack, self.fail = recorder.wrap(spout.ack, "ack"), recorder.wrap(spout.fail, "fail")
+            self._next_tuple = recorder.flushed(next_tuple)
+            if self._replay is not None:
+                self._replay = recorder.flushed(self._replay)
 
     def activate(self) -> None:
         """Let the timers run, and tell the spout of its activation."""
@@ -197,6 +203,13 @@ def start_spout(spout: Spout, collector: SpoutCollector, conf: dict[str, Any], c
     """Initialize ``spout`` with ``collector`` and return its runner."""
     from multilang.component.spout import after_initialize
 
+    recorder = None
+    if conf.get("multilang.record") is not None:
+        from multilang.component.recorder import recorder_of
+
+        recorder = recorder_of(spout, conf, context)
+        if recorder is not None:
+            collector = recorder.around(collector)
     _connect(spout, collector, conf, context)
     spout.initialize(conf, context)
     next_tuple = after_initialize(spout, conf, context)
@@ -205,4 +218,4 @@ def start_spout(spout: Spout, collector: SpoutCollector, conf: dict[str, Any], c
 
         for middleware in reversed(all_middleware(spout.middleware, conf)):
             next_tuple = middleware.next_tuple(spout, next_tuple)
-    return SpoutRunner(spout, next_tuple)
+    return SpoutRunner(spout, next_tuple, recorder)

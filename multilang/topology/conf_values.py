@@ -192,7 +192,7 @@ _OURS = {
     Kind("the URL of a source", _is_text): "source",
     Kind("the path of an SQLite file, or redis://HOST:PORT/DATABASE", _is_text): "positions",
     _TEXTS: "input.files",
-    _MAP: "chaining.view batch exchange.edges kafka.options redis.access",
+    _MAP: "chaining.view batch exchange.edges kafka.options record redis.access",
     _one_of("tuple", "block"): "exchange",
     _one_of("off", "local", "shuffle"): "chaining",
     _one_of("at-least-once", "exact"): "state.alignment",

@@ -1,0 +1,22 @@
+"""Recordings: what spouts emitted, line by line, and runs of a topology on them."""
+
+from __future__ import annotations
+
+from multilang.lazy import lazily
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.recording.errors import RecordingError
+    from multilang.recording.file import Emitted, Recording, new_recording
+    from multilang.recording.replayed import RecordedSpout, replayed
+
+__all__ = ["Emitted", "RecordedSpout", "Recording", "RecordingError", "new_recording", "replayed"]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "multilang.recording.errors": ("RecordingError",),
+        "multilang.recording.file": ("Emitted", "Recording", "new_recording"),
+        "multilang.recording.replayed": ("RecordedSpout", "replayed"),
+    },
+)
