@@ -16,7 +16,8 @@ from multilang.shipping.thrift_types import types
 from multilang.shipping.topology_status import least_uptime, topology_status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
     from typing import Any
 
     from multilang.runtime.status import RunStatus
@@ -31,7 +32,12 @@ _POLL = 0.5  # seconds
 
 
 def submit(
-    nimbus: Nimbus, shipment: Shipment, *, active: bool = True, credentials: Mapping[str, str] | None = None
+    nimbus: Nimbus,
+    shipment: Shipment,
+    *,
+    active: bool = True,
+    credentials: Mapping[str, str] | None = None,
+    jars: Sequence[Path] = (),
 ) -> None:
     """Upload the jar and submit the topology under its own name.
 
@@ -41,19 +47,15 @@ def submit(
         active: Whether its spouts emit at once.
         credentials: Storm's credentials of the topology, which its workers' plugins get; those that
             ``topology.auto-credentials`` makes here are added.
+        jars: Jars whose classes are added.
 
     Raises:
         ShippingError: Thrift can't express the topology, or the cluster's Storm is too old, or a plugin of
             ``topology.auto-credentials`` can't be kept.
         RefusedError: Nimbus refuses the topology.
     """
-    check_complete(shipment)
+    structure, conf, creds, summary = check_ready(nimbus, shipment, credentials)
     topology = shipment.topology
-    structure = storm_topology(shipment)
-    conf = with_zookeeper_login(storm_conf(topology))
-    creds = credentials_of({**nimbus.conf, **conf}, credentials or {})
-    summary = nimbus.summary()
-    check_version(summary, conf, nimbus.address)
     if any(each.name == topology.name for each in summary.topologies):
         # checked here because Nimbus would refuse it only after the upload
         raise RefusedError(
@@ -61,11 +63,9 @@ def submit(
             f"a topology {topology.name!r} runs already on {nimbus.address}; kill it (multilang kill {topology.name}), "
             "or submit this one under another name (--name)",
         )
-    mapped = conf.get("topology.blobstore.map")
-    check_map(nimbus, mapped if isinstance(mapped, dict) else ())  # likewise, before the upload
     thrift = types()
     status = thrift.TopologyInitialStatus
-    location = nimbus.upload(shipment.jar())
+    location = nimbus.upload(shipment.jar(jars))
     nimbus.call(
         "submitTopologyWithOpts",
         topology.name,
@@ -77,6 +77,36 @@ def submit(
             creds=thrift.Credentials(creds=creds) if creds else None,
         ),
     )
+
+
+def check_ready(
+    nimbus: Nimbus, shipment: Shipment, credentials: Mapping[str, str] | None
+) -> tuple[Any, dict[str, Any], dict[str, str], Any]:
+    """Check all that can be refused before the upload.
+
+    Args:
+        nimbus: The connection.
+        shipment: The packed topology.
+        credentials: Storm's credentials of the topology.
+
+    Returns:
+        Storm's StormTopology, the conf to submit, the credentials, and Storm's ClusterSummary.
+
+    Raises:
+        ShippingError: Thrift can't express the topology, or the cluster's Storm is too old, or a plugin of
+            ``topology.auto-credentials`` can't be kept.
+        RefusedError: A blob that the topology maps does not exist.
+    """
+    check_complete(shipment)
+    topology = shipment.topology
+    structure = storm_topology(shipment)
+    conf = with_zookeeper_login(storm_conf(topology))
+    creds = credentials_of({**nimbus.conf, **conf}, credentials or {})
+    summary = nimbus.summary()
+    check_version(summary, conf, nimbus.address)
+    mapped = conf.get("topology.blobstore.map")
+    check_map(nimbus, mapped if isinstance(mapped, dict) else ())
+    return structure, conf, creds, summary
 
 
 def check_complete(shipment: Shipment) -> None:
