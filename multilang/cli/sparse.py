@@ -230,7 +230,7 @@ def kill(name: str | None, override: str | None, wait: int) -> int:
 @click.pass_context
 def tail(context: click.Context, name: str | None, override: str | None, lines: int) -> Any:
     """Show the end of the logs of a topology's workers."""
-    return context.invoke(logs, name=override or name or load(_file(None)).name, where=_nimbus(), lines=lines)
+    return context.invoke(logs, name=override or name or load(_file(None)).name, where=_nimbus(), lines=lines, raw=True)
 
 
 @sparse.command()

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections import deque
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
@@ -113,13 +114,20 @@ def tail_of_file(path: Path, lines: int) -> list[str]:
 
 def tail_of_logviewer(worker: WorkerPlace, id: str, port: int, lines: int) -> list[str]:
     """Return the last lines, from the logviewer on the worker's host. Raises NimbusError, UnreachableError."""
+    with _downloaded(worker, id, port) as found:
+        return _tail(found, lines)
+
+
+@contextmanager
+def _downloaded(worker: WorkerPlace, id: str, port: int) -> Iterator[Iterator[str]]:
+    """Give the lines of a log, from the logviewer on the worker's host. Raises NimbusError, UnreachableError."""
     host = f"[{worker.host}]" if ":" in worker.host else worker.host
     where = f"http://{host}:{port}"
     # quoted twice, because the logviewer decodes once more what its server has decoded
     file = quote(quote(f"{id}/{worker.port}/{LOG}", safe=""), safe="")
     try:
         with urlopen(f"{where}/api/v1/download?file={file}", timeout=TIMEOUT) as answer:
-            return _tail(_lines_of(answer, where), lines)
+            yield _lines_of(answer, where)
     except HTTPError as error:
         with error:
             raise NimbusError(
@@ -131,6 +139,72 @@ def tail_of_logviewer(worker: WorkerPlace, id: str, port: int, lines: int) -> li
             f"no logviewer answers at {where} ({getattr(reason, 'strerror', None) or reason}): start `storm logviewer` on "
             "each supervisor, or name a folder of Storm's logs with --folder"
         ) from None
+
+
+class FollowedFile:
+    """A log on this machine whose lines are read as they come.
+
+    Args:
+        path: The file; it need not be there yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._place = 0
+        self._inode = -1
+        self._rest = b""
+
+    def lines(self) -> list[str]:
+        """Return the lines that have come since the last call. A log that was rolled over begins anew."""
+        try:
+            with self._path.open("rb") as file:
+                about = os.fstat(file.fileno())
+                if about.st_ino != self._inode or about.st_size < self._place:
+                    self._inode, self._place, self._rest = about.st_ino, 0, b""
+                file.seek(self._place)
+                data = file.read(MAX_KEPT)
+                self._place += len(data)
+        except OSError:
+            return []  # it is not there yet, or was removed with its topology
+        return self._whole(data)
+
+    def _whole(self, data: bytes) -> list[str]:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > MAX_LINE:
+            lines.append(self._rest)
+            self._rest = b""
+        return [line.rstrip(b"\r").decode("utf-8", "replace") for line in lines]
+
+
+class FollowedLogviewer:
+    """A log that a logviewer shows, whose lines are read as they come. Each look reads the file from its beginning.
+
+    Args:
+        worker: The worker.
+        id: The topology's id.
+        port: The logviewer's port.
+    """
+
+    def __init__(self, worker: WorkerPlace, id: str, port: int) -> None:
+        self._parts = (worker, id, port)
+        self._seen = 0
+
+    def lines(self) -> list[str]:
+        """Return the lines that have come since the last call. A log that was rolled over begins anew.
+
+        Raises NimbusError, UnreachableError.
+        """
+        found: deque[str] = deque()
+        number = 0
+        with _downloaded(*self._parts) as lines:
+            for number, line in enumerate(lines, 1):
+                if number > self._seen:
+                    found.append(line.rstrip("\r\n"))
+        if number < self._seen:
+            self._seen = 0
+            return self.lines()
+        self._seen = number
+        return list(found)
 
 
 def _tail(lines: Iterable[str], count: int) -> list[str]:

@@ -79,7 +79,7 @@ def test_a_folder_is_enough_for_a_topology_that_has_ended(tmp_path: Path) -> Non
     write(artifacts, "words-more-3-300", 6700, "other\n")
     expected = "==> worker 6700 <==\ntwo\n==> worker 6701 <==\nthree\n"
     for folder in (tmp_path, artifacts):
-        assert multilang("logs", "words", "-n", 1, "--folder", folder).stdout == expected
+        assert multilang("logs", "words", "--raw", "-n", 1, "--folder", folder).stdout == expected
     none = multilang("logs", "nothing", "--folder", tmp_path)
     assert none.returncode == 2
     assert "holds no log of a topology 'nothing'" in none.stderr
@@ -90,7 +90,12 @@ HOSTILE = "\x1b]52;c;cm0gLXJmIC8=\x07\x1b[2J\x1b]0;title\x1b\\\x9b31m\u202ecod.e
 
 def test_a_log_moves_no_cursor_and_sets_no_clipboard(tmp_path: Path) -> None:
     write(tmp_path / "workers-artifacts", "t-1-5", 6700, f"first\n{HOSTILE}\n\ttabs and ünïcode ✓\n")
-    shown = multilang("logs", "t", "--folder", tmp_path)
+    for options in ((), ("--raw",)):
+        shown = multilang("logs", "t", *options, "--folder", tmp_path)
+        check_harmless(shown)
+
+
+def check_harmless(shown) -> None:
     assert shown.returncode == 0, shown.stderr
     assert not {each for each in shown.stdout if unicodedata.category(each) in ("Cc", "Cf") and each not in "\n\t"}
     assert "\n\\x1b]52;c;cm0gLXJmIC8=\\x07\\x1b[2J" in shown.stdout
@@ -104,7 +109,11 @@ def test_a_password_that_somebody_logged_is_not_shown(tmp_path: Path) -> None:
         "password=hunter2",
     )
     write(tmp_path / "workers-artifacts", "t-1-5", 6700, "".join(f"{line}\n" for line in lines))
-    shown = multilang("logs", "t", "--folder", tmp_path).stdout
+    for options in ((), ("--raw",)):
+        check_masked(multilang("logs", "t", *options, "--folder", tmp_path).stdout)
+
+
+def check_masked(shown: str) -> None:
     assert "hunter2" not in shown
     assert "redis://shop:***@host/0" in shown
     assert '"topic": "orders"' in shown

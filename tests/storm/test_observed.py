@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import queue
 import re
+import signal
+import subprocess
+import threading
+import time
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -15,14 +20,35 @@ from multilang.shipping.conf import storm_conf
 from multilang.shipping.thrift_topology import storm_topology
 from multilang.shipping.thrift_types import types
 from multilang.topology import load_topology
-from tests.cli.command import multilang
-from tests.storm.conftest import SHIPPED, wait_for
+from tests.cli.command import COMMAND, multilang
+from tests.storm.conftest import LIMIT, SHIPPED, wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from multilang.shipping.cluster import Cluster
     from multilang.shipping.nimbus import Nimbus
+
+
+def check_followed(name: str, at: tuple[str, ...]) -> None:
+    """Read the log as it grows: what the spout's activation logs is there without a new command."""
+    command = [COMMAND, "logs", name, "-f", "-n", "0", "--storm", "--grep", "ctivating spout", *at]
+    following = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert following.stdout is not None
+    try:
+        lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=lambda: [lines.put(line) for line in following.stdout], daemon=True).start()
+        time.sleep(3)  # from what is there before, nothing comes; a too early switch would only be read later
+        for order in ("deactivate", "activate"):
+            assert multilang(order, name, *at).returncode == 0
+        assert "eactivating spout pulse" in lines.get(timeout=LIMIT)
+        assert "Activating spout pulse" in lines.get(timeout=LIMIT)
+        following.send_signal(signal.SIGINT)
+        assert following.wait(LIMIT) == 130
+    finally:
+        following.kill()
+        following.wait()
+
 
 METRICS_BOLT = "org.apache.storm.testing.PythonShellMetricsBolt"  # Storm's own; registers one metric
 METRIC = re.compile(r"my-custom-shell-metric\s+(\d+)\s*$", re.M)
@@ -94,10 +120,18 @@ def test_logs_errors_metrics_ticks_and_being_switched_off_and_on(
     assert re.search(r"\[INFO\] .*printed$", written, re.M)
 
     shown = multilang("logs", observed, "--component", "watched", "-n", 1000, *at)
+    lines = shown.stdout.splitlines()
+    assert any(re.search(r"WARN  watched this is warn$", line) for line in lines), shown.stdout + shown.stderr
+    assert any(re.search(r"ERROR watched this is error$", line) for line in lines)
+    assert not any(" pulse " in line or "Async loop" in line for line in lines)
+    found = multilang("logs", observed, "--level", "warning", "--grep", "from a l.gger", *at).stdout
+    assert re.fullmatch(r"\S+ WARN  watched .*from a logger\n", found), found
+    check_followed(observed, at)
+    shown = multilang("logs", observed, "--raw", "--component", "watched", "-n", 1000, *at)
     assert re.search(r"^==> 127.0.0.1:\d+ \(.*watched.*\) <==$", shown.stdout, re.M), shown.stderr
     assert "this is warn" in shown.stdout
     assert "this is warn" in multilang("logs", observed, "-n", 1000, "--folder", storm.logs).stdout
-    assert multilang("logs", observed, "-n", 2, *at).stdout.count("\n") == 3
+    assert multilang("logs", observed, "--raw", "-n", 2, *at).stdout.count("\n") == 3
     nobody = multilang("logs", observed, "--component", "nobody", *at)
     assert nobody.returncode == 2
     assert "runs a component 'nobody'; there are pulse, watched" in nobody.stderr
