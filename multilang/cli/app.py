@@ -11,9 +11,11 @@ from typing import Any
 
 import click
 
-from multilang.cli.arguments import PROJECT_ENVIRONMENT, conf_entries, top_spec
+from multilang.cli.arguments import PROJECT_ENVIRONMENT, REPLAY, conf_entries, top_spec
 from multilang.cli.exits import BROKE_OFF, BROKEN_PIPE, INTERRUPTED
 from multilang.cli.live import PAGE
+from multilang.cli.settings import ProjectCommand
+from multilang.cli.watched import WatchedRun
 from multilang.masked import harmless, masked_text
 
 TOPOLOGY = (
@@ -27,11 +29,15 @@ ELSEWHERE = {
     **{name: ("topologies", name) for name in ("activate", "deactivate", "kill", "rebalance", "status")},
     "blob": ("blob", "blob"),
     "cluster": ("cluster", "cluster"),
+    "config": ("config", "config"),
+    "deploy": ("submit", "deploy"),
+    "doctor": ("doctor", "doctor"),
     "drpc": ("drpc", "drpc"),
     "conformance": ("conformance", "conformance"),
     "list": ("topologies", "list_topologies"),
     "logs": ("logs", "logs"),
     "migrate": ("migrate", "migrate"),
+    "new": ("new", "new"),
     "page": ("page", "page"),
     "spark": ("spark", "spark"),
     "sparse": ("sparse", "sparse"),
@@ -59,7 +65,7 @@ def app() -> None:
     """Run and show Storm topologies written in Python, and ship them to a cluster."""
 
 
-@app.command(epilog=TOPOLOGY)
+@app.command(cls=ProjectCommand, epilog=TOPOLOGY)
 @click.argument("topology")
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="")
 @click.option(
@@ -119,13 +125,28 @@ def app() -> None:
     metavar="PORT",
     help="Serve the status to Prometheus on this machine; 0: any free port.",
 )
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write down what the spouts emit, with times, acks and fails; FILE must not exist.",
+)
+@REPLAY
+@click.option(
+    "--pace",
+    type=click.Choice(["recorded", "fast"]),
+    default="fast",
+    show_default=True,
+    help="With --replay: at the times of the recording, or as fast as it goes.",
+)
 @PAGE
+@click.option("--watch", is_flag=True, help="Run it again whenever a file of its code is saved; Ctrl-C ends it.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Write the figures as one JSON document, and nothing else, to stdout."
 )
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no log of the components, only the result.")
 @click.option("-v", "--verbose", count=True, help="More of the components' log: -v info, -vv debug, -vvv trace.")
-def run(files: tuple[Path, ...], inputs: tuple[Path, ...], **options: Any) -> int:
+def run(files: tuple[Path, ...], inputs: tuple[Path, ...], watch: bool, **options: Any) -> int:
     """Run a topology on this machine, and show the result.
 
     Without --for it runs until everything is processed. With --for it runs for exactly this time; with --for and
@@ -141,10 +162,16 @@ def run(files: tuple[Path, ...], inputs: tuple[Path, ...], **options: Any) -> in
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
     from multilang.cli.run import run_topology
 
-    return run_topology([path.resolve() for path in (*inputs, *files)], **options)
+    watched = click.get_current_context().find_object(WatchedRun)
+    if watch and watched is None:
+        from multilang.cli.watch import run_and_watch
+
+        words = sys.argv[1:]
+        return run_and_watch(options["topology"], lambda run: run_app(words, run), as_json=options["as_json"])
+    return run_topology([path.resolve() for path in (*inputs, *files)], watched=watched, **options)
 
 
-@app.command(epilog=TOPOLOGY)
+@app.command(cls=ProjectCommand, epilog=TOPOLOGY)
 @click.argument("topology")
 @click.option(
     "--format",
@@ -188,12 +215,17 @@ def version() -> int:
     return 0
 
 
-def run_app(arguments: list[str]) -> int:
-    """Run the command line, and return its exit status."""
+def run_app(arguments: list[str], watched: WatchedRun | None = None) -> int:
+    """Run the command line, and return its exit status.
+
+    Args:
+        arguments: The words after the command's name.
+        watched: The ``WatchedRun`` of a process that ``run --watch`` starts.
+    """
     if sys.stdout is None:  # the command was started with a closed standard output
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for the rest of the process
     try:
-        status = app.main(arguments, prog_name="multilang", standalone_mode=False)
+        status = app.main(arguments, prog_name="multilang", standalone_mode=False, obj=watched)
         sys.stdout.flush()
     except click.ClickException as error:
         said = io.StringIO()

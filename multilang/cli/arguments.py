@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,10 +15,22 @@ from multilang.topology import TopologyError
 from multilang.topology.conf_keys import check_keys
 from multilang.topology.conf_values import check_values
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+PROJECT_CONF = "conf of the project"
+"""The name in a context's ``meta`` of the conf entries of the project's file (see ``settings``)."""
+
 
 def conf_entries(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
-    """Parse any number of entries such as ``topology.max.spout.pending=100``. A value is JSON, or else text."""
-    conf: dict[str, Any] = {}
+    """Parse any number of entries such as ``topology.max.spout.pending=100``, which override those of the project's file.
+
+    A value is JSON, or else text.
+    """
+    conf: dict[str, Any] = (
+        dict(given.meta.get(PROJECT_CONF, {})) if (given := click.get_current_context(silent=True)) else {}
+    )
     for text in texts:
         key, equals, value = text.partition("=")
         key = key.strip()
@@ -40,14 +53,39 @@ def _named_environment(_context: click.Context, _parameter: click.Parameter, nam
         os.environ[ENVIRONMENT] = name  # the processes that load the topology anew need it, too
 
 
-PROJECT_ENVIRONMENT = click.option(
-    "-e",
-    "--environment",
-    metavar="NAME",
-    callback=_named_environment,
-    expose_value=False,
-    is_eager=True,
-    help="Of a project of streamparse: the environment in its config.json.",
+def _environments(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    from multilang.component.errors import ConfigError
+    from multilang.project import find_project
+
+    try:
+        project = find_project(os.curdir)
+    except ConfigError:
+        return []
+    return [name for name in (project.environments if project else []) if name.startswith(begun)]
+
+
+def environment_option(*names: str) -> Callable[[Any], Any]:
+    """Return the option that names the project's environment, under the given names."""
+    return click.option(
+        *names,
+        "environment",
+        metavar="NAME",
+        callback=_named_environment,
+        shell_complete=_environments,
+        expose_value=False,
+        is_eager=True,
+        help="The environment of the project, in its multilang.toml (of streamparse's: config.json).",
+    )
+
+
+PROJECT_ENVIRONMENT = environment_option("-e", "--environment")
+
+
+REPLAY = click.option(
+    "--replay",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Let the spouts emit what run --record wrote into FILE.",
 )
 
 

@@ -12,6 +12,8 @@ from multilang.component.errors import ConfigError
 from multilang.topology import TopologyError, load_topology
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from multilang.topology import Topology
 
 PETRELS = "create.py"
@@ -68,6 +70,16 @@ def _to_install(where: str, error: Exception) -> str:
     if named:
         return f"\nthe project's packages are installed by: pip install -r {path}"
     return f"\nadd the package that brings {error.name!r} to {path}, and install it"
+
+
+def load_replayed(topology: Topology, file: Path, pace: str = "fast") -> Topology:
+    """Return a topology whose spouts emit what is in a recording. Raises TopologyFault."""
+    from multilang.recording import Recording, replayed
+
+    try:
+        return replayed(topology, Recording(file), pace)
+    except ConfigError as error:
+        raise TopologyFault(str(error)) from error
 
 
 def resolved(where: str) -> str:

@@ -13,6 +13,7 @@ from multilang.cli.arguments import PROJECT_ENVIRONMENT
 from multilang.cli.loading import load
 from multilang.cli.project import project_for, requirements_of
 from multilang.cli.said import echo
+from multilang.cli.settings import ProjectCommand
 from multilang.component.errors import ConfigError
 from multilang.shipping.archive import SUFFIXES, Archived, archive_folder, archive_shipment
 from multilang.shipping.errors import ShippingError
@@ -126,7 +127,7 @@ def packed(
         own.close()
 
 
-@click.command()
+@click.command(cls=ProjectCommand)
 @click.argument("topology")
 @click.option("-o", "--output", type=_PATH, metavar="FILE", help="The .jar to write, or a .tgz for the blob store.")
 @click.option(
@@ -197,7 +198,7 @@ def archive(folder: Path, output: Path | None, exclude: tuple[str, ...], force: 
     return 0
 
 
-@click.command()
+@click.command(cls=ProjectCommand)
 @click.argument("topology")
 @click.option("-o", "--output", type=_PATH, metavar="FILE", help="The file to write; standard output unless given.")
 @click.option("--env", metavar="KEY", help="The blob of an environment whose Python runs the components: env.tgz.")

@@ -15,7 +15,7 @@ from multilang.blocks.names import EXCHANGE
 from multilang.chains.names import CHAINING, OFF
 from multilang.cli import exits
 from multilang.cli.live import shown_on_page
-from multilang.cli.loading import load
+from multilang.cli.loading import load, load_replayed
 from multilang.cli.ranking import Ranking
 from multilang.cli.report import Outcome, write_json, write_tables
 from multilang.cli.view import RunView, console
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from multilang.cli.arguments import Top
+    from multilang.cli.watched import WatchedRun
     from multilang.local import LocalTopology
     from multilang.topology import Topology
 
@@ -56,13 +57,21 @@ def run_topology(
     top: Top | None,
     rows: int,
     prometheus: int | None,
+    record: Path | None,
+    replay: Path | None,
+    pace: str,
     page: int | None,
     as_json: bool,
     quiet: bool,
     verbose: int,
+    watched: WatchedRun | None = None,
 ) -> int:
     """Run the command, and return its exit status (see ``exits``)."""
     loaded = load(topology)
+    if watched is not None:
+        watched.tell_files(loaded)
+    if replay is not None:
+        loaded = load_replayed(loaded, replay, pace)
     _check_mode(loaded, mode, faults)
     ranking = None if top is None else Ranking(top, loaded)
     if files:
@@ -73,6 +82,8 @@ def run_topology(
         conf = {**conf, EXCHANGE: exchange}
     if verbose > 1:
         conf = {"multilang.log.level": "debug" if verbose == 2 else "trace", **conf}
+    if record is not None:
+        conf = {**conf, "multilang.record": _recorded(loaded, record, mode, watched)}
     with Stop() as stop, RunView(loaded.name, mode, quiet) as progress:
         shown = _show_log(
             progress,
@@ -89,11 +100,26 @@ def run_topology(
             outcome = run.to_the_end(seconds, drained=until_drained or seconds is None)
         shown.repeats.tell_rest()
         outcome.rows = ranking.rows(rows) if ranking is not None else []
+    if watched is not None and outcome.end == "terminated":
+        return outcome.status  # a file was saved: the next run follows
     if as_json:
         write_json(outcome)
     else:
         write_tables(outcome, console(sys.stdout))
     return outcome.status
+
+
+def _recorded(topology: Topology, path: Path, mode: str, watched: WatchedRun | None) -> dict[str, Any]:
+    """Make the file of a recording, and return the setting by which spouts write to it."""
+    from multilang.recording import RecordingError, new_recording
+
+    if watched is not None:
+        raise click.UsageError("--record is one run, and --watch starts many; leave one of them out")
+    try:
+        new_recording(path, topology)
+    except RecordingError as error:
+        raise click.UsageError(str(error)) from error
+    return {"file": str(path.resolve()), "start": 0.0 if mode == "simulated" else time.monotonic()}
 
 
 class Stop:

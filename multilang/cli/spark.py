@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from multilang.cli import exits
-from multilang.cli.arguments import conf_entries
+from multilang.cli.arguments import PROJECT_ENVIRONMENT, REPLAY, conf_entries
 from multilang.cli.live import PAGE, shown_on_page
-from multilang.cli.loading import load
+from multilang.cli.loading import load, load_replayed
+from multilang.cli.settings import ProjectCommand
 from multilang.cli.spark_fault import SparkFault
 from multilang.cli.spark_files import (
     FORMATS,
@@ -25,6 +26,9 @@ from multilang.cli.spark_files import (
 from multilang.cli.spark_view import SparkLine, show_result
 from multilang.component.errors import ConfigError
 from multilang.state.errors import StateError
+
+if TYPE_CHECKING:
+    from multilang.topology import Topology
 
 
 def _pairs(what: str) -> Any:
@@ -41,8 +45,9 @@ def _pairs(what: str) -> Any:
 
 
 @click.command(
+    cls=ProjectCommand,
     epilog="A source is read by its suffix: .csv (with a header), .json, .jsonl or .ndjson (an object a line), .parquet and .orc as "
-    "a DataFrame, anything else as text in UTF-8, one tuple a line; .gz and the like after it are unpacked."
+    "a DataFrame, anything else as text in UTF-8, one tuple a line; .gz and the like after it are unpacked.",
 )
 @click.argument("topology")
 @click.option(
@@ -94,10 +99,12 @@ def _pairs(what: str) -> Any:
 )
 @click.option("--once", is_flag=True, help="With --stream: read what is there, and end.")
 @click.option("-c", "--conf", multiple=True, metavar="KEY=VALUE", callback=conf_entries, help="A conf entry.")
+@PROJECT_ENVIRONMENT
 @click.option(
     "--spark-conf", multiple=True, metavar="KEY=VALUE", callback=_pairs("KEY=VALUE"), help="A property of Spark's."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random choices.")
+@REPLAY
 @PAGE
 @click.option("--json", "as_json", is_flag=True, help="Write the figures as one JSON document.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the result.")
@@ -132,6 +139,7 @@ def _run(
     conf: dict[str, Any],
     spark_conf: dict[str, str],
     seed: int,
+    replay: Path | None,
     page: int | None,
     as_json: bool,
     quiet: bool,
@@ -141,14 +149,9 @@ def _run(
     once: bool,
 ) -> int:
     loaded = load(topology)
-    if stream and checkpoint is None:
-        raise SparkFault(
-            "--stream needs a folder in which Spark records what has been read, so that nothing counts twice; add --checkpoint DIR"
-        )
-    if stream and limits:
-        raise SparkFault("--limit: a streaming query has no end, and needs no bound")
-    if not stream and (checkpoint or once):
-        raise SparkFault("--checkpoint and --once are for --stream")
+    if replay is not None:
+        loaded = _on_recording(loaded, replay, sources)
+    _check_kind(stream, checkpoint, limits, once)
     bounds = {name: _number(name, text) for name, text in limits.items()}
     for name, file in sources.items():
         if not (stream and "*" in file):
@@ -225,6 +228,24 @@ def _run(
         raise SparkFault(str(error), exits.BROKE_OFF) from error
     except SPARK_ERRORS as error:  # such as a file that Spark can't read
         raise SparkFault(broken_source(sources) or str(readable(error)), exits.BROKE_OFF) from error
+
+
+def _check_kind(stream: bool, checkpoint: str | None, limits: dict[str, str], once: bool) -> None:
+    """Raise SparkFault for options of the other kind of run."""
+    if stream and checkpoint is None:
+        raise SparkFault(
+            "--stream needs a folder in which Spark records what has been read, so that nothing counts twice; add --checkpoint DIR"
+        )
+    if stream and limits:
+        raise SparkFault("--limit: a streaming query has no end, and needs no bound")
+    if not stream and (checkpoint or once):
+        raise SparkFault("--checkpoint and --once are for --stream")
+
+
+def _on_recording(topology: Topology, file: Path, sources: dict[str, str]) -> Topology:
+    if sources:
+        raise SparkFault("--replay is the source of all spouts; leave out --source")
+    return load_replayed(topology, file)
 
 
 def _number(name: str, text: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from multilang.cli.nimbus import NIMBUS, connected, faults
 from multilang.cli.package import listed, packed, packing, plan
 from multilang.cli.project import Hooks, project_for
 from multilang.cli.said import echo
+from multilang.cli.settings import ProjectCommand
 from multilang.cli.topologies import show_errors
 from multilang.component import settings
 from multilang.component.errors import ConfigError
@@ -23,7 +25,21 @@ if TYPE_CHECKING:
     from multilang.shipping.jar import Shipment
 
 
-@click.command()
+_ADD_JAR = click.option(
+    "--add-jar",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="JAR",
+    help="A jar whose classes are added.",
+)
+_CREDENTIALS = click.option(
+    "--credentials",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A JSON file of names and texts: Storm's credentials of the topology, which its workers' plugins get.",
+)
+
+
+@click.command(cls=ProjectCommand)
 @click.argument("topology")
 @NIMBUS
 @click.option("--name", help="The name on the cluster; by default the topology's own.")
@@ -35,11 +51,7 @@ if TYPE_CHECKING:
     callback=conf_entries,
     help="A conf entry; VALUE is JSON or text.",
 )
-@click.option(
-    "--credentials",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A JSON file of names and texts: Storm's credentials of the topology, which its workers' plugins get.",
-)
+@_CREDENTIALS
 @click.option("--inactive", is_flag=True, help="Start no component before multilang activate.")
 @click.option(
     "--wait",
@@ -50,6 +62,7 @@ if TYPE_CHECKING:
     help="The number of seconds to wait until it runs; 0: don't wait.",
 )
 @click.option("--dry-run", is_flag=True, help="Contact no cluster; show the files, the commands and the conf.")
+@_ADD_JAR
 @packing
 def submit(
     topology: str,
@@ -60,6 +73,7 @@ def submit(
     inactive: bool,
     wait: float,
     dry_run: bool,
+    add_jar: tuple[Path, ...],
     **options: Any,
 ) -> int:
     """Submit a topology to a cluster, and wait until it runs.
@@ -73,38 +87,17 @@ def submit(
                  4  a component reported an error, which is shown
                 69  no Nimbus can be reached
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
-    from multilang.shipping.credentials import read_credentials
-    from multilang.shipping.submit import check_complete
-    from multilang.shipping.submit import submit as send
-    from multilang.shipping.thrift_topology import check_thrift
-
-    with faults():
-        try:
-            settings.check(conf)  # otherwise each task's process would find the fault
-            named = load(topology).with_conf(conf, name)
-        except ConfigError as error:
-            raise click.UsageError(str(error)) from error
-        project = project_for(named)
-        hooks = None if project is None or dry_run else Hooks(project, named.name)
-        if hooks is not None:
-            changed = dict(named.conf)
-            hooks.call("pre_submit", changed)
-            named = named.with_conf({key: value for key, value in changed.items() if value != named.conf.get(key)})
-        check_thrift(named)
-        shipment = packed(named, **options)
-        check_complete(shipment)
-        shipment.check()
-        given = read_credentials(credentials) if credentials else {}
+    given = _Given(topology, name, conf, credentials, dry_run, options)
     if dry_run:
-        echo(listed(shipment, every=True))
-        echo(plan(shipment))
-        return exits.OK
+        return given.show_plan()
+    from multilang.shipping.submit import submit as send
+
+    named, shipment = given.topology, given.shipment
     with connected(where) as nimbus:
         echo(listed(shipment, every=False), err=True)
-        send(nimbus, shipment, active=not inactive, credentials=given)
+        send(nimbus, shipment, active=not inactive, credentials=given.credentials, jars=add_jar)
         echo(f"{named.name!r} was submitted to {nimbus.address}")
-        if hooks is not None:
-            hooks.call("post_submit", dict(named.conf))
+        given.was_submitted()
         if not wait:
             return exits.OK
         from multilang.shipping.submit import wait_until_running
@@ -115,6 +108,53 @@ def submit(
             echo(f"no longer waiting; it stays submitted, multilang kill {named.name} ends it", err=True)
             return exits.INTERRUPTED
     return _tell(shipment, runs, status, wait)
+
+
+class _Given:
+    """The topology that the command line names, packed and checked."""
+
+    def __init__(
+        self,
+        topology: str,
+        name: str | None,
+        conf: dict[str, Any],
+        credentials: Path | None,
+        dry_run: bool,
+        options: dict[str, Any],
+    ) -> None:
+        from multilang.shipping.credentials import read_credentials
+        from multilang.shipping.submit import check_complete
+        from multilang.shipping.thrift_topology import check_thrift
+
+        with faults():
+            try:
+                settings.check(conf)  # otherwise each task's process would find the fault
+                named = load(topology).with_conf(conf, name)
+            except ConfigError as error:
+                raise click.UsageError(str(error)) from error
+            project = project_for(named)
+            self._hooks = None if project is None or dry_run else Hooks(project, named.name)
+            if self._hooks is not None:
+                changed = dict(named.conf)
+                self._hooks.call("pre_submit", changed)
+                named = named.with_conf({key: value for key, value in changed.items() if value != named.conf.get(key)})
+            check_thrift(named)
+            self.shipment = packed(named, **options)
+            check_complete(self.shipment)
+            self.shipment.check()
+            self.credentials = read_credentials(credentials) if credentials else {}
+        self.topology = named
+
+    def show_plan(self) -> int:
+        """Show what would be submitted; return the exit status."""
+        echo(listed(self.shipment, every=True))
+        echo(plan(self.shipment))
+        return exits.OK
+
+    def was_submitted(self) -> None:
+        """Call the project's hook for that."""
+        if self._hooks is not None:
+            self._hooks.call("post_submit", dict(self.topology.conf))
 
 
 def _tell(shipment: Shipment, runs: bool, status: RunStatus, waited: float) -> int:
@@ -148,3 +188,99 @@ def _tasks(status: RunStatus) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'s' if number != 1 else ''}"
+
+
+@click.command(cls=ProjectCommand)
+@click.argument("topology")
+@NIMBUS
+@click.option("--name", help="The name on the cluster; by default the topology's own.")
+@click.option(
+    "-c",
+    "--conf",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=conf_entries,
+    help="A conf entry; VALUE is JSON or text.",
+)
+@_CREDENTIALS
+@click.option(
+    "--drain",
+    type=click.IntRange(min=0),
+    metavar="SECS",
+    help="Seconds for the running one's tuples in flight; its message timeout unless given.",
+)
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    metavar="SECS",
+    help="The number of seconds in which the new one must run.",
+)
+@click.option("--dry-run", is_flag=True, help="Contact no cluster; show the files, the commands and the conf.")
+@_ADD_JAR
+@packing
+def deploy(
+    topology: str,
+    where: str | None,
+    name: str | None,
+    conf: dict[str, Any],
+    credentials: Path | None,
+    drain: int | None,
+    wait: float,
+    dry_run: bool,
+    add_jar: tuple[Path, ...],
+    **options: Any,
+) -> int:
+    """Submit a topology in the place of the one of its name that runs; that one comes back if the new one does not run.
+
+    The running one's spouts are stopped, its tuples in flight get time, and it is killed. Then the new one is submitted.
+    If it reports an error or does not run in time, it is killed, and the former one is submitted again as it was.
+    Ctrl-C lets the former one run on, or puts it back.
+
+    \b
+    Exit status: 0  the new one runs
+                 2  the command line or the topology is wrong, or Nimbus refused it; what ran runs on
+                 3  it did not start in time
+                 4  a component reported an error, which is shown
+                69  no Nimbus can be reached
+    """  # noqa: D301 - click wants the very sign that backslash-b stands for
+    from multilang.shipping.deploy import deploy as replace
+
+    given = _Given(topology, name, conf, credentials, dry_run, options)
+    if dry_run:
+        return given.show_plan()
+    with connected(where) as nimbus:
+        echo(listed(given.shipment, every=False), err=True)
+        try:
+            done = replace(
+                nimbus,
+                given.shipment,
+                drain=drain,
+                timeout=wait,
+                credentials=given.credentials,
+                jars=add_jar,
+                say=_said,
+            )
+        except KeyboardInterrupt:
+            return exits.INTERRUPTED
+    if done.runs:
+        given.was_submitted()
+        return _tell(given.shipment, True, done.status, wait)
+    if done.former is None:
+        return _tell(given.shipment, False, done.status, wait)
+    if done.status.errors:
+        show_errors(done.status)
+    else:
+        echo(f"after {wait:g} seconds it did not run: {_why(done.status)}", err=True)
+    again = (
+        "the former one runs again"
+        if done.rolled_back
+        else f"the former one does not run yet, either; multilang status {given.topology.name} shows more"
+    )
+    echo(again, err=True)
+    return exits.BROKE_OFF if done.status.errors else exits.NEVER_STARTED
+
+
+def _said(text: str) -> None:
+    echo(f"[{time.strftime('%H:%M:%S')}] {text}", err=True)

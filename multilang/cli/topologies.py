@@ -11,8 +11,10 @@ import click
 from rich.table import Table
 
 from multilang.cli import exits
+from multilang.cli.arguments import PROJECT_ENVIRONMENT, environment_option
 from multilang.cli.nimbus import NIMBUS, WAIT, connected
 from multilang.cli.said import echo
+from multilang.cli.settings import ProjectCommand
 from multilang.cli.view import NARROW, console
 from multilang.masked import harmless
 from multilang.runtime.readable import milliseconds, number, per_second
@@ -28,8 +30,9 @@ if TYPE_CHECKING:
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 
 
-@click.command("list")
+@click.command("list", cls=ProjectCommand)
 @NIMBUS
+@PROJECT_ENVIRONMENT
 @_JSON
 def list_topologies(where: str | None, as_json: bool) -> int:
     """Show the topologies of a cluster, and its supervisors."""
@@ -52,9 +55,10 @@ def list_topologies(where: str | None, as_json: bool) -> int:
     return exits.OK
 
 
-@click.command()
+@click.command(cls=ProjectCommand)
 @click.argument("name")
 @NIMBUS
+@PROJECT_ENVIRONMENT
 @_JSON
 def status(name: str, where: str | None, as_json: bool) -> int:
     """Show a topology's components with their counters, and the errors that they reported.
@@ -74,9 +78,10 @@ def status(name: str, where: str | None, as_json: bool) -> int:
     return exits.OK
 
 
-@click.command()
+@click.command(cls=ProjectCommand)
 @click.argument("name")
 @NIMBUS
+@PROJECT_ENVIRONMENT
 @WAIT
 def kill(name: str, where: str | None, wait: int | None) -> int:
     """End a topology: its spouts are deactivated, and after a while its workers end."""
@@ -86,9 +91,10 @@ def kill(name: str, where: str | None, wait: int | None) -> int:
     return exits.OK
 
 
-@click.command()
+@click.command(cls=ProjectCommand)
 @click.argument("name")
 @NIMBUS
+@PROJECT_ENVIRONMENT
 def activate(name: str, where: str | None) -> int:
     """Let a topology's spouts emit again."""
     with connected(where) as nimbus:
@@ -97,9 +103,10 @@ def activate(name: str, where: str | None) -> int:
     return exits.OK
 
 
-@click.command()
+@click.command(cls=ProjectCommand)
 @click.argument("name")
 @NIMBUS
+@PROJECT_ENVIRONMENT
 def deactivate(name: str, where: str | None) -> int:
     """Stop a topology's spouts from emitting; the tuples that are in flight are processed."""
     with connected(where) as nimbus:
@@ -118,9 +125,10 @@ def _executors(_context: click.Context, _parameter: click.Parameter, texts: tupl
     return found
 
 
-@click.command()
+@click.command(cls=ProjectCommand)
 @click.argument("name")
 @NIMBUS
+@environment_option("--environment")  # -e is for executors
 @WAIT
 @click.option("-n", "--workers", type=click.IntRange(min=1), help="A new number of workers.")
 @click.option(

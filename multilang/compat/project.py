@@ -53,6 +53,11 @@ class Project:
         """The folder of its components, in which their processes start."""
         return os.path.join(self.root, "src")
 
+    @property
+    def virtualenvs(self) -> str:
+        """The folder of the requirements of its topologies."""
+        return os.path.normpath(os.path.join(self.root, self.config.get("virtualenv_specs") or "virtualenvs"))
+
     def file(self, name: str | None = None) -> str:
         """Return the file of a topology.
 
@@ -135,8 +140,7 @@ class Project:
 
     def requirements(self, name: str) -> str | None:
         """Return the file with the requirements of a topology; None if there is none."""
-        folder = os.path.join(self.root, self.config.get("virtualenv_specs") or "virtualenvs")
-        path = os.path.join(os.path.normpath(folder), f"{name}.txt")
+        path = os.path.join(self.virtualenvs, f"{name}.txt")
         return path if os.path.isfile(path) else None
 
     def needless(self, environment: dict[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from multilang.protocol.codec import dumps
 from multilang.shipping.blobs import read_blob
+from multilang.shipping.conf import KRYO
 from multilang.shipping.errors import NimbusError, RefusedError, ShippingError
 from multilang.shipping.submit import check_ready, submit, wait_until_running
 from multilang.shipping.thrift_types import types
@@ -100,7 +101,7 @@ def former_of(nimbus: Nimbus, name: str) -> Former | None:
         id=found.id,
         jar=b"".join(read_blob(nimbus, f"{found.id}-stormjar.jar")),
         conf={
-            key: value
+            key: _as_submitted(key, value)
             for key, value in conf.items()
             if key not in _MADE_BY_NIMBUS and not (key in of_cluster and of_cluster[key] == value)
         },
@@ -108,6 +109,13 @@ def former_of(nimbus: Nimbus, name: str) -> Former | None:
         active=found.status == "ACTIVE",
         drain=timeout if isinstance(timeout, int) else DEFAULT_TIMEOUT,
     )
+
+
+def _as_submitted(key: str, value: Any) -> Any:
+    """Return a value of the conf as Nimbus takes it: of the registrations for Kryo it makes an object with nulls."""
+    if key == KRYO and isinstance(value, dict):
+        return [name if serializer is None else {name: serializer} for name, serializer in value.items()]
+    return value
 
 
 def deploy(
@@ -199,14 +207,14 @@ def _put_back(
     thrift = types()
     status = thrift.TopologyInitialStatus
     creds = thrift.Credentials(creds=dict(credentials)) if credentials else None
-    nimbus.call(
-        "submitTopologyWithOpts",
-        former.name,
-        nimbus.upload(former.jar),
-        dumps(former.conf),
-        former.structure,
-        thrift.SubmitOptions(initial_status=status.ACTIVE if former.active else status.INACTIVE, creds=creds),
-    )
+    options = thrift.SubmitOptions(initial_status=status.ACTIVE if former.active else status.INACTIVE, creds=creds)
+    try:
+        location = nimbus.upload(former.jar)
+        nimbus.call("submitTopologyWithOpts", former.name, location, dumps(former.conf), former.structure, options)
+    except NimbusError as error:
+        raise NimbusError(
+            f"the former {former.name!r} can't be submitted again, so that none of that name runs now: {error}"
+        ) from error
     say("the former one was submitted again")
     return wait_until_running(nimbus, former.name, timeout)[0]
 

@@ -54,7 +54,16 @@ NOT_OURS = {
     "topology.stats.sample.rate",
 }
 
-FILES = {"drpc.thrift", "nimbus.log", "nimbus.thrift", "storm.yaml", "transactional.py", "storm.py", "topology.yaml"}
+FILES = {
+    "drpc.thrift",
+    "multilang.toml",
+    "nimbus.log",
+    "nimbus.thrift",
+    "storm.yaml",
+    "transactional.py",
+    "storm.py",
+    "topology.yaml",
+}
 
 
 def is_module(name: str) -> bool:

@@ -1,0 +1,150 @@
+"""Commands whose options may stand in a project's ``multilang.toml`` instead of on the command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from multilang.cli.arguments import PROJECT_CONF
+from multilang.compat.project import ENVIRONMENT
+from multilang.component.errors import ConfigError
+from multilang.project import FILE, ProjectFile, find_project
+
+if TYPE_CHECKING:
+    from multilang.project import Settings
+
+# The name of a command's parameter -> the setting that it takes when the command line says nothing.
+_PARAMETERS = {
+    "mode": "mode",
+    "where": "nimbus",
+    "requirements": "requirements",
+    "python": "python",
+    "platform": "platform",
+    "interpreter": "interpreter",
+    "include": "include",
+    "exclude": "exclude",
+    "leave_out": "leave-out",
+    "add_jar": "jars",
+    "master": "spark.master",
+    "spark_conf": "spark.conf",
+    "sources": "spark.sources",
+    "output": "spark.output",
+    "state": "spark.state",
+    "checkpoint": "spark.checkpoint",
+}
+_OF_SPARK = ("spark_conf", "master", "sources", "output", "state", "checkpoint")
+
+
+class ProjectFault(click.ClickException):
+    """The project's file is wrong; shown without a traceback."""
+
+    exit_code = 2
+
+
+class ProjectCommand(click.Command):
+    """A command that takes from a project's file what the command line does not say."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing and not {"-h", "--help"} & set(args):
+            given = self.make_parser(ctx).parse_args(list(args))[0]
+            try:
+                self._take_defaults(ctx, given)
+            except ConfigError as error:
+                raise ProjectFault(str(error)) from error
+        return super().parse_args(ctx, args)
+
+    def _take_defaults(self, ctx: click.Context, given: dict[str, Any]) -> None:
+        place = given.get("topology")
+        project = project_for_place(place if isinstance(place, str) else None)
+        if project is None:
+            return
+        named = given.get("environment")
+        settings = chosen(project, named if isinstance(named, str) else None)
+        ctx.meta[PROJECT_CONF] = {key: each.value for key, each in settings.conf.items()}
+        names = {parameter.name: parameter for parameter in self.params}
+        is_spark = "spark_conf" in names
+        found = {
+            parameter: settings.get(setting)
+            for parameter, setting in _PARAMETERS.items()
+            if parameter in names and (is_spark or parameter not in _OF_SPARK) and settings.get(setting) is not None
+        }
+        if is_spark and given.get("stream") is not True:
+            found.pop("checkpoint", None)  # a job has none
+        topology = project.topology(settings)
+        if topology is not None and "topology" in names:
+            found["topology"] = topology
+        if "name" in names:
+            is_argument = isinstance(names["name"], click.Argument)
+            name = settings.get("name")
+            if name is not None:
+                found["name"] = name
+            elif is_argument and topology is not None:
+                found["name"] = lambda: _own_name(topology)
+        ctx.default_map = found
+
+
+def project_for_place(place: str | None) -> ProjectFile | None:
+    """Return the project whose settings hold for a topology on the command line.
+
+    Args:
+        place: The topology; None: it is not named, and the project's own is meant.
+
+    Returns:
+        The project of the current folder; None if there is none, or if the topology is a file that lies outside of it.
+
+    Raises:
+        ConfigError: The project's file is wrong.
+    """
+    project = find_project(os.curdir)
+    if project is None:
+        return None
+    file = (place or "").partition(":")[0]
+    if (file.endswith(".py") or os.path.isdir(file)) and not Path(os.path.abspath(file)).is_relative_to(project.root):
+        return None
+    root = str(project.root)
+    if root not in sys.path:  # its modules are found from a folder below, too
+        sys.path.insert(0, root)
+    return project
+
+
+def chosen(project: ProjectFile, environment: str | None) -> Settings:
+    """Return the settings in an environment, and tell processes that are started from here which one it is.
+
+    Args:
+        project: The project.
+        environment: The environment that the command line names; None: it names none.
+
+    Raises:
+        ConfigError: There is no such environment.
+    """
+    settings = project.settings(environment or os.environ.get(ENVIRONMENT) or None)
+    if settings.environment is not None:
+        os.environ[ENVIRONMENT] = settings.environment
+    return settings
+
+
+def project_here() -> ProjectFile:
+    """Return the project of the current folder.
+
+    Raises:
+        ProjectFault: There is none, or its file is wrong.
+    """
+    try:
+        project = project_for_place(None)
+    except ConfigError as error:
+        raise ProjectFault(str(error)) from error
+    if project is None:
+        raise ProjectFault(
+            f"there is no {FILE} in this folder or above it; multilang new NAME makes a project, with such a file"
+        )
+    return project
+
+
+def _own_name(topology: str) -> str:
+    from multilang.cli.loading import load
+
+    return load(topology).name

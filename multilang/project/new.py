@@ -1,0 +1,75 @@
+"""A new project: a package with a topology, its tests, and ``multilang.toml``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from multilang.project.errors import ProjectError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from importlib.abc import Traversable
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_TAKEN = {"multilang", "spark_bridge", "tests", "topology"}
+
+
+def new_project(folder: Path) -> list[Path]:
+    """Make a project with a topology that runs and tests that pass.
+
+    Args:
+        folder: The project's folder, which must not exist or be empty; its name is the topology's.
+
+    Returns:
+        The files.
+
+    Raises:
+        ProjectError: The name is none for a package, or the folder is not empty.
+        OSError: The folder can't be written.
+    """
+    package = check_name(folder.name)
+    check_folder(folder)
+    made = []
+    for name, text in _template(resources.files("multilang.project").joinpath("template"), ""):
+        path = folder / name.replace("PACKAGE", package).replace("gitignore", ".gitignore")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace("@PACKAGE@", package).replace("@NAME@", folder.name), "utf-8")
+        made.append(path)
+    return sorted(made)
+
+
+def check_name(name: str) -> str:
+    """Return the name of the package of a project.
+
+    Raises:
+        ProjectError: It can't be a package's or a topology's name.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise ProjectError(
+            f"{name!r} is no name for a project: it is also that of a topology and of a package, so write letters, digits, "
+            "'-' and '_', with a letter first"
+        )
+    package = name.replace("-", "_").lower()
+    if package in sys.stdlib_module_names or package in _TAKEN:
+        raise ProjectError(
+            f"{name!r} would hide the module {package!r} from everything that imports it; take another name"
+        )
+    return package
+
+
+def check_folder(folder: Path) -> None:
+    """Raise ProjectError if there is something in a folder already."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ProjectError(f"{folder} is there already, and not empty; take another name, or remove it")
+
+
+def _template(folder: Traversable, above: str) -> Iterator[tuple[str, str]]:
+    for each in folder.iterdir():
+        if each.is_dir():
+            yield from _template(each, f"{above}{each.name}/")
+        elif each.name.endswith(".in"):
+            yield above + each.name[:-3], each.read_text("utf-8")
