@@ -217,6 +217,14 @@ def _count(number: int, what: str) -> str:
     metavar="SECS",
     help="The number of seconds in which the new one must run.",
 )
+@click.option(
+    "--settled",
+    type=click.FloatRange(min=0),
+    default=10.0,
+    show_default=True,
+    metavar="SECS",
+    help="The seconds without an error after which the new one counts as running.",
+)
 @click.option("--dry-run", is_flag=True, help="Contact no cluster; show the files, the commands and the conf.")
 @_ADD_JAR
 @packing
@@ -228,6 +236,7 @@ def deploy(
     credentials: Path | None,
     drain: int | None,
     wait: float,
+    settled: float,
     dry_run: bool,
     add_jar: tuple[Path, ...],
     **options: Any,
@@ -258,6 +267,7 @@ def deploy(
                 given.shipment,
                 drain=drain,
                 timeout=wait,
+                settled=settled,
                 credentials=given.credentials,
                 jars=add_jar,
                 say=_said,

@@ -15,7 +15,7 @@ from multilang.protocol.codec import dumps
 from multilang.shipping.blobs import read_blob
 from multilang.shipping.conf import KRYO
 from multilang.shipping.errors import NimbusError, RefusedError, ShippingError
-from multilang.shipping.submit import check_ready, submit, wait_until_running
+from multilang.shipping.submit import SETTLED, check_ready, submit, wait_until_running
 from multilang.shipping.thrift_types import types
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ def deploy(
     *,
     drain: int | None = None,
     timeout: float = 120.0,
+    settled: float = SETTLED,
     credentials: Mapping[str, str] | None = None,
     jars: Sequence[Path] = (),
     say: Callable[[str], None] = lambda _: None,
@@ -140,6 +141,8 @@ def deploy(
         drain: Seconds for the tuples in flight; None: the running one's message timeout, after which each is acked or
             failed.
         timeout: Seconds for the new one to run, and for the former one to run again.
+        settled: Seconds for which the new one must have run without an error; the time that its slowest component takes
+            to start belongs to them.
         credentials: Storm's credentials of the topology; a former one that is submitted again gets them, too, since
             nobody can read its own.
         jars: Jars whose classes are added.
@@ -155,14 +158,14 @@ def deploy(
         say(f"no topology {name!r} runs on {nimbus.address} yet")
         submit(nimbus, shipment, credentials=credentials, jars=jars)
         say(f"{name!r} was submitted")
-        return Deployed(*wait_until_running(nimbus, name, timeout), None)
+        return Deployed(*wait_until_running(nimbus, name, timeout, settled=settled), None)
     shipment.jar(jars)
     check_ready(nimbus, shipment, credentials)  # all that can be refused is refused while the former one runs
     _end(nimbus, former, former.drain if drain is None else drain, say)
     try:
         submit(nimbus, shipment, active=former.active, credentials=credentials, jars=jars)
         say(f"the new one was submitted{'' if former.active else ', inactive as the former one was'}")
-        runs, status = wait_until_running(nimbus, name, timeout)
+        runs, status = wait_until_running(nimbus, name, timeout, settled=settled)
     except (NimbusError, ShippingError) as error:
         say(f"the new one can't be submitted: {error}")
         _put_back(nimbus, former, credentials, timeout, say)

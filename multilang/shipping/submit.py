@@ -133,14 +133,17 @@ def wait_until_running(
     name: str,
     timeout: float,
     progress: Callable[[RunStatus], None] = lambda _: None,
+    settled: float = SETTLED,
 ) -> tuple[bool, RunStatus]:
-    """Wait until every executor has been up for SETTLED seconds, or an error is reported.
+    """Wait until every executor has been up for some seconds, or an error is reported.
 
     Args:
         nimbus: The connection.
         name: The topology's name.
         timeout: The longest wait in seconds.
         progress: Called with each new status.
+        settled: The seconds for which every executor must have been up. Storm counts from the start of the executor,
+            whose Python process may take some of them to start and to fail.
 
     Returns:
         Whether the topology runs without errors, and its last status.
@@ -154,7 +157,7 @@ def wait_until_running(
         progress(status)
         if status.errors:
             return False, status
-        if status.components and not status.missing and least_uptime(status) >= SETTLED:
+        if status.components and not status.missing and least_uptime(status) >= settled:
             return True, status
         if time.monotonic() > deadline:
             return False, status

@@ -52,6 +52,10 @@ NOT_OURS = {
     "topology.debug",
     "topology.name",
     "topology.stats.sample.rate",
+    # What Nimbus adds to the conf of each submission.
+    "storm.version",
+    "topology.submitter.principal",
+    "topology.submitter.user",
 }
 
 FILES = {

@@ -46,6 +46,7 @@ def test_the_extra_all_brings_every_other_one_that_is_for_users() -> None:
         "all",
         "test",
         "dev",
+        "docs",
         "supply",
         "kerberos",
     }  # the last is built from source

@@ -32,7 +32,9 @@ def complete(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("script", ["scripts/demo", "scripts/test", "scripts/lint", "scripts/soak", ".ci/run"])
+@pytest.mark.parametrize(
+    "script", ["scripts/demo", "scripts/test", "scripts/docs", "scripts/lint", "scripts/soak", ".ci/run"]
+)
 def test_scripts_are_programs_without_syntax_errors(script: str) -> None:
     path = ROOT / script
     assert os.access(path, os.X_OK)
