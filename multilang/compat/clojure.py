@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 _TOKEN = re.compile(r'[\s,]+|;[^\n]*|(?P<text>"(?:[^"\\]|\\.)*")|(?P<mark>[()\[\]{}])|(?P<word>[^\s,;"()\[\]{}]+)')
+_MAX_COMPONENTS = 1000
+_CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _GROUPINGS = {
     ":shuffle": "SHUFFLE",
@@ -49,7 +52,9 @@ class _Spec:
     @property
     def attribute(self) -> str:
         name = re.sub(r"\W", "_", self.name)
-        return f"{name}_" if iskeyword(name) or not name.isidentifier() else name
+        if iskeyword(name):
+            return f"{name}_"
+        return name if name.isidentifier() else f"c{name}"
 
     @property
     def sources(self) -> list[str]:
@@ -68,19 +73,31 @@ def as_dsl(text: str, name: str) -> str:
     """
     try:
         return _dsl(_read(text), name)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     except (AttributeError, IndexError, TypeError) as error:
         raise ValueError(f"it has an unusual form ({error})") from None
 
 
 def _dsl(forms: list[Any], name: str) -> str:
-    specs = {spec.name: spec for spec in _specs_in(forms)}
+    specs: dict[str, _Spec] = {}
+    for spec in _specs_in(forms):
+        specs[spec.name] = spec
+        if len(specs) > _MAX_COMPONENTS:
+            raise ValueError(f"it has more than {_MAX_COMPONENTS:,} components")
+    attributes = {spec.attribute for spec in specs.values()}
+    if len(attributes) < len(specs) or not all(map(str.isidentifier, attributes)):
+        raise ValueError("components' names can't be told apart as names of Python")
     imports: list[str] = []
     outputs: list[str] = []
     lines: list[str] = []
     classes: dict[str, str] = {}
     declared: dict[str, Any] = {}
+    written: set[str] = set()
     for spec in _in_order(specs):
         if "class" in spec.given:
+            if _CLASS.fullmatch(spec.given["class"]) is None:
+                raise ValueError(f"{spec.given['class']!r} is no class")
             module, _, kind = spec.given["class"].rpartition(".")
             alias = kind if kind not in classes.values() else f"{module.replace('.', '_')}_{kind}"
             if spec.given["class"] not in classes:
@@ -89,7 +106,8 @@ def _dsl(forms: list[Any], name: str) -> str:
             alias = classes[spec.given["class"]]
             if declared.setdefault(alias, spec.given["outputs"]) != spec.given["outputs"]:
                 raise ValueError(f"{spec.given['class']} is there twice, with other outputs")
-            if spec.given["outputs"] and f"{alias}.outputs" not in "".join(outputs):
+            if spec.given["outputs"] and alias not in written:
+                written.add(alias)
                 outputs.append(f"{alias}.outputs = {_outputs(spec.given['outputs'])}")
         else:
             alias = "ShellSpout" if "spout" in spec.kind else "ShellBolt"
@@ -101,7 +119,14 @@ def _dsl(forms: list[Any], name: str) -> str:
         if re.search(rf"\b{each}\b", body)
     ]
     head = [*sorted(imports), f"from streamparse import {', '.join(used)}", ""]
-    return "\n".join([f'"""The topology of {name}.clj."""', "", *head, body.lstrip() if not outputs else body]) + "\n"
+    return (
+        "\n".join([f'"""The topology of {_shown(name)}.clj."""', "", *head, body.lstrip() if not outputs else body])
+        + "\n"
+    )
+
+
+def _shown(name: str) -> str:
+    return re.sub(r"[^\w .-]", "?", name)
 
 
 def _class_name(name: str) -> str:
@@ -159,7 +184,7 @@ def _plain(value: Any) -> Any:
         return str(value)
     if value in ("true", "false", "nil"):
         return {"true": True, "false": False, "nil": None}[value]
-    for kind in (int, float):
+    for kind in (int, float) if _NUMBER.fullmatch(value) else ():
         try:
             return kind(value)
         except ValueError:
@@ -172,11 +197,13 @@ def _in_order(specs: dict[str, _Spec]) -> list[_Spec]:
     done: list[_Spec] = []
     left = list(specs.values())
     while left:
-        ready = [each for each in left if not set(each.sources) & {other.name for other in left}]
+        names = {each.name for each in left}
+        ready = [each for each in left if names.isdisjoint(each.sources)]
         if not ready:
             raise ValueError(f"the inputs of {left[0].name!r} lead back to itself")
         done += ready
-        left = [each for each in left if each not in ready]
+        names -= {each.name for each in ready}
+        left = [each for each in left if each.name in names]
     return done
 
 

@@ -11,7 +11,7 @@ import warnings
 from dataclasses import dataclass
 
 from multilang.compat.clojure import as_dsl
-from multilang.compat.wheels import NO_ANSWER, TOO_LATE, requirements_in, without_wheels
+from multilang.compat.wheels import BY_ENVIRONMENT, NO_ANSWER, TOO_LATE, requirements_in, without_wheels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from multilang.compat.wheels import Requirement
 
 MAX_BYTES = 4 << 20  # of a file that is looked at
+_MAX_CONFIG_BYTES = 256 << 10  # of a config.json, each entry of which is looked for in the text
 _SKIPPED = {
     *(".git", ".hg", ".svn", ".tox", "__pycache__", "_build", "_resources", "build", "dist", "node_modules"),
     *("site-packages", "dist-packages"),
@@ -100,7 +101,7 @@ def findings(root: str) -> list[Finding]:
     found: list[Finding] = []
     for path in _files(root):
         name = os.path.basename(path)
-        unread = _unread(path) if name.endswith((".py", ".json")) else ""
+        unread = _unread(path) if name.endswith((".py", ".json", ".clj")) or name in _OF_PETREL else ""
         if unread:
             found.append(Finding(path, 0, unread, "look at it by hand", False))
         elif name.endswith(".py"):
@@ -136,8 +137,12 @@ def wheel_findings(root: str, limit: float = 60) -> list[Finding]:
     asked: dict[tuple[str, tuple[str, ...]], Requirement] = {}
     found: list[Finding] = []
     for path in requirement_files(root):
+        unread = _unread(path)
+        if unread:
+            found.append(Finding(path, 0, unread, "look at it by hand", False))
+            continue
         try:
-            lines = requirements_in(path)
+            lines = requirements_in(path, root)
         except (OSError, ValueError) as error:
             found.append(Finding(path, 0, f"it can't be read: {error}", "mend it"))
             continue
@@ -146,11 +151,14 @@ def wheel_findings(root: str, limit: float = 60) -> list[Finding]:
                 what = f"{each.text} names sources, of which there is no wheel"
                 fix = "name a version that has a wheel, or give --build to package, for what needs no compiler"
                 found.append(Finding(path, each.line, what, fix))
+            elif each.is_place:
+                what = f"{each.text} names no package of an index, and pip is not asked about it, since it might run it"
+                found.append(Finding(path, each.line, what, "look at it by hand", False))
             else:
                 asked.setdefault((each.text, each.options), each)
     open_ = 0
     for requirement, reason in without_wheels(list(asked.values()), limit):
-        if reason in (NO_ANSWER, TOO_LATE):
+        if reason in (BY_ENVIRONMENT, NO_ANSWER, TOO_LATE):
             open_ += 1
             last = requirement, reason
             continue
@@ -200,6 +208,8 @@ def _in_config(path: str) -> Iterator[Finding]:
     try:
         with open(path, encoding="utf-8-sig") as file:
             text = file.read()
+        if len(text) > _MAX_CONFIG_BYTES:
+            raise ValueError(f"it has more than {_MAX_CONFIG_BYTES:,} characters")
         config = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         yield Finding(path, 0, f"it can't be read as JSON: {error}", "mend it")
@@ -235,7 +245,8 @@ def from_clojure(root: str) -> list[str]:
         if (
             path.endswith(".clj")
             and os.path.basename(os.path.dirname(path)) == "topologies"
-            and not os.path.exists(new)
+            and not os.path.lexists(new)
+            and not _unread(path)
         ):
             try:
                 text = _dsl_of(path)
@@ -308,10 +319,11 @@ def _in_python(path: str, root: str) -> Iterator[Finding]:
         yield Finding(path, 0, f"it can't be read: {str(error) or 'it is nested too deeply'}", "mend it")
         return
     bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound |= _imported(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from _in_import(path, root, node)
-        elif isinstance(node, ast.Name) and node.id in _GONE_NAMES and node.id not in bound | _imported(tree):
+        elif isinstance(node, ast.Name) and node.id in _GONE_NAMES and node.id not in bound:
             yield Finding(path, node.lineno, f"Python 3 has no {node.id}", f"write {_GONE_NAMES[node.id]}; --fix does")
         elif isinstance(node, ast.Attribute) and node.attr in _GONE_METHODS:
             what = f"Python 3's dicts have no {node.attr}"
@@ -371,8 +383,18 @@ def _in_import(path: str, root: str, node: ast.Import | ast.ImportFrom) -> Itera
             )
 
 
+def _dotted(node: ast.expr) -> str:
+    """Return a name with its dots. What is before the last eight, or is no name, is ``?``: it may be endlessly long."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute) and len(names) < 8:
+        names.append(node.attr)
+        node = node.value
+    names.append(node.id if isinstance(node, ast.Name) else "?")
+    return ".".join(reversed(names))
+
+
 def _in_class(path: str, node: ast.ClassDef) -> Iterator[Finding]:
-    bases = [ast.unparse(base) for base in node.bases]
+    bases = [_dotted(base) for base in node.bases]
     if not any(_BASES.search(base) for base in bases):
         return
     own = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
@@ -395,7 +417,7 @@ def _in_class(path: str, node: ast.ClassDef) -> Iterator[Finding]:
     emits = [
         each
         for each in ast.walk(node)
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and ast.unparse(each.func) == "self.emit"
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and _dotted(each.func) == "self.emit"
     ]
     known = {base.rpartition(".")[2] for base in bases}
     direct = known & {"Bolt", "BatchingBolt", "TicklessBatchingBolt", "Spout", "ReliableSpout"}
@@ -411,7 +433,7 @@ def _in_class(path: str, node: ast.ClassDef) -> Iterator[Finding]:
 
 
 def _in_call(path: str, node: ast.Call) -> Iterator[Finding]:
-    called = ast.unparse(node.func)
+    called = _dotted(node.func)
     if called in ("JavaBolt.spec", "JavaSpout.spec") or called.endswith((".setJavaSpout", ".setJavaBolt")):
         what = "a component in Java, which only Storm's workers run"
         yield Finding(path, node.lineno, what, "write it in Python, or submit the topology with streamparse")
