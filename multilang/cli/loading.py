@@ -64,7 +64,7 @@ def _to_install(where: str, error: Exception) -> str:
     if path is None:
         return ""
     try:
-        named = requirements_in(path)
+        named = requirements_in(path, os.path.dirname(path))
     except (OSError, ValueError):
         return ""  # multilang migrate tells that it can't be read
     if named:

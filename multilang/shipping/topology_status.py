@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ALL_TIME = ":all-time"
 TEN_MINUTES = "600"  # Storm's shortest window
 WINDOW_SECS = 600.0
+_YOUNG_SECS = 60  # of an executor; about as long as a cluster's counters may be old
 _JAVA_FRAME = re.compile(r"\s+at [\w$.<>/@-]+\(.*\)( ~?\[.*\])?$|\s+\.\.\. \d+ more$|\s+Suppressed: ")
 _JAVA_PREFIX = re.compile(r"^(Caused by: )?((java|org\.apache\.storm)\.[\w.$]+(: |$))+")
 _SHELL_PREFIX = re.compile(r"^Shell Process Exception: ?")
@@ -93,6 +94,25 @@ def least_uptime(status: RunStatus) -> int:
     """Return the seconds since the start of the youngest executor; 0: one is not there yet."""
     uptimes = [task.uptime_secs or 0 for each in status.components for task in each.by_task]
     return int(min(uptimes, default=0))
+
+
+def started_again(status: RunStatus) -> str:
+    """Return a sentence on executors that are much younger than their active topology; empty if there are none.
+
+    Storm removes the errors of a worker with it. If the worker ends again and again, all that Nimbus still knows is
+    that its executors are young, or have reported nothing.
+    """
+    if status.state != "active" or status.seconds < 2 * _YOUNG_SECS:
+        return ""
+    uptimes = [task.uptime_secs or 0 for each in status.components for task in each.by_task]
+    young = sum(uptime < _YOUNG_SECS for uptime in uptimes)
+    if not young:
+        return ""
+    return (
+        f"{young} of {len(uptimes)} executors have been up for less than {_YOUNG_SECS} s, or are not up, {status.seconds:.0f} s "
+        f"after the topology's submission; if that stays so, its workers end again and again, and multilang logs "
+        f"{status.topology} says why"
+    )
 
 
 def readable(report: str) -> str:

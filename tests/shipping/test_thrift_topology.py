@@ -16,7 +16,14 @@ from multilang.shipping.errors import ShippingError
 from multilang.shipping.jar import Shipment
 from multilang.shipping.thrift_topology import check_thrift, storm_topology
 from multilang.shipping.thrift_types import types
-from multilang.shipping.topology_status import ALL_TIME, component_error, readable, topology_status, worth_showing
+from multilang.shipping.topology_status import (
+    ALL_TIME,
+    component_error,
+    readable,
+    started_again,
+    topology_status,
+    worth_showing,
+)
 from multilang.shipping.wheels import WheelTarget
 from multilang.topology import Topology
 from tests.cli.command import ROOT, multilang
@@ -203,6 +210,36 @@ def test_ackers_are_shown_with_their_own_messages_and_others_without_storm_s() -
     shout, acker = topology_status(info).components
     assert (shout.id, shout.emitted, shout.acked) == ("shout", 7, 20)
     assert (acker.id, acker.tasks, acker.emitted, acker.acked, acker.failed) == ("__acker", 2, 15, 35, 0)
+
+
+@pytest.mark.parametrize(
+    ("state", "seconds", "uptimes", "young"),
+    [
+        ("ACTIVE", 500, (500, 3), 1),
+        ("ACTIVE", 500, (0, 0), 2),
+        ("ACTIVE", 500, (400, 60), 0),  # some time ago a worker was started again, or tasks were moved
+        ("ACTIVE", 40, (0, 30), 0),  # it is only just starting
+        ("INACTIVE", 500, (0, 3), 0),
+    ],
+)
+def test_executors_that_are_started_again_and_again_are_told(
+    state: str, seconds: int, uptimes: tuple[int, ...], young: int
+) -> None:
+    thrift = types()
+    executors = [
+        thrift.ExecutorSummary(
+            executor_info=thrift.ExecutorInfo(task_start=task, task_end=task),
+            component_id="count",
+            host="a",
+            port=6700,
+            uptime_secs=uptime,
+        )
+        for task, uptime in enumerate(uptimes)
+    ]
+    info = thrift.TopologyInfo(id="t-1", name="t", uptime_secs=seconds, executors=executors, status=state, errors={})
+    said = started_again(topology_status(info))
+    assert said.startswith(f"{young} of 2 executors" if young else "")
+    assert bool(said) == bool(young)
 
 
 def test_rates_and_latencies_are_storm_s_and_what_it_can_not_know_of_a_process_is_unknown() -> None:
