@@ -19,4 +19,4 @@ def test_a_job_on_a_recording_has_its_tuples(tmp_path, spark) -> None:
     with run_topology(
         replayed(topologies.failing(), Recording(tmp_path / "r")), {}, spark, outputs=["fails"]
     ) as result:
-        assert Counter(row["n"] for row in result["fails"].collect()) == Counter(range(1, 41))
+        assert Counter(row[0] for row in result.rdd("fails").collect()) == Counter(range(1, 41))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def check_followed(name: str, at: tuple[str, ...]) -> None:
     """Read the log as it grows: what the spout's activation logs is there without a new command."""
     command = [COMMAND, "logs", name, "-f", "-n", "0", "--storm", "--grep", "ctivating spout", *at]
-    following = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    following = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True)
     assert following.stdout is not None
     try:
         lines: queue.Queue[str] = queue.Queue()
