@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, Protocol, TypeAlias
 
     from multilang.component.many import Tuples
@@ -123,6 +123,10 @@ class BoltCollector(Collector):
         takes_threads: True if the component's own threads may call it at any time.
         knows_tasks: True if an emit gets its task ids without waiting for them.
         execute_many: Runs many tuples through a component that takes them together; None: it takes them one by one.
+        take_run: The component's function that processes tuples in a row as its ``process`` would, and raises for one; None:
+            it has none.
+        execute_run: Runs tuples that are in a list through a component that takes them in a row, given the list and an
+            iterator over it, which after an exception is behind the tuple that raised it; None: it takes them one by one.
     """
 
     takes_threads = False
@@ -137,6 +141,8 @@ class BoltCollector(Collector):
     fail_acked: Callable[[Tuple], None]
 
     execute_many: Callable[[Tuples], None] | None = None
+    take_run: Callable[[Iterator[Tuple]], None] | None = None
+    execute_run: Callable[[list[Tuple], Iterator[Tuple]], None] | None = None
 
     def __init__(self, scope: Scope | None = None, reported: Callable[[BaseException], None] | None = None) -> None:
         super().__init__(scope, reported)
@@ -160,6 +166,10 @@ class BoltCollector(Collector):
     @abstractmethod
     def finish(self, kept: list[Any], ok: bool) -> None:
         """Ack or fail the inputs that a deferred ack kept, and empty ``kept``."""
+
+    def restored(self, kept: list[Any]) -> list[Tuple]:
+        """Return inputs that stand for those that a deferred ack kept, to anchor to and to ack, and empty ``kept``."""
+        raise NotImplementedError
 
 
 def one_by_one(emit: Emit) -> EmitMany:

@@ -13,11 +13,13 @@ from multilang.runtime.counters import Counters
 from multilang.topology.model import ACKER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-UNKNOWN = -1  # the spout task of a root whose init message has not come yet
-
-_VALUE, _TASK, _FAILED = range(3)
+# An entry is one number, since there is one for each tuple on its way: the xor, a bit for a failure, and the spout task
+# and 1; the task is 0 as long as the root's init message has not come.
+_VALUE = (1 << 64) - 1
+_FAILED = 1 << 64
+_TASK_BITS = 65
 
 
 class Acker:
@@ -31,7 +33,7 @@ class Acker:
         buckets: The number of buckets.
 
     Attributes:
-        newest: The entries of the newest bucket; an entry's first item is the xor.
+        newest: The entries of the newest bucket.
         heard: The number of messages to it so far.
         answered: The number of messages from it so far.
     """
@@ -40,7 +42,7 @@ class Acker:
 
     def __init__(self, complete: Callable[[tuple[int, int, bool]], object], buckets: int = 3) -> None:
         self.complete = complete
-        self.newest: dict[int, list[int]] = {}
+        self.newest: dict[int, int] = {}
         self._buckets = [self.newest, *({} for _ in range(buckets - 1))]
         self.heard = 0
         self.answered = 0
@@ -48,38 +50,63 @@ class Acker:
     def init(self, root: int, value: int, spout_task: int) -> None:
         """Handle ``__ack_init``: a spout tuple's root id, the xor of its edges, and the spout task."""
         self.heard += 1
-        entry = self._find(root)
-        if entry is None:
-            if value:
-                self.newest[root] = [value, spout_task, False]
-            else:  # "Zero targets -> xor is 0 -> the acker acks at once"
-                self.answered += 1
-                self.complete((spout_task, root, True))
-            return
-        entry[_VALUE] ^= value
-        entry[_TASK] = spout_task
-        self.settle(root, entry)
+        task = spout_task + 1 << _TASK_BITS
+        bucket = self._bucket(root)
+        if bucket is not None:
+            self._change(bucket, root, bucket[root] ^ value | task)
+        elif value:
+            self.newest[root] = value | task
+        else:  # "Zero targets -> xor is 0 -> the acker acks at once"
+            self.answered += 1
+            self.complete((spout_task, root, True))
 
     def ack(self, root: int, value: int) -> None:
         """Handle ``__ack_ack``: the acked tuple's edge, xored with all edges made with it as an anchor."""
         self.heard += 1
-        entry = self.newest.get(root) or self._find_or_create(root)
-        value ^= entry[_VALUE]
-        entry[_VALUE] = value
-        if not value:
-            self.settle(root, entry)
+        newest = self.newest
+        entry = newest.get(root)
+        if entry is not None:
+            entry ^= value
+            if entry & _VALUE or not entry >> _TASK_BITS:
+                newest[root] = entry
+            else:  # the same as in _change, without a call
+                del newest[root]
+                self.answered += 1
+                self.complete(((entry >> _TASK_BITS) - 1, root, True))
+        elif (bucket := self._bucket(root)) is None:
+            newest[root] = value
+        else:
+            self._change(bucket, root, bucket[root] ^ value)
+
+    def ack_many(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Handle ``__ack_ack`` of several roots: (root, value) of each."""
+        newest, ack, complete = self.newest, self.ack, self.complete
+        heard = answered = 0
+        for root, value in pairs:
+            entry = newest.get(root)
+            if entry is None:
+                ack(root, value)
+                continue
+            heard += 1
+            entry ^= value
+            if entry & _VALUE or not entry >> _TASK_BITS:
+                newest[root] = entry
+            else:  # the same as in _change, without a call
+                del newest[root]
+                answered += 1
+                complete(((entry >> _TASK_BITS) - 1, root, True))
+        self.heard += heard
+        self.answered += answered
 
     def fail(self, root: int) -> None:
         """Handle ``__ack_fail``: a tuple of this root failed, so that the root fails at once."""
         self.heard += 1
-        entry = self._refreshed(root)
-        entry[_FAILED] = True
-        self.settle(root, entry)
+        self._change(self.newest, root, self._taken(root) | _FAILED)
 
     def reset_timeout(self, root: int) -> None:
         """Handle ``__ack_reset_timeout``: the entry counts as new."""
         self.heard += 1
-        self._refreshed(root)
+        self.newest[root] = self._taken(root)
 
     def rotate(self) -> None:
         """Forget the oldest entries, at a tick."""
@@ -96,45 +123,27 @@ class Acker:
     def __len__(self) -> int:
         return sum(map(len, self._buckets))
 
-    def settle(self, root: int, entry: list[int]) -> None:
-        """Complete or fail the root of an entry that changed, if it is time."""
-        if entry[_TASK] == UNKNOWN:
+    def _change(self, bucket: dict[int, int], root: int, entry: int) -> None:
+        """Put a changed entry into its bucket, or complete or fail the root if it is time."""
+        task = entry >> _TASK_BITS
+        if not task or (entry & _VALUE and not entry & _FAILED):
+            bucket[root] = entry
             return
-        if not entry[_VALUE]:  # "val == 0 wins over failed"
-            self._forget(root)
-            self.answered += 1
-            self.complete((entry[_TASK], root, True))
-        elif entry[_FAILED]:
-            self._forget(root)
-            self.answered += 1
-            self.complete((entry[_TASK], root, False))
+        bucket.pop(root, None)
+        self.answered += 1
+        self.complete((task - 1, root, not entry & _VALUE))  # "val == 0 wins over failed"
 
-    def _find(self, root: int) -> list[int] | None:
+    def _bucket(self, root: int) -> dict[int, int] | None:
+        """Return the bucket that has a root; None if none has."""
         for bucket in self._buckets:
             if root in bucket:
-                return bucket[root]
+                return bucket
         return None
 
-    def _find_or_create(self, root: int) -> list[int]:
-        entry = self._find(root)
-        if entry is None:
-            entry = self.newest[root] = [0, UNKNOWN, False]
-        return entry
-
-    def _refreshed(self, root: int) -> list[int]:
-        for bucket in self._buckets:
-            if root in bucket:
-                entry = bucket.pop(root)
-                break
-        else:
-            entry = [0, UNKNOWN, False]
-        self.newest[root] = entry
-        return entry
-
-    def _forget(self, root: int) -> None:
-        for bucket in self._buckets:
-            if bucket.pop(root, None) is not None:
-                return
+    def _taken(self, root: int) -> int:
+        """Take an entry out of its bucket; return a new one if there is none."""
+        bucket = self._bucket(root)
+        return 0 if bucket is None else bucket.pop(root)
 
 
 def acker_counters(ackers: Sequence[Acker]) -> Counters:

@@ -11,7 +11,7 @@ from multilang.runtime.task import IDLE_ROUNDS
 from multilang.runtime.tuples import IDLE, LocalTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from multilang.component.base import Component
@@ -26,6 +26,7 @@ class BoltActor:
 
     Attributes:
         execute: Runs one tuple.
+        execute_run: Runs tuples in a row; None: it takes them one by one. See BoltCollector.
         countdown: Counts down to the next tuple whose time is measured.
         counted: The number of tuples that it had got when ``countdown`` was set last.
         every: The number that ``countdown`` was set to.
@@ -43,6 +44,7 @@ class BoltActor:
         "counted",
         "every",
         "execute",
+        "execute_run",
         "has_timers",
         "idle_executed",
         "last_secs",
@@ -58,6 +60,7 @@ class BoltActor:
         self.stats = stats
         self.component: Component | None = None
         self.execute: Callable[[Any], object]
+        self.execute_run: Callable[[list[Any], Iterator[Any]], object] | None = None
         self.countdown = self.every = 1
         self.counted = 0
         self.idle_executed = 0
@@ -87,6 +90,11 @@ class BoltActor:
         self.last_secs = secs
         if secs > SLOW_SECS:
             self.countdown = self.every = 1
+
+    def took_run(self, secs: float, tuples: int) -> None:
+        """Note the time of so many tuples, which it took in a row."""
+        self.counted += tuples
+        self.took(secs / tuples)
 
     @property
     def busy(self) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 from collections import deque
+from operator import length_hint
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from multilang.runtime.plan import cyclic_components
 from multilang.runtime.task import Later
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from random import Random
     from typing import Any
 
@@ -227,11 +228,28 @@ class InProcessTopology(ActorTopology):
             if done:
                 settled = done[:]
                 del done[: len(settled)]
-                for task, root, ok in settled:
-                    spout = self.spouts[task]
-                    entry = spout.pending.newest.pop(root, None) or spout.pending.remove(root)
-                    if entry is not None:  # otherwise it timed out before, or its task died
-                        self.settled(spout, entry, ok)
+                self._tell_of(settled)
+
+    def _tell_of(self, settled: Iterable[tuple[int, int, bool]]) -> None:
+        """Tell the spouts which of their tuples were acked or failed: (task, root id, whether acked) of each."""
+        told = -1
+        spout: Any = None
+        for task, root, ok in settled:
+            if task != told:
+                told, spout = task, self.spouts[task]
+            entry = spout.pending.newest.pop(root, None) or spout.pending.remove(root)
+            if entry is None:
+                continue  # it timed out before, or its task died
+            if not ok or entry[1] or spout.stats.lost_ids.ids:
+                self.settled(spout, entry, ok)
+                continue
+            spout.idle = 0  # this is what ``settled`` does with most tuples, without a call
+            spout.next_at = 0.0
+            spout.stats.acked += 1
+            try:
+                spout.runner.ack(entry[0])
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
+                self.died(spout, error, None, f"in ack of {entry[0]!r}")
 
     def _call(self, spout: SpoutActor, call: Callable[[], object], where: str) -> None:
         try:
@@ -328,10 +346,12 @@ class InProcessTopology(ActorTopology):
 
 def _depth_first(
     out: list[tuple[Any, Any]], died: Callable[[Any, BaseException, Any], None]
-) -> Callable[[Iterable[tuple[Any, Any]]], None]:
+) -> Callable[[Sequence[tuple[Any, Any]]], None]:
     """Return the function that makes deliveries, each followed by all that it leads to."""
 
-    def run(items: Iterable[tuple[Any, Any]]) -> None:
+    def run(items: Sequence[tuple[Any, Any]]) -> None:
+        if len(items) > 1 and _takes_run(items[0][0]):
+            items = run_in_a_row(items)
         for actor, tup in items:
             left = actor.countdown - 1
             try:
@@ -350,7 +370,38 @@ def _depth_first(
                 del out[: len(mine)]
                 run(mine)
 
+    def run_in_a_row(items: Sequence[tuple[Any, Any]]) -> Sequence[tuple[Any, Any]]:
+        """Make the deliveries to tasks that take tuples in a row, and return the others, those after an error among them."""
+        rows: dict[Any, list[Any]] = {}
+        others: list[tuple[Any, Any]] = []
+        for item in items:
+            actor, tup = item
+            if actor in rows:
+                rows[actor].append(tup)
+            elif _takes_run(actor):
+                rows[actor] = [tup]
+            else:
+                others.append(item)
+        for actor, tups in rows.items():
+            left = iter(tups)
+            start = perf_counter()
+            try:
+                actor.execute_run(tups, left)
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
+                died(actor, error, tups[-1 - length_hint(left)])
+            actor.took_run(perf_counter() - start, len(tups) - length_hint(left))
+            others += [(actor, tup) for tup in left]
+            if out:
+                mine = out[:]
+                del out[: len(mine)]
+                run(mine)
+        return others
+
     return run
+
+
+def _takes_run(receiver: Any) -> bool:
+    return type(receiver) is BoltActor and receiver.execute_run is not None
 
 
 class _Cycle:

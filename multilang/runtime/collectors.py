@@ -16,10 +16,10 @@ from multilang.protocol.messages import DEFAULT_STREAM
 from multilang.runtime.counters import SAMPLE_EVERY
 from multilang.runtime.edges import edges
 from multilang.runtime.emitter import TupleEmitter
-from multilang.runtime.tuples import LocalTuple
+from multilang.runtime.tuples import LocalTuple, Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, TypeAlias
 
     from multilang.component.collector import Anchors, Emit, OnTaskIds, Scope, Settle, SpoutEmit
@@ -73,6 +73,13 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
     def received(self, tup: Tuple | str) -> Tuple:
         return self._emitter.received(tup, "ack")
 
+    def settle_many(self, tups: Iterable[Tuple], ok: bool) -> None:
+        links = self._links
+        if ok and links.acker is not None and not links.named:
+            links.acker.ack_many(_acked(tups, self.ack, self._emitter.stats))
+        else:
+            super().settle_many(tups, ok)
+
     def deferred_ack(self, kept: list[Any]) -> Settle:
         """Return an ack for later, which keeps the root and the edge of each tuple in ``kept``.
 
@@ -102,6 +109,11 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
         else:
             stats.failed += len(kept) // 2
         pairs = iter(kept)
+        acker = self._links.acker
+        if ok and acker is not None and dict not in map(type, kept):
+            acker.ack_many(zip(pairs, pairs, strict=True))
+            kept.clear()
+            return
         for root, edge in zip(pairs, pairs, strict=True):
             several = type(root) is dict
             if not ok:
@@ -113,6 +125,15 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
             else:
                 ack(root, edge)
         kept.clear()
+
+    def restored(self, kept: list[Any]) -> list[Tuple]:
+        pairs = iter(kept)
+        origin = Origin("", "", 0, ())
+        found: list[Tuple] = [
+            LocalTuple([], DEFAULT_STREAM, origin, root, edge) for root, edge in zip(pairs, pairs, strict=True)
+        ]
+        kept.clear()
+        return found
 
 
 class LocalSpoutCollector(LinkedCollector, SpoutCollector):
@@ -227,19 +248,31 @@ def _bolt_ack(emitter: TupleEmitter) -> Settle:
             if type(root) is not int:
                 for each, edge in root.items():
                     ack_root(each, edge ^ tup.edge)
-            elif acker is None or (entry := acker.newest.get(root)) is None:
+            elif acker is None:
                 ack_root(root, tup.edge)
-            else:  # the same as Acker.ack, without the call
-                acker.heard += 1
-                value = entry[0] = entry[0] ^ tup.edge
-                if not value:
-                    acker.settle(root, entry)
+            else:
+                acker.ack(root, tup.edge)
         elif tup.edge:
             stats.idle -= 1
         if named:
             named.pop(tup.id, None)
 
     return ack
+
+
+def _acked(tups: Iterable[Any], ack: Settle, stats: TaskStats) -> Iterator[tuple[int, int]]:
+    """Yield root and edge of each unfinished tuple, which counts as acked; ack those that have not just one root."""
+    for tup in tups:
+        if not tup.unfinished:
+            continue
+        if type(tup) is LocalTuple:
+            root = tup.root
+            if root and type(root) is int:
+                tup.unfinished = False
+                stats.acked += 1
+                yield root, tup.edge
+                continue
+        ack(tup)
 
 
 def _bolt_fail(emitter: TupleEmitter) -> Settle:

@@ -82,28 +82,28 @@ class Average:
 class Lost:
     """The message ids of a spout's tuples that failed and were not acked since. For ``source_id`` see Spout."""
 
-    __slots__ = ("_ids", "_more", "source_id")
+    __slots__ = ("_more", "ids", "source_id")
 
     def __init__(self) -> None:
         self.source_id: Callable[[Any], Any] | None = None
-        self._ids: set[Any] = set()
+        self.ids: set[Any] = set()
         self._more = 0
 
     def add(self, tup_id: Any) -> None:
         """Add a tuple that failed."""
         key = self._key(tup_id)
-        if len(self._ids) < MAX_LOST:
-            self._ids.add(key)
-        elif key not in self._ids:
+        if len(self.ids) < MAX_LOST:
+            self.ids.add(key)
+        elif key not in self.ids:
             self._more += 1
 
     def discard(self, tup_id: Any) -> None:
         """Remove a tuple that was acked after all."""
-        if self._ids:
-            self._ids.discard(self._key(tup_id))
+        if self.ids:
+            self.ids.discard(self._key(tup_id))
 
     def __len__(self) -> int:
-        return len(self._ids) + self._more
+        return len(self.ids) + self._more
 
     def _key(self, tup_id: Any) -> Any:
         """Return a key that a set can hold: in other languages a message id may be a list or an object."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any, TypeAlias
 
     from multilang.runtime.plan import TaskPlan
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 
 class DirectAcker(Protocol):
-    """An acker that a collector calls without a message; the embedded cluster's explains ``newest`` and ``heard``."""
+    """An acker that a collector calls without a message; the embedded cluster's explains its attributes."""
 
-    newest: dict[int, list[int]]
+    newest: dict[int, int]
     heard: int
 
-    def settle(self, root: int, entry: list[int]) -> None:
-        """Check whether ``root`` is done now; ``entry`` is what is kept about it, and its first item is the xor."""
+    def ack(self, root: int, value: int) -> None:
+        """Take an ack: the root, and the acked tuple's edge with those made of it."""
+
+    def ack_many(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Take the acks of several roots: (root, value) of each."""
 
 
 class Links:
