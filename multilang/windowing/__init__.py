@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.windowing.aggregates import Aggregate, Count, Distinct, Max, Mean, Min, Sum, TopN
     from multilang.windowing.bolt import WindowedBolt
+    from multilang.windowing.errors import MemoryLimitError
     from multilang.windowing.specs import Session, Sliding, Tumbling, days, hours, milliseconds, minutes, seconds
     from multilang.windowing.stateful import StatefulWindowedBolt
     from multilang.windowing.window import EARLY, LATE, ON_TIME, Window
@@ -24,6 +25,7 @@ __all__ = [
     "Distinct",
     "Max",
     "Mean",
+    "MemoryLimitError",
     "Min",
     "Session",
     "Sliding",
@@ -45,6 +47,7 @@ __getattr__, __dir__ = lazily(
     {
         ".aggregates": ("Aggregate", "Count", "Distinct", "Max", "Mean", "Min", "Sum", "TopN"),
         ".bolt": ("WindowedBolt",),
+        ".errors": ("MemoryLimitError",),
         ".specs": ("Session", "Sliding", "Tumbling", "days", "hours", "milliseconds", "minutes", "seconds"),
         ".stateful": ("StatefulWindowedBolt",),
         ".window": ("EARLY", "LATE", "ON_TIME", "Window"),

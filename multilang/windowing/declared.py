@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
-    from typing import Literal
+    from typing import ClassVar, Literal
 
     from multilang.protocol.messages import Tuple
     from multilang.windowing.aggregates import Aggregate
@@ -63,6 +63,16 @@ class DeclaredWindows(AnchoredBolt):
 
     keep_expired: bool | None = None
     """Keep ``window.expired``, or not; None: without ``key_by``. With keys, it costs a window's tuples per key."""
+
+    memory_limit: int | None = None
+    """The greatest number of tuples that the windows of a task have in memory, or of accumulators with an aggregate."""
+
+    at_memory_limit: Literal["error", "spill"] | None = None
+    """What happens at the limit: the task ends with an error, or what the last checkpoint has leaves the memory and is read
+    again when its window is evaluated. None: "spill" with state, "error" without."""
+
+    can_spill: ClassVar[bool] = False
+    """Whether there is a store that windows can be spilled to."""
 
     def process_window(self, window: Window) -> None:
         """Work on a window.

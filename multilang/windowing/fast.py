@@ -9,11 +9,13 @@ from operator import itemgetter
 
 from multilang.windowing.aggregates import Count
 from multilang.windowing.counted import CountWindows
+from multilang.windowing.settings import NO_DATA
 from multilang.windowing.timed import TimeWindows
+from multilang.windowing.watermarks import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Protocol
 
     from multilang.protocol.messages import Tuple
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from multilang.windowing.declared import DeclaredWindows
     from multilang.windowing.panes import Windows
     from multilang.windowing.settings import Settings
-    from multilang.windowing.watermarks import Source, Watermarks
+    from multilang.windowing.watermarks import Watermarks
 
     class Task(Protocol):
         """The windows of a task, as far as they are needed here."""
@@ -40,8 +42,10 @@ if TYPE_CHECKING:
         def unassigned(self, tup: Tuple) -> None: ...
 
 
-def fast_function(task: Task, otherwise: Callable[[Tuple], None]) -> Callable[[Any], None] | None:
-    """Return a function that takes a tuple of this process into its windows; None if the settings ask for more.
+def fast_functions(
+    task: Task, otherwise: Callable[[Tuple], None]
+) -> tuple[Callable[[Any], None], Callable[[Iterator[Any]], None]] | None:
+    """Return the functions that take a tuple, and tuples in a row, into the windows; None if the settings ask for more.
 
     Args:
         task: The windows of a bolt without state.
@@ -50,124 +54,176 @@ def fast_function(task: Task, otherwise: Callable[[Tuple], None]) -> Callable[[A
     settings, windows = task.settings, task.windows
     if settings.id_field is not None or settings.early_count or settings.early_ms or settings.lateness_ms:
         return None
-    if settings.has_event_time:
-        if isinstance(windows, TimeWindows) and not task.bolt.has_own_timestamp():
-            return _timed(task, windows, otherwise)
+    if settings.memory_limit is not None:
         return None
-    return _counted(task, windows, otherwise) if isinstance(windows, CountWindows) else None
-
-
-def _timed(task: Task, windows: TimeWindows, otherwise: Callable[[Tuple], None]) -> Callable[[Any], None]:
-    field, keys = task.settings.timestamp_field, task.settings.key_by
-    lines, step, opened, unassigned = windows.lines, windows.step, windows.opened, task.unassigned
-    add, counts = task.aggregate.add, type(task.aggregate) is Count
-    sources: dict[Any, tuple[Source, int, Callable[[Any], Any]]] = {}
-    sender: Any = None  # of the last tuple: a task with one of its streams
-    source: Any = None
-    at = 0
-    key_of: Callable[[Any], Any] = _none
+    take: Callable[[Iterable[Any]], None]
+    if settings.has_event_time:
+        if not isinstance(windows, TimeWindows) or task.bolt.has_own_timestamp():
+            return None
+        take = _timed(task, windows, otherwise)
+    elif isinstance(windows, CountWindows):
+        take = _counted(task, windows, otherwise)
+    else:
+        return None
 
     def process(tup: Any) -> None:
-        nonlocal sender, source, at, key_of
-        try:
-            origin = tup.origin
-        except AttributeError:  # it came over a wire, and so will the others
+        if hasattr(tup, "origin"):
+            take((tup,))
+        else:  # it came over a wire, and so will the others
             task.process = otherwise
             otherwise(tup)
-            return
-        if origin is not sender:
-            found = sources.get(origin)
-            if found is None:
-                if any(name not in origin.index for name in (field, *(keys or ()))):
-                    otherwise(tup)  # which says what is missing
-                    return
-                met = task.watermarks.source(origin.component, origin.stream, origin.task, task.now())
-                found = sources[origin] = met, origin.index[field], _key_of(origin.index, keys)
-            sender = origin
-            source, at, key_of = found
-        values = tup.values
-        ts = values[at]
-        if type(ts) is not int:
-            otherwise(tup)
-            return
-        key = key_of(values)
-        slot = -(-ts // step) * step
-        try:
-            line = lines.get(key)
-        except TypeError:
-            otherwise(tup)  # the key is a list or an object
-            return
+
+    return process, take
+
+
+def _timed(  # noqa: C901  # one body, since each call from here costs a share of the rate
+    task: Task, windows: TimeWindows, otherwise: Callable[[Tuple], None]
+) -> Callable[[Iterable[Any]], None]:
+    field, keys = task.settings.timestamp_field, task.settings.key_by
+    step, find, unassigned = windows.step, windows.find, task.unassigned
+    add, counts = task.aggregate.add, type(task.aggregate) is Count
+    numbers = _only_numbers(task)
+    sources: dict[Any, tuple[Source, int, Callable[[Any], Any]]] = {}
+    sender: Any = None  # of the last tuple: a task with one of its streams
+    source: Any = Source(0.0)
+    at = 0
+    key_of: Callable[[Any], Any] = _none
+    slots: dict[int, dict[Any, Any]] = {}  # the panes by slot and key
+    panes: dict[Any, Any] = {}  # those of the slot of the last tuple, of the times after ``low`` until ``high``
+    low = high = 0
+
+    def take(tups: Iterable[Any]) -> None:  # noqa: C901
+        nonlocal sender, source, at, key_of, panes, low, high
+        accept_from = task.accept_from
         source.heard = True
-        if source.greatest is None or ts > source.greatest:
-            source.greatest = ts
-        if ts < task.accept_from:
-            task.refuse(tup, ts)
-            return
-        pane = None if line is None else line.get(slot)
-        if pane is None:
-            pane = opened(key, slot)
-            if pane is None:
-                unassigned(tup)
-                return
-        if counts:
-            pane.accumulator += 1
-        else:
-            pane.accumulator = add(pane.accumulator, tup)
-        pane.count += 1
-        pane.held.append(tup)
+        greatest = source.greatest
+        try:
+            for tup in tups:
+                origin = tup.origin
+                if origin is not sender:
+                    found = sources.get(origin)
+                    if found is None:
+                        if origin.stream.startswith(NO_DATA) or any(
+                            name not in origin.index for name in (field, *(keys or ()))
+                        ):
+                            otherwise(tup)  # which says what is missing
+                            continue
+                        met = task.watermarks.source(origin.component, origin.stream, origin.task, task.now())
+                        found = sources[origin] = met, origin.index[field], _key_of(origin.index, keys)
+                    source.greatest = greatest
+                    sender = origin
+                    source, at, key_of = found
+                    source.heard = True
+                    greatest = source.greatest
+                values = tup.values
+                ts = values[at]
+                if type(ts) is not int:
+                    otherwise(tup)  # which raises an error, or fails the tuple
+                    continue
+                if not low < ts <= high:
+                    high = -(-ts // step) * step
+                    low = high - step
+                    if high not in slots:
+                        for each in [each for each in slots if each < accept_from]:
+                            del slots[each]
+                        slots[high] = {}
+                    panes = slots[high]
+                key = key_of(values)
+                try:
+                    pane = panes.get(key)
+                except TypeError:
+                    source.greatest = greatest
+                    otherwise(tup)  # the key is a list or an object
+                    continue
+                if greatest is None or ts > greatest:
+                    greatest = ts
+                if ts < accept_from:
+                    task.refuse(tup, ts)
+                    continue
+                if pane is None:
+                    pane = find(key, high)
+                    if pane is None:
+                        unassigned(tup)
+                        continue
+                    panes[key] = pane
+                if counts:
+                    pane.accumulator += 1
+                else:
+                    pane.accumulator = add(pane.accumulator, tup)
+                pane.count += 1
+                root = tup.root
+                if numbers and root:
+                    keep = pane.kept.append
+                    keep(root)
+                    keep(tup.edge)
+                else:
+                    pane.held.append(tup)
+        finally:
+            source.greatest = greatest
 
-    return process
+    return take
 
 
-def _counted(task: Task, windows: CountWindows, otherwise: Callable[[Tuple], None]) -> Callable[[Any], None]:
+def _counted(task: Task, windows: CountWindows, otherwise: Callable[[Tuple], None]) -> Callable[[Iterable[Any]], None]:
     keys = task.settings.key_by
     lines, sums, slide, step, opened = windows.lines, windows.counts(), windows.slide, windows.step, windows.opened
     add, counts = task.aggregate.add, type(task.aggregate) is Count
+    numbers = _only_numbers(task)
     senders: dict[Any, Callable[[Any], Any]] = {}
     sender: Any = None
     key_of: Callable[[Any], Any] = _none
 
-    def process(tup: Any) -> None:
+    def take(tups: Iterable[Any]) -> None:
         nonlocal sender, key_of
-        try:
+        for tup in tups:
             origin = tup.origin
-        except AttributeError:  # it came over a wire, and so will the others
-            task.process = otherwise
-            otherwise(tup)
-            return
-        if origin is not sender:
-            found = senders.get(origin)
-            if found is None:
-                if any(name not in origin.index for name in keys or ()):
-                    otherwise(tup)
-                    return
-                found = senders[origin] = _key_of(origin.index, keys)
-            sender, key_of = origin, found
-        key = key_of(tup.values)
-        try:
-            count = sums.get(key, 0) + 1
-        except TypeError:
-            otherwise(tup)
-            return
-        sums[key] = count
-        slot = -(-count // step) * step
-        line = lines.get(key)
-        pane = None if line is None else line.get(slot)
-        if pane is None:
-            pane = opened(key, slot)
+            if origin is not sender:
+                found = senders.get(origin)
+                if found is None:
+                    if any(name not in origin.index for name in keys or ()):
+                        otherwise(tup)
+                        continue
+                    found = senders[origin] = _key_of(origin.index, keys)
+                sender, key_of = origin, found
+            key = key_of(tup.values)
+            try:
+                count = sums.get(key, 0) + 1
+            except TypeError:
+                otherwise(tup)
+                continue
+            sums[key] = count
+            slot = count if step == 1 else -(-count // step) * step
+            line = lines.get(key)
+            pane = None if line is None else line.get(slot)
             if pane is None:
-                task.unassigned(tup)
-                return
-        if counts:
-            pane.accumulator += 1
-        else:
-            pane.accumulator = add(pane.accumulator, tup)
-        pane.count += 1
-        pane.held.append(tup)
-        if not count % slide:
-            windows.fire(key, count, task.moment())
+                pane = opened(key, slot)
+                if pane is None:
+                    task.unassigned(tup)
+                    continue
+            if counts:
+                pane.accumulator += 1
+            else:
+                pane.accumulator = add(pane.accumulator, tup)
+            pane.count += 1
+            root = tup.root
+            if numbers and root:
+                keep = pane.kept.append
+                keep(root)
+                keep(tup.edge)
+            else:
+                pane.held.append(tup)
+            if not count % slide:
+                windows.fire(key, count, task.moment())
 
-    return process
+    return take
+
+
+def _only_numbers(task: Task) -> bool:
+    """Return whether nobody sees a tuple again, so that only the numbers are kept of it that its ack needs.
+
+    Plain numbers are no work for the garbage collector. An aggregate of somebody's own may ask a tuple for its id.
+    """
+    return type(task.aggregate).__module__ == Count.__module__
 
 
 def _none(_: Any) -> None:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
         def put(self, key: Key, slot: int, pane: Pane, tup: Tuple) -> object:
             """Add a tuple to a pane."""
 
-        def merge(self, first: Pane, second: Pane) -> object:
-            """Add all of the second pane to the first."""
+        def merge(self, key: Key, first: Pane, second: Pane) -> object:
+            """Add all of the second pane of a key to the first."""
 
         def fire(
             self,
@@ -70,6 +70,7 @@ class Pane:
         accumulator: Its tuples, or what the aggregate makes of them.
         count: The number of its tuples.
         held: The tuples that are to be acked when it is gone.
+        kept: What is left of other such tuples, which no one sees again; see ``BoltCollector.deferred_ack``.
         ids: The message ids of its tuples; None if they have none.
         first: The timestamp of its earliest tuple, where that matters.
         last: The timestamp of its latest tuple, where that matters.
@@ -78,6 +79,7 @@ class Pane:
         dirty: True if the state is to be told of it at the next checkpoint.
         chunks: The parts of it that the state has, by their first tuple.
         fresh_from: The number of its tuples that the state has.
+        spilled: The number of its first tuples that are not in memory; with an aggregate True if the accumulator is not.
     """
 
     __slots__ = (
@@ -90,14 +92,17 @@ class Pane:
         "fresh_from",
         "held",
         "ids",
+        "kept",
         "last",
         "slot",
+        "spilled",
     )
 
     def __init__(self, accumulator: Any) -> None:
         self.accumulator = accumulator
         self.count = 0
         self.held: list[Tuple] = []
+        self.kept: list[Any] = []
         self.ids: list[Any] | None = None
         self.first = 0
         self.last = 0
@@ -106,6 +111,7 @@ class Pane:
         self.dirty = False
         self.chunks: list[int] = []
         self.fresh_from = 0
+        self.spilled = 0
 
 
 class Waiting:

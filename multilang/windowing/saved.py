@@ -51,6 +51,7 @@ class SavedTask(WindowTask):
         batch: Batch | None = None,
     ) -> None:
         self._dirty: dict[tuple[Key, int], Pane] = {}
+        self._clean: dict[tuple[Key, int], Pane] = {}  # those in memory that the state has, if they may be spilled
         self._counted: dict[Key, None] = {}
         self._new_waiting: dict[int, Waiting] = {}
         self._state: KeyValueState[Any, Any] | None = None
@@ -58,7 +59,6 @@ class SavedTask(WindowTask):
         self._failed: Exception | None = None
         self._saved_task: dict[str, Any] | None = None
         super().__init__(bolt, settings, collector, context, batch)
-        self._keeps_tuples = settings.aggregate is None
         self._tuples = _SavedTuples(context)
         self._form = _form_of(settings, self.windows)
         self.windows.follow_counts(self._counted)
@@ -67,7 +67,7 @@ class SavedTask(WindowTask):
     def _first(self, tup: Tuple) -> None:
         """Process a tuple after a rollback, or the first one."""
         self._refresh()
-        self.process = self.process_function()
+        self.process, self.take = self.process_functions()
         self.process(tup)
 
     def _refresh(self) -> None:
@@ -82,16 +82,59 @@ class SavedTask(WindowTask):
     # ---- in place of what a bolt without state does ----
 
     def _put_function(self) -> Callable[[Key, int, Pane, Tuple], None]:
-        put, dirty = super()._put_function(), self._dirty
+        put, dirty, clean = super()._put_function(), self._dirty, self._clean
+        needs_all = not self._keeps_tuples
 
         def put_and_mark(key: Key, slot: int, pane: Pane, tup: Tuple) -> None:
+            if pane.spilled and needs_all:
+                self._fetch(key, pane)
             put(key, slot, pane, tup)
             if not pane.dirty:
                 pane.dirty = True
                 pane.slot = slot
                 dirty[key, slot] = pane
+                if clean:
+                    clean.pop((key, slot), None)
 
         return put_and_mark
+
+    # ---- what is in the state alone ----
+
+    def make_room(self, limit: int) -> None:
+        if not self.settings.spills:
+            super().make_room(limit)
+        for pane in self._clean.values():
+            if self._keeps_tuples:
+                self.in_memory -= len(pane.accumulator)
+                pane.spilled += len(pane.accumulator)
+                pane.accumulator = []
+            elif not pane.spilled:
+                self.in_memory -= 1
+                pane.spilled = 1
+                pane.accumulator = None
+        self._clean.clear()
+
+    def _fetch(self, key: Key, pane: Pane) -> None:
+        """Read from the state what of a pane is not in memory."""
+        state: Any = self._state
+        text = dumps(key)
+        if self._keeps_tuples:
+            chunks = [state.get((PANE, text, pane.slot, begin)) for begin in sorted(pane.chunks)]
+            before = [tup for chunk in chunks for tup in self._tuples.load(chunk[0])][: pane.spilled]
+            pane.accumulator = before + pane.accumulator
+            self.in_memory += len(before)
+        else:
+            pane.accumulator = self.aggregate.load(state.get((PANE, text, pane.slot, 0))[0])
+            self.in_memory += 1
+        pane.spilled = 0
+        if not pane.dirty and self.settings.spills:
+            self._clean[key, pane.slot] = pane
+
+    def merge(self, key: Key, first: Pane, second: Pane) -> None:
+        for pane in (first, second):
+            if pane.spilled:
+                self._fetch(key, pane)
+        super().merge(key, first, second)
 
     def taken(self, tup: Tuple) -> None:
         if tup.unfinished:
@@ -113,6 +156,9 @@ class SavedTask(WindowTask):
         number: int,
         at: int,
     ) -> None:
+        for pane in panes:
+            if pane.spilled:
+                self._fetch(key, pane)
         try:
             super().fire(key, bounds, panes, new, timing, number, at)
         except Exception as error:
@@ -122,11 +168,16 @@ class SavedTask(WindowTask):
             for pane in panes:
                 pane.dirty = True
                 self._dirty[key, pane.slot] = pane
+                self._clean.pop((key, pane.slot), None)
+                if not self.settings.accumulating:  # it was emptied
+                    self._forget(key, pane.slot, pane)
+                    pane.fresh_from = 0
 
     def gone(self, key: Key, slot: int, pane: Pane, seen: bool = True) -> None:
         pane.held.clear()
         super().gone(key, slot, pane, seen)
         self._dirty.pop((key, slot), None)
+        self._clean.pop((key, slot), None)
         self._forget(key, slot, pane)
 
     def waits(self, waiting: Waiting) -> None:
@@ -171,6 +222,8 @@ class SavedTask(WindowTask):
         for (key, slot), pane in self._dirty.items():
             self._save_pane(state, key, slot, pane)
             pane.dirty = False
+        if self.settings.memory_limit is not None and self.settings.spills:
+            self._clean.update(self._dirty)
         self._dirty.clear()
         counts = self.windows.counts()
         for key in self._counted:
@@ -194,11 +247,8 @@ class SavedTask(WindowTask):
         begin = 0
         if self._keeps_tuples:
             begin = pane.fresh_from
-            if begin > len(pane.accumulator):  # it was emptied meanwhile
-                self._forget(key, slot, pane)
-                begin = 0
-            saved = self._tuples.save(pane.accumulator[begin:])
-            pane.fresh_from = len(pane.accumulator)
+            saved = self._tuples.save(pane.accumulator[begin - pane.spilled :])
+            pane.fresh_from = pane.spilled + len(pane.accumulator)
         else:
             saved = self.aggregate.save(pane.accumulator)
         ids = None if pane.ids is None else pane.ids[begin:]
@@ -226,6 +276,7 @@ class SavedTask(WindowTask):
         self.process = self._first  # which asks for the function anew, since the windows are others
         self.start_anew()
         self._dirty.clear()
+        self._clean.clear()
         self._counted.clear()
         self._new_waiting.clear()
         self.windows.follow_counts(self._counted)
@@ -287,6 +338,11 @@ class SavedTask(WindowTask):
         pane.count, pane.first, pane.last, pane.fired, pane.slot = count, first, last, fired, slot
         pane.chunks = [begin for begin, _ in chunks]
         pane.fresh_from = len(accumulator) if self._keeps_tuples else 0
+        self.in_memory += self._size(pane)
+        if self.settings.memory_limit is not None and self.settings.spills:
+            self._clean[key, slot] = pane
+            if self.in_memory >= self.settings.memory_limit:
+                self.make_room(self.settings.memory_limit)
         for _, chunk in chunks:
             if chunk[5] is not None:
                 pane.ids = pane.ids or []

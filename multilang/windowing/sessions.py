@@ -134,7 +134,7 @@ class SessionWindows(Windows):
         one, two = session.pane, other.pane
         one.first = min(one.first, two.first)
         one.last = max(one.last, two.last)
-        self.keeper.merge(one, two)
+        self.keeper.merge(key, one, two)
         two.held = []
         two.ids = None
         other.is_over = True

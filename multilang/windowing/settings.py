@@ -31,6 +31,7 @@ NO_DATA = ("$", "__", "org.apache.storm.")
 """The beginnings of the names of streams of checkpoints, ticks and coordination, whose tuples are in no window."""
 
 ANCHORS = ("all", "new", "none")
+AT_LIMIT = (None, "error", "spill")
 _WINDOW_KEYS = (LENGTH_COUNT, LENGTH_MS, SLIDE_COUNT, SLIDE_MS)
 
 
@@ -62,6 +63,8 @@ class Settings:
         self.anchor = bolt.anchor
         self.early_count, self.early_ms = self._early(bolt.early)
         self.accumulating = bolt.accumulating
+        self.memory_limit = self._memory_limit(bolt.memory_limit)
+        self.spills = self._spills(bolt)
         self.keep_expired = (
             bolt.keep_expired if bolt.keep_expired is not None else self.key_by is None and bolt.aggregate is None
         )
@@ -185,6 +188,27 @@ class Settings:
         if type(value) is not int or value < 1:
             raise ConfigError(f"{self.who}: early is {value!r}; give a whole number of tuples from 1, or a duration")
         return value, 0
+
+    def _memory_limit(self, value: object) -> int | None:
+        if value is not None and (type(value) is not int or value < 1):
+            raise ConfigError(
+                f"{self.who}: memory_limit is {value!r}; give a whole number of tuples (of accumulators, with an aggregate) from 1, or None"
+            )
+        return value
+
+    def _spills(self, bolt: DeclaredWindows) -> bool:
+        chosen = bolt.at_memory_limit
+        if chosen not in AT_LIMIT:
+            raise ConfigError(f"{self.who}: at_memory_limit is {chosen!r}; use one of {', '.join(map(repr, AT_LIMIT))}")
+        if chosen is not None and self.memory_limit is None:
+            raise ConfigError(
+                f"{self.who}: at_memory_limit is {chosen!r}, and there is no limit; set memory_limit, too"
+            )
+        if chosen == "spill" and not bolt.can_spill:
+            raise ConfigError(
+                f"{self.who}: at_memory_limit is 'spill', and it has no state to spill to; make it a StatefulWindowedBolt"
+            )
+        return bolt.can_spill and chosen != "error"
 
     # ---- together ----
 

@@ -32,6 +32,8 @@ class StatefulWindowedBolt(Stateful, WindowedBolt):
 
     transformations = ["multilang.windowing.transform:windowed", "multilang.state.transform:stateful"]
 
+    can_spill = True
+
     _windows: SavedTask
 
     def init_state(self, state: KeyValueState[Any, Any]) -> None:

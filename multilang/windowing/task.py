@@ -5,7 +5,8 @@ from __future__ import annotations
 from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.windowing.aggregates import Aggregate
 from multilang.windowing.counted import CountWindows, Latest, Recent
-from multilang.windowing.fast import fast_function
+from multilang.windowing.errors import MemoryLimitError
+from multilang.windowing.fast import fast_functions
 from multilang.windowing.ordered import Ordered
 from multilang.windowing.panes import EARLY, LATE, Pane
 from multilang.windowing.sessions import SessionWindows
@@ -17,7 +18,7 @@ from multilang.windowing.window import Window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from multilang.component.collector import BoltCollector
@@ -86,9 +87,11 @@ class WindowTask:
         self._origin = round(self._clock.time() * 1000)  # the time of day then; windows by processing time begin there
         self._has_warned = False
         self._has_ids = settings.id_field is not None
+        self._keeps_tuples = settings.aggregate is None
+        self.in_memory = 0  # tuples, or accumulators, where there is a limit
         self.put = self._put_function()
         self.start_anew()
-        self.process = self.process_function()
+        self.process, self.take = self.process_functions()
         if batch is not None:
             return  # which moves the time on at its end
         if settings.has_event_time:
@@ -105,6 +108,7 @@ class WindowTask:
         self._again: list[Tuple] = []  # replays of the tuple that is added next
         self._early: list[tuple[Key, int, Pane]] = []  # due at once
         self._touched.clear()
+        self.in_memory = 0
         self._armed = None
         merged = None if self._batch is None else self._batch.merged
         self.watermarks = Watermarks(_senders(self._context), settings.lag_ms, settings.idle_ms, self.now(), merged)
@@ -112,10 +116,46 @@ class WindowTask:
 
     # ---- tuples ----
 
-    def process_function(self) -> Callable[[Tuple], None]:
-        """Return the function that takes a tuple into the windows that there are now."""
+    def process_functions(self) -> tuple[Callable[[Tuple], None], Callable[[Iterator[Tuple]], None]]:
+        """Return the functions that take a tuple, and tuples in a row, into the windows that there are now."""
         usual = self._usual_function()
-        return usual if self._acks_at_once else fast_function(self, usual) or usual
+        if self.settings.memory_limit is not None:
+            usual = self._limited(usual, self.settings.memory_limit)
+        fast = None if self._acks_at_once else fast_functions(self, usual)
+        return (usual, self._take_each) if fast is None else fast
+
+    def _limited(self, process: Callable[[Tuple], None], limit: int) -> Callable[[Tuple], None]:
+        def process_within(tup: Tuple) -> None:
+            if self.in_memory >= limit:
+                self.make_room(limit)
+            process(tup)
+
+        return process_within
+
+    def make_room(self, limit: int) -> None:
+        """Do what is to be done when the windows have as much in memory as they may have.
+
+        Args:
+            limit: The number of tuples, or of accumulators.
+
+        Raises:
+            MemoryLimitError: There is no more room.
+        """
+        what = "tuples" if self._keeps_tuples else "accumulators"
+        ways = "set a greater memory_limit, or make it a StatefulWindowedBolt, whose windows are spilled to its store"
+        if self.bolt.can_spill:
+            ways = "set a greater memory_limit, or at_memory_limit = 'spill'"
+        raise MemoryLimitError(
+            f"{self.settings.who}: its windows have {self.in_memory} {what} in memory, and memory_limit is {limit}; {ways}"
+        )
+
+    def _size(self, pane: Pane) -> int:
+        """Return how much of the memory a pane takes: its tuples, or 1 for an accumulator."""
+        return len(pane.accumulator) if self._keeps_tuples else 0 if pane.spilled else 1
+
+    def _take_each(self, tups: Iterator[Tuple]) -> None:
+        for tup in tups:
+            self.process(tup)
 
     def _usual_function(self) -> Callable[[Tuple], None]:
         if not self.settings.has_event_time:
@@ -294,6 +334,8 @@ class WindowTask:
 
     def open(self) -> Pane:
         """Return a new pane."""
+        if not self._keeps_tuples:
+            self.in_memory += 1
         return Pane(self._init())
 
     def _put_function(self) -> Callable[[Key, int, Pane, Tuple], None]:
@@ -308,11 +350,14 @@ class WindowTask:
                 pane.held.append(tup)
 
         field, every, touched = settings.id_field, settings.early_count, self._touched if settings.early_ms else None
-        if field is None and not every and touched is None:
+        counted = settings.memory_limit is not None and self._keeps_tuples
+        if field is None and not every and touched is None and not counted:
             return put
 
         def put_more(key: Key, slot: int, pane: Pane, tup: Tuple) -> None:
             put(key, slot, pane, tup)
+            if counted:
+                self.in_memory += 1
             if field is not None:
                 known = (tup.component, tup.stream, _id(tup, field, settings))
                 self._ids[known] = pane
@@ -329,12 +374,15 @@ class WindowTask:
 
         return put_more
 
-    def merge(self, first: Pane, second: Pane) -> None:
-        """Add all of the second pane to the first."""
+    def merge(self, key: Key, first: Pane, second: Pane) -> None:
+        """Add all of the second pane of a key to the first."""
         first.accumulator = self.aggregate.merge(first.accumulator, second.accumulator)
         first.count += second.count
+        if self._keeps_tuples:
+            second.accumulator = []  # they are the first one's now
         first.fired = max(first.fired, second.fired)
         first.held += second.held
+        first.kept += second.kept
         if second.ids:
             first.ids = (first.ids or []) + second.ids
             for known in second.ids:
@@ -380,6 +428,8 @@ class WindowTask:
             scope.anchors = before
         if not settings.accumulating:
             for pane in panes:
+                if self._keeps_tuples:
+                    self.in_memory -= len(pane.accumulator)
                 pane.accumulator = self._init()
                 pane.count = 0
 
@@ -392,14 +442,18 @@ class WindowTask:
         policy = self.settings.anchor
         if policy == "none":
             return ()
+        for pane in panes if policy == "all" else new:
+            if pane.kept:
+                pane.held += self._collector.restored(pane.kept)
         return [tup for pane in (panes if policy == "all" else new) for tup in pane.held]
 
     def gone(self, key: Key, slot: int, pane: Pane, seen: bool = True) -> None:
         """Ack the tuples of a pane that is in no window to come."""
-        ack = self._collector.ack
-        for tup in pane.held:
-            if tup.unfinished:
-                ack(tup)
+        self.in_memory -= self._size(pane)
+        if pane.held:
+            self._collector.settle_many(pane.held, True)
+        if pane.kept:
+            self._collector.finish(pane.kept, True)
         if pane.ids is not None:
             for known in pane.ids:
                 self._ids.pop(known, None)
@@ -417,6 +471,7 @@ class WindowTask:
 
     def waits(self, waiting: Waiting) -> None:
         """Take note of a tuple that waits for earlier ones."""
+        self.in_memory += 1
         field = self.settings.id_field
         if field is not None:
             tup = waiting.tup
@@ -424,6 +479,7 @@ class WindowTask:
 
     def released(self, waiting: Waiting) -> None:
         """Take note that a tuple waits no more: it is added next."""
+        self.in_memory -= 1
         field = self.settings.id_field
         if field is not None:
             tup = waiting.tup

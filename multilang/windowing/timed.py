@@ -47,13 +47,10 @@ class TimeWindows(Windows):
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
         step = self.step
         slot = -(-ts // step) * step
-        line = self.lines.get(key)
-        pane = None if line is None else line.get(slot)
+        pane = self.find(key, slot)
         if pane is None:
-            pane = self.opened(key, slot)
-            if pane is None:
-                self.keeper.unassigned(tup)
-                return
+            self.keeper.unassigned(tup)
+            return
         self._put(key, slot, pane, tup)
         if ts < self.watermark:
             self._fire_late(key, slot, pane)
@@ -83,6 +80,12 @@ class TimeWindows(Windows):
     def load(self, key: Key, slot: int, pane: Pane) -> None:
         self.lines.setdefault(key, {})[slot] = pane
         self._register(key, slot)
+
+    def find(self, key: Key, slot: int) -> Pane | None:
+        """Return the pane of a slice, which is opened if there is none; None if no window has the slice."""
+        line = self.lines.get(key)
+        pane = None if line is None else line.get(slot)
+        return self.opened(key, slot) if pane is None else pane
 
     def opened(self, key: Key, slot: int) -> Pane | None:
         """Return a new pane for a slice of time; None if no window has it, since there are gaps between them."""

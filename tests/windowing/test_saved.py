@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multilang.component.errors import ConfigError
 from multilang.local import Faults, LocalCluster
 from multilang.protocol.codec import dumps, loads
 from multilang.runtime.tuples import LocalTuple, Origin
@@ -15,6 +16,7 @@ from multilang.topology import TopologyBuilder, TopologyError
 from multilang.windowing import (
     Count,
     Distinct,
+    MemoryLimitError,
     Session,
     Sliding,
     StatefulWindowedBolt,
@@ -87,6 +89,8 @@ LIMITED = [
     {"aggregate": Sum("n")},
     {"aggregate": Distinct("n")},
     {"id_field": "n"},
+    {"memory_limit": 1},
+    {"memory_limit": 3, "aggregate": Sum("n")},
 ]
 
 
@@ -146,6 +150,141 @@ def test_a_checkpoint_writes_what_changed_since_the_one_before():
     panes = [key for key in written if key[0] == "$window"]
     assert panes == [("$window", '"key7"', 3600000, 2)]  # its third tuple alone
     assert len(run.state.get(panes[0])[0]) == 1
+
+
+@pytest.mark.parametrize("aggregate", [None, Sum("n")])
+@pytest.mark.parametrize("window", [Tumbling(hours(1)), Session(hours(1)), Tumbling(1000)])
+def test_what_was_given_out_does_not_come_again_after_a_restart(window, aggregate):
+    kind = declared(window, early=2, accumulating=False, aggregate=aggregate, timestamp_field=None, late_stream=None)
+    run, found = started(kind), []
+    for n in range(1, 20):
+        give(run, reference.Event(n, 0, "ant", 1000 + n))
+        if n % 3 == 0:
+            found += emitted(run)
+            run = started(kind, saved(run))
+    found += emitted(run)
+    shown = [row[3] for row in found if row[2] == "early"]
+    if aggregate is None:
+        assert [n for numbers in shown for n in numbers] == [*range(1, 19)]
+    else:
+        assert sum(shown) == sum(range(1, 19))
+
+
+def many(number, keys):
+    return [reference.Event(n, 0, f"key{n % keys}", 1000 + n) for n in range(number)]
+
+
+@pytest.mark.parametrize("aggregate", [None, Sum("n")])
+@pytest.mark.parametrize("window", [Tumbling(hours(1)), Session(hours(1)), Sliding(hours(2), hours(1))])
+def test_windows_over_the_limit_are_spilled_to_the_store_and_read_again(window, aggregate):
+    kind = declared(window, memory_limit=50, aggregate=aggregate)
+    free = declared(window, aggregate=aggregate)
+    run, other = started(kind), started(free)
+    most = 0
+    for n, event in enumerate(many(2000, 200)):
+        give(run, event)
+        give(other, event)
+        if n % 20 == 19:
+            run.bolt.pre_prepare(n)
+        most = max(most, in_memory(run))
+    assert most < 50 + 20  # at most what came since the checkpoint above the limit
+    assert in_memory(other) == (2000 if aggregate is None else 200)
+    again = started(kind, saved(run))
+    assert in_memory(again) <= 50
+    for each in (run, again, other):
+        for source in range(3):
+            give(each, reference.Event(9999, source, "last", hours(9).total_seconds().__int__() * 1000))
+        give(each, None)
+    assert sorted(emitted(run)) == sorted(emitted(again)) == sorted(emitted(other)) != []
+
+
+def in_memory(run):
+    """Return the number of tuples or accumulators that the windows of a bolt have in memory."""
+    windows = run.bolt._windows.windows
+    lines = windows.lines if hasattr(windows, "lines") else windows._lines
+    panes = [
+        pane
+        for line in lines.values()
+        for pane in (line.values() if isinstance(line, dict) else [each.pane for each in line])
+    ]
+    return sum(
+        len(pane.accumulator) if isinstance(pane.accumulator, list) else pane.accumulator is not None for pane in panes
+    )
+
+
+@pytest.mark.parametrize("base", [WindowedBolt, StatefulWindowedBolt])
+def test_without_spilling_a_full_memory_ends_the_task_with_a_reason(base):
+    class Full(base):
+        output_fields = ["count"]
+        window = Tumbling(100)
+        memory_limit = 10
+        at_memory_limit = "error"
+
+        def process_window(self, window): ...
+
+    run = (
+        started(Full) if base is StatefulWindowedBolt else BoltRun(Full(), [make_tuple([0], ["n"])], None, "bolt", 1, 0)
+    )
+    for n in range(10):
+        run.process(make_tuple([n, "ant", n], FIELDS, "source0"))
+    with pytest.raises(MemoryLimitError, match=r"'bolt': its windows have 10 tuples in memory, and memory_limit is 10"):
+        run.process(make_tuple([10, "ant", 10], FIELDS, "source0"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"memory_limit": 0}, "memory_limit is 0; give a whole number"),
+        (
+            {"memory_limit": 5, "at_memory_limit": "drop"},
+            "at_memory_limit is 'drop'; use one of None, 'error', 'spill'",
+        ),
+        ({"at_memory_limit": "error"}, "there is no limit; set memory_limit, too"),
+    ],
+)
+def test_a_wrong_limit_is_refused(settings, says):
+    with pytest.raises(ConfigError, match=says):
+        topology(1, declared(Tumbling(5), **settings))
+
+
+def test_a_bolt_without_state_has_no_store_to_spill_to():
+    class Plain(WindowedBolt):
+        output_fields = ["key", "end", "count"]
+        window = Tumbling(5)
+        memory_limit = 100
+        at_memory_limit = "spill"
+
+        def process_window(self, window): ...
+
+    with pytest.raises(ConfigError, match="it has no state to spill to; make it a StatefulWindowedBolt"):
+        topology(1, Plain)
+
+
+def written_bytes(run):
+    """Return the bytes that a checkpoint puts into the state."""
+    found = []
+    put = run.state.put
+    run.state.put = lambda key, value: (found.append(len(dumps([key, value]))), put(key, value))
+    run.bolt.pre_prepare(len(found) + 1)
+    run.state.put = put
+    return sum(found)
+
+
+@pytest.mark.parametrize("aggregate", [None, Count(), Distinct("n")])
+def test_the_bytes_of_a_checkpoint_grow_with_what_changed_not_with_what_is_open(aggregate):
+    sizes = {}
+    for open_windows in (100, 10_000):
+        run = started(declared(Tumbling(hours(1)), aggregate=aggregate))
+        for event in many(open_windows, open_windows):
+            give(run, event)
+        sizes[open_windows, "all"] = written_bytes(run)
+        for event in many(10, 10):
+            give(run, event)
+        sizes[open_windows, "ten"] = written_bytes(run)
+        assert written_bytes(run) == 0
+    assert sizes[10_000, "all"] > 90 * sizes[100, "all"]
+    assert sizes[10_000, "ten"] < 1.5 * sizes[100, "ten"]
+    assert sizes[100, "ten"] < sizes[100, "all"] / 4
 
 
 def test_what_is_over_leaves_the_state():
