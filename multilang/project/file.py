@@ -179,11 +179,12 @@ def _read(path: Path) -> dict[str, Any]:
                 f"{path} can't be read without the package tomli; install the extra: pip install 'storm-multilang[cli]'"
             ) from None
     try:
-        return tomllib.loads(path.read_text("utf-8-sig"))
+        read: dict[str, Any] = tomllib.loads(path.read_text("utf-8-sig"))
     except tomllib.TOMLDecodeError as error:
         raise ProjectError(f"{path} is no valid TOML: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ProjectError(f"{path} can't be read: {error}") from None
+    return read
 
 
 def _named(where: str, key: str) -> str:
