@@ -161,7 +161,7 @@ def test_topologies_live_on_a_secured_cluster(secured: SecuredCluster, redis: Se
     assert "refused the login by DIGEST-MD5" in said(multilang(*call, **wrong), 69)
     assert "not authorized" in said(multilang(*call, **eve), 69)
 
-    shown = said(multilang("logs", NAME, **bob), 0)  # from where Nimbus says that they are
+    shown = said(multilang("logs", NAME, "--raw", **bob), 0)  # from where Nimbus says that they are
     attack_worker(int(re.findall(r"==> \S+:(\d+)", shown)[0]), secured, NAME)
     with secured.client() as nimbus:
         id = next(each.id for each in nimbus.summary().topologies if each.name == NAME)
@@ -196,7 +196,7 @@ def test_with_a_wrong_password_of_redis_nothing_is_kept_and_the_log_says_why(
     wait_for(
         lambda: any(told in path.read_text() for path in logs.glob(f"{GUESSING}-*/*/worker.log")), "the log says why"
     )
-    assert told in multilang("logs", GUESSING, "-n", 100_000, "--folder", secured.logs, **bob).stdout
+    assert told in multilang("logs", GUESSING, "--raw", "-n", 100_000, "--folder", secured.logs, **bob).stdout
     assert not any(GUESSING in name for name in keys(redis)), "nothing was kept"
     said(multilang("kill", GUESSING, "--wait", 0, **bob), 0)
 
