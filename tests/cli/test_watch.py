@@ -58,12 +58,22 @@ class Watching:
         )
         self._lines: Queue[str] = Queue()
         self.said: list[str] = []
-        Thread(target=self._read, daemon=True).start()
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._lines.put(line)
+        with self.process.stdout as said:
+            for line in said:
+                self._lines.put(line)
+
+    def end(self) -> None:
+        """End it, and read what it said until then."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._reader.join(LIMIT)
+        assert not self._reader.is_alive(), "one of its processes is left, and holds its output open"
 
     def until(self, pattern: str) -> re.Match[str]:
         """Return the first match in a line that was not looked at yet."""
@@ -97,10 +107,7 @@ def watching(folder: Path):
 
     yield start
     for each in started:
-        if each.process.poll() is None:
-            each.process.kill()
-        each.process.wait()
-        each.process.stdout.close()
+        each.end()
 
 
 def children(pid: int) -> list[int]:

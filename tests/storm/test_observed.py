@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -34,20 +35,32 @@ def check_followed(name: str, at: tuple[str, ...]) -> None:
     """Read the log as it grows: what the spout's activation logs is there without a new command."""
     command = [COMMAND, "logs", name, "-f", "-n", "0", "--storm", "--grep", "ctivating spout", *at]
     following = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True)
-    assert following.stdout is not None
+    lines: queue.Queue[str] = queue.Queue()
+
+    def read() -> None:
+        assert following.stdout is not None
+        with following.stdout as output:
+            for line in output:
+                lines.put(line)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
     try:
-        lines: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=lambda: [lines.put(line) for line in following.stdout], daemon=True).start()
-        time.sleep(3)  # from what is there before, nothing comes; a too early switch would only be read later
-        for order in ("deactivate", "activate"):
-            assert multilang(order, name, *at).returncode == 0
-        assert "eactivating spout pulse" in lines.get(timeout=LIMIT)
-        assert "Activating spout pulse" in lines.get(timeout=LIMIT)
+        said: set[str] = set()
+        deadline = time.monotonic() + LIMIT
+        while len(said) < 2 and time.monotonic() < deadline:  # it may not read yet when the spout is switched first
+            for order in ("deactivate", "activate"):
+                assert multilang(order, name, *at).returncode == 0
+            with suppress(queue.Empty):
+                while len(said) < 2:
+                    said.update(re.findall(r"(?:Dea|A)ctivating spout pulse", lines.get(timeout=10)))
+        assert said == {"Deactivating spout pulse", "Activating spout pulse"}
         following.send_signal(signal.SIGINT)
         assert following.wait(LIMIT) == 130
     finally:
         following.kill()
         following.wait()
+        reader.join(LIMIT)
 
 
 METRICS_BOLT = "org.apache.storm.testing.PythonShellMetricsBolt"  # Storm's own; registers one metric
