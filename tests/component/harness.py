@@ -6,11 +6,13 @@ something is true of what came back. Reading can be paused and slowed down, writ
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import signal
 import subprocess
 import sys
+import termios
 import textwrap
 import threading
 import time
@@ -186,9 +188,13 @@ class Child:
         ]
 
     def beat(self) -> None:
-        """Ask a bolt for a sign of life, and wait for it."""
+        """Ask a bolt for a sign of life, and wait until it has taken the question and given one.
+
+        A bolt that starts slowly gives signs of life unasked; it takes no question before it has started.
+        """
         start = len(self.messages)
         self.say(lambda parent: parent.heartbeat("beat"))
+        self.until(lambda: not self._to_write and not self._untaken())
         self.until(lambda: any(isinstance(message, Sync) for message in self.messages[start:]))
 
     def close_input(self) -> None:
@@ -200,6 +206,13 @@ class Child:
     def written(self) -> None:
         """Wait until the child has taken (or its pipe holds) everything that was said."""
         self.until(lambda: not self._to_write)
+
+    def _untaken(self) -> int:
+        """Return the number of bytes in the pipe that the child has not read."""
+        assert self.process.stdin is not None
+        number = bytearray(4)
+        fcntl.ioctl(self.process.stdin, termios.FIONREAD, number)
+        return int.from_bytes(number, sys.byteorder)
 
     def signal(self, number: int = signal.SIGTERM) -> None:
         self.process.send_signal(number)
