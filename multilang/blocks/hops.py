@@ -33,7 +33,7 @@ class Hop:
 
     @property
     def by_block(self) -> bool:
-        """Whether its tuples travel in blocks."""
+        """True if its tuples travel in blocks."""
         return self.against is None
 
     @property

@@ -57,7 +57,7 @@ class View:
 
     @property
     def renames(self) -> bool:
-        """Whether tuples come from chains."""
+        """True if tuples come from chains."""
         return bool(self._sources)
 
     def task(self, component: str) -> int:

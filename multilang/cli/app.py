@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from multilang.cli.arguments import PROJECT_ENVIRONMENT, REPLAY, conf_entries, top_spec
+from multilang.cli.arguments import PROJECT_ENVIRONMENT, REPLAY, conf_option, top_spec
 from multilang.cli.exits import BROKE_OFF, BROKEN_PIPE, INTERRUPTED
 from multilang.cli.live import PAGE
 from multilang.cli.settings import ProjectCommand
@@ -89,14 +89,7 @@ def app() -> None:
 @click.option(
     "--for", "seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this number of seconds."
 )
-@click.option(
-    "-c",
-    "--conf",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=conf_entries,
-    help="A conf entry; VALUE is JSON or text.",
-)
+@conf_option()
 @PROJECT_ENVIRONMENT
 @click.option(
     "--no-chaining", is_flag=True, help="Each bolt in processes of its own: multilang.chaining is off for the topology."
@@ -181,14 +174,7 @@ def run(files: tuple[Path, ...], inputs: tuple[Path, ...], watch: bool, **option
     show_default=True,
     help="A table, a diagram for Markdown pages, or data.",
 )
-@click.option(
-    "-c",
-    "--conf",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=conf_entries,
-    help="A conf entry, as of run and submit.",
-)
+@conf_option("A conf entry, as of run and submit.")
 @PROJECT_ENVIRONMENT
 def show(topology: str, form: str, conf: dict[str, Any]) -> int:
     """Show a topology: its components, streams and groupings, which bolts share a process, and which tuples travel in blocks."""

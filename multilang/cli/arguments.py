@@ -48,6 +48,11 @@ def conf_entries(_context: click.Context, _parameter: click.Parameter, texts: tu
     return conf
 
 
+def conf_option(text: str = "A conf entry; VALUE is JSON or text.") -> Callable[[Any], Any]:
+    """Return the option ``-c KEY=VALUE``, which gives a command its ``conf``, with the given help."""
+    return click.option("-c", "--conf", multiple=True, metavar="KEY=VALUE", callback=conf_entries, help=text)
+
+
 def _named_environment(_context: click.Context, _parameter: click.Parameter, name: str | None) -> None:
     if name is not None:
         os.environ[ENVIRONMENT] = name  # the processes that load the topology anew need it, too

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from multilang.cli import exits
-from multilang.cli.arguments import conf_entries
+from multilang.cli.arguments import conf_option
 from multilang.cli.nimbus import faults
 from multilang.cli.said import echo
 from multilang.shipping.cluster import STORM_VERSION, Cluster
@@ -38,14 +38,7 @@ def cluster() -> None:
 @click.option(
     "--slots", type=click.IntRange(1, 32), default=4, show_default=True, help="The most workers of each supervisor."
 )
-@click.option(
-    "-c",
-    "--conf",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=conf_entries,
-    help="An entry for storm.yaml; VALUE is JSON or text.",
-)
+@conf_option("An entry for storm.yaml; VALUE is JSON or text.")
 @click.option("--drpc/--no-drpc", default=None, help="Run Storm's DRPC server, too; without either, if there is a JDK.")
 @click.option(
     "--expose", is_flag=True, help="Listen on every interface: whoever reaches this machine then runs code as you."

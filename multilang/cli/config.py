@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from multilang.cli import exits
-from multilang.cli.arguments import PROJECT_ENVIRONMENT, conf_entries
+from multilang.cli.arguments import PROJECT_ENVIRONMENT, conf_option
 from multilang.cli.loading import load
 from multilang.cli.said import echo, echo_document
 from multilang.cli.settings import ProjectFault, chosen, project_here
@@ -32,9 +32,7 @@ def config() -> None:
 
 @config.command()
 @PROJECT_ENVIRONMENT
-@click.option(
-    "-c", "--conf", multiple=True, metavar="KEY=VALUE", callback=conf_entries, help="A conf entry, as of run."
-)
+@conf_option("A conf entry, as of run.")
 @click.option("--nimbus", "where", metavar="HOST:PORT", help="The cluster's Nimbus, as of submit.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 def show(conf: dict[str, Any], where: str | None, as_json: bool) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from multilang.cli.arguments import conf_entries
+from multilang.cli.arguments import conf_option
 
 
 def _streams(
@@ -145,14 +145,7 @@ def run_options(function: Any) -> Any:
         click.option(
             "--component", default="tested", show_default=True, help="The component's id, as the context says it."
         ),
-        click.option(
-            "-c",
-            "--conf",
-            multiple=True,
-            callback=conf_entries,
-            metavar="KEY=VALUE",
-            help="An entry of the topology's conf; VALUE is JSON or text.",
-        ),
+        conf_option("An entry of the topology's conf; VALUE is JSON or text."),
         click.option(
             "--contract/--no-contract",
             default=None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multilang.cli import exits
-from multilang.cli.arguments import conf_entries
+from multilang.cli.arguments import conf_option
 from multilang.cli.loading import load
 from multilang.cli.nimbus import storm_yaml
 from multilang.cli.said import echo, echo_data
@@ -62,9 +62,7 @@ def drpc() -> None:
     show_default=True,
     help="Seconds that a request may take.",
 )
-@click.option(
-    "-c", "--conf", multiple=True, metavar="KEY=VALUE", callback=conf_entries, help="A topology's conf entry."
-)
+@conf_option("A topology's conf entry.")
 def serve(
     topologies: tuple[str, ...],
     host: str,
@@ -141,14 +139,7 @@ def _until_signal(stack: ExitStack, stop: Callable[[], object]) -> None:
     type=click.FloatRange(min=0, min_open=True),
     help="Seconds to wait; without it, as long as the server waits.",
 )
-@click.option(
-    "-c",
-    "--conf",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=conf_entries,
-    help="An entry in the place of storm.yaml's, such as drpc.thrift.transport=PLUGIN.",
-)
+@conf_option("An entry in the place of storm.yaml's, such as drpc.thrift.transport=PLUGIN.")
 def call(function: str, arguments: str, host: str, port: int, timeout: float | None, conf: dict[str, Any]) -> int:
     """Call FUNCTION and print the result.
 

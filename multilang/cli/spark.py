@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multilang.cli import exits
-from multilang.cli.arguments import PROJECT_ENVIRONMENT, REPLAY, conf_entries
+from multilang.cli.arguments import PROJECT_ENVIRONMENT, REPLAY, conf_option
 from multilang.cli.live import PAGE, shown_on_page
 from multilang.cli.loading import load, load_replayed
 from multilang.cli.settings import ProjectCommand
@@ -98,7 +98,7 @@ def _pairs(what: str) -> Any:
     help="The place from which stateful bolts load their states, and where they save them: an SQLite file or redis://HOST:PORT/DATABASE.",
 )
 @click.option("--once", is_flag=True, help="With --stream: read what is there, and end.")
-@click.option("-c", "--conf", multiple=True, metavar="KEY=VALUE", callback=conf_entries, help="A conf entry.")
+@conf_option("A conf entry.")
 @PROJECT_ENVIRONMENT
 @click.option(
     "--spark-conf", multiple=True, metavar="KEY=VALUE", callback=_pairs("KEY=VALUE"), help="A property of Spark's."

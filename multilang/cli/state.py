@@ -12,7 +12,7 @@ import click
 
 from multilang import private
 from multilang.cli import exits
-from multilang.cli.arguments import conf_entries
+from multilang.cli.arguments import conf_option
 from multilang.cli.loading import load
 from multilang.cli.said import echo, echo_document
 from multilang.component.errors import ConfigError
@@ -24,14 +24,7 @@ from multilang.state.serializers import as_key, check_key
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-CONF = click.option(
-    "-c",
-    "--conf",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=conf_entries,
-    help="A conf entry, as the topology is run with; VALUE is JSON or text.",
-)
+CONF = conf_option("A conf entry, as the topology is run with; VALUE is JSON or text.")
 
 
 @click.group()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multilang.cli import exits
-from multilang.cli.arguments import conf_entries
+from multilang.cli.arguments import conf_option
 from multilang.cli.loading import load
 from multilang.cli.nimbus import NIMBUS, connected, faults
 from multilang.cli.package import listed, packed, packing, plan
@@ -21,37 +21,41 @@ from multilang.component import settings
 from multilang.component.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from multilang.runtime.status import RunStatus
     from multilang.shipping.jar import Shipment
 
 
-_ADD_JAR = click.option(
-    "--add-jar",
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="JAR",
-    help="A jar whose classes are added.",
-)
-_CREDENTIALS = click.option(
-    "--credentials",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A JSON file of names and texts: Storm's credentials of the topology, which its workers' plugins get.",
-)
+def _sent(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the argument and the options that say what is sent, and where."""
+    arguments = (
+        click.argument("topology"),
+        NIMBUS,
+        click.option("--name", help="The name on the cluster; by default the topology's own."),
+        conf_option(),
+        click.option(
+            "--credentials",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="A JSON file of names and texts: Storm's credentials of the topology, which its workers' plugins get.",
+        ),
+        click.option("--dry-run", is_flag=True, help="Contact no cluster; show the files, the commands and the conf."),
+        click.option(
+            "--add-jar",
+            multiple=True,
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            metavar="JAR",
+            help="A jar whose classes are added.",
+        ),
+        packing,
+    )
+    for each in reversed(arguments):
+        command = each(command)
+    return command
 
 
 @click.command(cls=ProjectCommand)
-@click.argument("topology")
-@NIMBUS
-@click.option("--name", help="The name on the cluster; by default the topology's own.")
-@click.option(
-    "-c",
-    "--conf",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=conf_entries,
-    help="A conf entry; VALUE is JSON or text.",
-)
-@_CREDENTIALS
+@_sent
 @click.option("--inactive", is_flag=True, help="Start no component before multilang activate.")
 @click.option(
     "--wait",
@@ -61,9 +65,6 @@ _CREDENTIALS = click.option(
     metavar="SECS",
     help="The number of seconds to wait until it runs; 0: don't wait.",
 )
-@click.option("--dry-run", is_flag=True, help="Contact no cluster; show the files, the commands and the conf.")
-@_ADD_JAR
-@packing
 def submit(
     topology: str,
     where: str | None,
@@ -191,18 +192,7 @@ def _count(number: int, what: str) -> str:
 
 
 @click.command(cls=ProjectCommand)
-@click.argument("topology")
-@NIMBUS
-@click.option("--name", help="The name on the cluster; by default the topology's own.")
-@click.option(
-    "-c",
-    "--conf",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=conf_entries,
-    help="A conf entry; VALUE is JSON or text.",
-)
-@_CREDENTIALS
+@_sent
 @click.option(
     "--drain",
     type=click.IntRange(min=0),
@@ -225,9 +215,6 @@ def _count(number: int, what: str) -> str:
     metavar="SECS",
     help="The seconds without an error after which the new one counts as running.",
 )
-@click.option("--dry-run", is_flag=True, help="Contact no cluster; show the files, the commands and the conf.")
-@_ADD_JAR
-@packing
 def deploy(
     topology: str,
     where: str | None,

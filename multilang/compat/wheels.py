@@ -57,12 +57,12 @@ class Requirement:
 
     @property
     def is_source(self) -> bool:
-        """Whether it names sources, of which there is no wheel."""
+        """True if it names sources, of which there is no wheel."""
         return _SOURCE.search(self.text) is not None
 
     @property
     def is_place(self) -> bool:
-        """Whether it names a file, a folder or an address, and not a package of an index."""
+        """True if it names a file, a folder or an address, and not a package of an index."""
         return _PACKAGE.fullmatch(self.text) is None or _ARCHIVE.search(self.text) is not None
 
 

@@ -27,7 +27,7 @@ class Bolt(Component):
     """
 
     acks_ticks: ClassVar[bool] = True
-    """Whether a tick is acked when ``process_tick`` returns; if not, ``process_tick`` acks it, now or later."""
+    """True if a tick is acked when ``process_tick`` returns; if not, ``process_tick`` acks it, now or later."""
 
     _collector: BoltCollector
 

@@ -21,7 +21,7 @@ class Spout(Component):
     _collector: SpoutCollector
 
     fails_alone: ClassVar[bool] = False
-    """Whether a tuple that fails must take no other with it, since nobody emits it again (see multilang.blocks.hops)."""
+    """True if a tuple that fails must take no other with it, since nobody emits it again (see multilang.blocks.hops)."""
 
     questions: ClassVar[frozenset[str]] = frozenset()
     """Streams whose tuples ask a question that a bolt answers by ack or fail; neither counts as a failure."""

@@ -53,7 +53,7 @@ class Connection:
 
 
 class ClusterPages:
-    """What the pages of a cluster show."""
+    """The topologies and supervisors that the pages of a cluster show."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

@@ -181,12 +181,12 @@ class Plan:
         self._local_tasks = frozenset(self.assignment)
         self._rng = rng
         self.tasks: dict[int, TaskPlan] = {}
+        confs = {id: without_order({**self.conf, **spec.conf}) for id, spec in self.topology.components.items()}
         for task, component in self.assignment.items():
             if component != ACKER:
                 spec = self.topology.components[component]
                 context = self.topology.context_for(task, self.assignment)
-                merged = without_order({**self.conf, **spec.conf})
-                self.tasks[task] = TaskPlan(task, spec, merged, context, self._routes(task, spec))
+                self.tasks[task] = TaskPlan(task, spec, confs[component], context, self._routes(task, spec))
         self._add_members()
         self.reported = self._reported()
 

@@ -31,7 +31,7 @@ class Operation:
 
     name = ""
     is_head = False
-    """Whether a component of its own begins with it."""
+    """True if a component of its own begins with it."""
 
     def apply(self, elements: list[Any]) -> list[Any]:
         """Return what comes of the elements."""

@@ -67,12 +67,12 @@ class _Unit:
 
     @property
     def keeps(self) -> bool:
-        """Whether it has a memory."""
+        """True if it has a memory."""
         return isinstance(self.head.operation, Keyed)
 
     @property
     def combines(self) -> bool:
-        """Whether it sends partial results."""
+        """True if it sends partial results."""
         return any(sink.combines for sink in self.sinks.values())
 
 

@@ -91,7 +91,7 @@ class TransactionalBolt(_Attempts):
     """
 
     store_conf: Mapping[str, Any] = {}
-    """What the builder's own conf says of the store of the transactions."""
+    """The entries of the builder's own conf that name the store of the transactions."""
 
     component = ""
     """The bolt's id."""

@@ -20,7 +20,7 @@ EXPIRED = "$window.expired"
 
 
 class Carried(KeyValueState["Any", "Any"]):
-    """What is carried from one round to the next: a dict, which nobody stores."""
+    """The values that one round carries to the next: a dict, which nobody stores."""
 
     def __init__(self) -> None:
         self._values: dict[Any, Any] = {}

@@ -68,11 +68,11 @@ class DeclaredWindows(AnchoredBolt):
     """The greatest number of tuples that the windows of a task have in memory, or of accumulators with an aggregate."""
 
     at_memory_limit: Literal["error", "spill"] | None = None
-    """What happens at the limit: the task ends with an error, or what the last checkpoint has leaves the memory and is read
+    """The reaction to the limit: the task ends with an error, or what the last checkpoint has leaves the memory and is read
     again when its window is evaluated. None: "spill" with state, "error" without."""
 
     can_spill: ClassVar[bool] = False
-    """Whether there is a store that windows can be spilled to."""
+    """True if there is a store that windows can be spilled to."""
 
     def process_window(self, window: Window) -> None:
         """Work on a window.

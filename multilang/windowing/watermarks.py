@@ -116,7 +116,7 @@ class Watermarks:
 
     @property
     def has_heard(self) -> bool:
-        """Whether any source has sent something."""
+        """True if any source has sent something."""
         return bool(self._sources)
 
     def silent(self) -> list[tuple[str, str]]:

@@ -147,7 +147,7 @@ class Served:
 
     @property
     def done(self) -> bool:
-        """Whether every row is acked by one group, and by all that read at the moment or did so until a minute ago."""
+        """True if every row is acked by one group, and by all that read at the moment or did so until a minute ago."""
         return self._done() == self.rdd_source.partitions
 
     def _done(self) -> int:

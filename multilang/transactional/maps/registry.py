@@ -112,7 +112,7 @@ class MapRegistry:
 
     @property
     def keeps(self) -> bool:
-        """Whether a note is stored when ``note`` returns."""
+        """True if a note is stored when ``note`` returns."""
         return self._notes.keeps
 
     def noted(self, place: str) -> int | None:
