@@ -39,7 +39,12 @@ def turn(item: pytest.Item) -> int:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # the marks are made before xdist looks at them
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
+    if not SOAK:
+        left = [item for item in items if item.get_closest_marker("soak_only") is not None]
+        if left:
+            config.hook.pytest_deselected(items=left)
+            items[:] = [item for item in items if item not in left]
     for item in items:
         for server in ("zookeeper", "kafka"):
             if server in getattr(item, "fixturenames", ()) or f"[{server}" in item.name:

@@ -1,4 +1,8 @@
-"""The choice between a sample and the full numbers, which ``scripts/soak`` asks for."""
+"""The choice between a sample and the full numbers, which ``scripts/soak`` asks for.
+
+A sample has a case for each mechanism. What repeats one of them, or takes long to say again what a quicker test says, is
+marked with ``soak_only``, a test or a single parameter of it, and is collected in the soak alone.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,13 @@ import os
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 SOAK = os.environ.get("MULTILANG_SOAK") == "full"
+soak_only = pytest.mark.soak_only
 
 
 def combined(*parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -22,3 +29,10 @@ def combined(*parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
 def sampled(cases: Iterable[Any], every: int) -> list[Any]:
     """Return all cases in the soak, else one of ``every``."""
     return list(cases)[:: 1 if SOAK else every]
+
+
+def chosen(cases: Iterable[Any], *few: Any) -> list[Any]:
+    """Return all cases in the soak, else these few of them."""
+    every = list(cases)
+    assert all(case in every for case in few), [case for case in few if case not in every]
+    return every if SOAK else list(few)

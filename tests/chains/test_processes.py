@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CHAINED = {"multilang.chaining": "shuffle"}
 BLOCKS = {"multilang.exchange": "block", "multilang.exchange.tuples": 1}
-SHAPES = 400 if SOAK else 4
+SHAPES = 400 if SOAK else 2
 LIMIT = 150  # seconds
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from multilang.protocol.messages import Emit, Pid
 from tests.component.harness import LIMIT
+from tests.soak import chosen, soak_only
 
 if TYPE_CHECKING:
     from tests.component.harness import Child, Starter
@@ -76,7 +77,13 @@ def test_a_signal_ends_the_process_in_any_state(start: Starter, state: str, numb
         assert "closed" in child.logged()
 
 
-@pytest.mark.parametrize("state", ["idle", "in user code's sleep", "in a loop", "waiting for task ids", "in C code"])
+@pytest.mark.parametrize(
+    "state",
+    [
+        *("idle", "in user code's sleep", "in a loop", "waiting for task ids"),
+        pytest.param("in C code", marks=soak_only),  # which the watchdog's grace ends
+    ],
+)
 def test_an_output_that_nobody_reads_any_more_ends_the_process(start: Starter, state: str) -> None:
     child = in_state(start, state, close='open("closed", "w").close()')
     child.close_output()
@@ -149,7 +156,7 @@ def test_sigterm_while_the_pipe_is_full_ends_it(start: Starter) -> None:
     assert child.stderr == b""
 
 
-@pytest.mark.parametrize("code", ["time.sleep(3600)", "while True: pass"])
+@pytest.mark.parametrize("code", chosen(["time.sleep(3600)", "while True: pass"], "while True: pass"))
 def test_a_close_that_takes_too_long_is_cut_off(start: Starter, code: str) -> None:
     child = in_state(start, "idle", close=code)
     child.close_input()

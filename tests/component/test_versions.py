@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang.protocol.messages import Emit
+from tests.soak import soak_only
 
 if TYPE_CHECKING:
     from tests.component.harness import Starter
@@ -32,7 +33,14 @@ def find(version: str) -> str | None:
     return None
 
 
-@pytest.fixture(scope="session", params=["3.10", "3.12", "3.13"])
+@pytest.fixture(
+    scope="session",
+    params=[  # in one process each, which may have to install ujson
+        pytest.param("3.10", marks=pytest.mark.xdist_group("Python 3.10")),
+        pytest.param("3.12", marks=soak_only),
+        pytest.param("3.13", marks=pytest.mark.xdist_group("Python 3.13")),
+    ],
+)
 def python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     version: str = request.param
     if sys.version_info[:2] == tuple(map(int, version.split("."))):

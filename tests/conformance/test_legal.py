@@ -14,6 +14,7 @@ from multilang.conformance.probe import contract_of, kind_of
 from multilang.conformance.reading import OutputReader
 from multilang.conformance.target import Programs
 from multilang.conformance.world import World
+from tests.soak import soak_only
 
 LEGAL = Path(__file__).parent / "legal.py"
 MUTANT = Path(__file__).parent / "mutant.py"
@@ -33,7 +34,7 @@ def command(name: str) -> list[str]:
         ("NullsSpout", "spout", ("spout/emit",)),
         ("KnowsWhatItEmittedSpout", "spout", ("spout", "common/json", "common/error")),
         ("LogsAllItSaysSpout", "spout", ("spout/sync", "common/log", "common/error")),
-        ("SignsOfLifeBolt", "bolt", ("bolt/tick/2", "bolt/heartbeat/11")),
+        pytest.param("SignsOfLifeBolt", "bolt", ("bolt/tick/2", "bolt/heartbeat/11"), marks=soak_only),
         ("ItsFileComesLaterBolt", "bolt", ("common/pid/1", "common/pid/4", "common/pid/6", "common/handshake/8")),
         pytest.param("InASessionOfItsOwnBolt", "bolt", ("common/pid",), marks=linux),
     ],
@@ -65,6 +66,7 @@ def test_a_stray_line_at_the_end_fails_the_framing_and_leaves_all_else_to_be_jud
     assert failed < {case.path for case in cases if case.path.startswith("common/framing")}
 
 
+@soak_only  # it waits for several limits
 def test_a_long_script_that_is_never_read_is_no_slow_start() -> None:
     target = Target(command("NeedsLongForALongScriptSpout"), "spout", timeout=5.0, contract=True)
     chosen = selected(all_cases("spout"), ("common/handshake/1", "common/sizes/7"))

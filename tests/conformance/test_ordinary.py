@@ -12,7 +12,7 @@ import pytest
 from multilang.conformance import Run, Target, all_cases
 from multilang.conformance.case import selected
 from multilang.conformance.result import Result
-from tests.soak import SOAK, sampled
+from tests.soak import SOAK, chosen
 
 HERE = Path(__file__).parent / "ordinary"
 PYTHON = [sys.executable, str(HERE / "programs.py")]
@@ -46,6 +46,12 @@ BROKEN = {
     "DiesOnASecondAck": ("spout", 4),
     "SilentWhileInactive": ("spout", 5),
 }
+# A fault for each of the cases that shows at once, and one silence of each kind of program.
+AT_ONCE = (
+    *("DiesOnItsTuple", "TakesTaskIdsForATuple", "SplitsATick", "DiesOnItsTenthTuple", "ReadsPartOfALongLine"),
+    *("ReadsLatin1", "TakesTaskIdsForACommand", "DiesOnAnAck", "DiesOnAFail", "DiesOnASecondAck"),
+    *("NeverAcks", "SilentWhileInactive"),
+)
 BROKEN_NODE = {
     "DiesOnItsTuple": ("bolt", 1),
     "NeverAcks": ("bolt", 2),
@@ -79,13 +85,13 @@ def failed(result: Result) -> list[str]:
     return [case.path for case in result.cases if case.status == "failed"]
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("name", chosen(BROKEN, *AT_ONCE))
 def test_a_broken_program_fails_the_case_of_its_fault_alone(name: str) -> None:
     kind, number = BROKEN[name]
     assert failed(result_of([*PYTHON, name], kind, LIMIT)) == [f"{kind}/ordinary/{number}"]
 
 
-@pytest.mark.parametrize("name", sampled(BROKEN_NODE, 2))
+@pytest.mark.parametrize("name", chosen(BROKEN_NODE, "DiesOnTaskIds", "DiesOnAnAck"))
 def test_a_broken_program_of_node_does(name: str) -> None:
     kind, number = BROKEN_NODE[name]
     assert failed(result_of([*node(), name], kind, LIMIT)) == [f"{kind}/ordinary/{number}"]

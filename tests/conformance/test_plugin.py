@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from multilang.testing import multilang_conformance
+from tests.soak import soak_only
 
 ROOT = Path(__file__).parents[2]
 PLAIN = ROOT / "examples" / "conformance" / "plain.py"
@@ -70,8 +71,12 @@ def test_what_needs_the_contract_is_skipped_for_others(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         ("'no-such-program x'", "no-such-program: No such file or directory"),
-        ("'no-such-program x', 'bolt', cases='bolt/ack'", "the program can't be started: no-such-program"),
-        ("'true'", "it can't be told whether the program is a bolt or a spout"),
+        pytest.param(
+            "'no-such-program x', 'bolt', cases='bolt/ack'",
+            "the program can't be started: no-such-program",
+            marks=soak_only,
+        ),
+        pytest.param("'true'", "it can't be told whether the program is a bolt or a spout", marks=soak_only),
         ("'true', 'bolt', cases='spout/sync'", "no case 'spout/sync' for a bolt"),
     ],
 )

@@ -17,7 +17,7 @@ from tests.soak import SOAK, sampled
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "conformance"
 RUNS = range(20 if SOAK else 1)
-OF_PLAIN = 4  # of so many cases one is played with the programs that use no library, or all of them in the soak
+OF_PLAIN = 8  # of so many cases one is played with the programs that use no library, or all of them in the soak
 LIMIT = 60.0  # seconds for an answer: the machine may be busy with other things
 # What the plain ones leave to libraries: a sign of life from beside user code; JavaScript's numbers are doubles.
 PLAIN = {"bolt/heartbeat/13"}

@@ -19,7 +19,7 @@ SEEDS = range(5 if SOAK else 1)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("what", PLACES if SOAK else ["exact redis", "transactional zookeeper"])
+@pytest.mark.parametrize("what", PLACES if SOAK else ["transactional zookeeper"])
 def test_the_second_of_two_is_refused_by_name(what: str, seed: int, place_of: Callable[..., Place]) -> None:
     place = place_of(what)
     first = place.begin((*place.worker, 1 + seed, "SIGSTOP"))  # so that it is not done before the other has begun

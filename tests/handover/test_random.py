@@ -14,7 +14,7 @@ import pytest
 from tests.handover.places import PLACES, States
 from tests.handover.test_steps import OF_STATES, OF_TRANSACTIONS, signals
 from tests.servers import wait_for
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SEEDS = [int(os.environ["MULTILANG_SEED"])] if "MULTILANG_SEED" in os.environ else range(200 if SOAK else 1)
 
 
+@soak_only
 @pytest.mark.parametrize(("seed", "what"), [(seed, PLACES[(3 * seed) % len(PLACES)]) for seed in SEEDS])
 def test_counts_are_right_whoever_wrote_last(seed: int, what: str, place_of: Callable[..., Place]) -> None:
     chance = Random(seed)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.handover.lives import Life
 from tests.handover.spark_job import ROWS
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 from tests.spark.conftest import spark_programs  # noqa: F401  # a fixture
 from tests.state.topologies import words_of
 
@@ -26,6 +26,7 @@ if SOAK:
     ] + [("$checkpointspout-0", f"{state} write") for state in ("PREPARING", "COMMITTING", "COMMITTED")]
 
 
+@soak_only
 @pytest.mark.usefixtures("spark_programs")
 @pytest.mark.parametrize(("who", "step"), STEPS)
 @pytest.mark.parametrize("store", ["sqlite", "redis"] if SOAK else ["redis"])

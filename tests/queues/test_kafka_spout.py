@@ -24,7 +24,7 @@ from multilang.queues import kafka as module
 from multilang.testing import run_spout
 from tests.queues.consuming import DyingKafka, orders
 from tests.servers import LIMIT, KafkaServer, free_port, wait_for
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 
 ROOT = Path(__file__).parents[2]
 DEATHS = 3 if SOAK else 1
@@ -526,6 +526,7 @@ def test_the_fields_are_parts_of_the_message_and_its_id_is_its_place(kafka):
     run.close()
 
 
+@soak_only
 def test_a_broker_that_is_away_is_told_once_and_waited_for(kafka, tmp_path, monkeypatch):
     server = KafkaServer(tmp_path)
     server.start()

@@ -16,6 +16,7 @@ from prometheus_client import make_wsgi_app
 from multilang.component.prometheus import Endpoint
 from multilang.component.prometheus_server import MAX_CONNECTIONS, BoundedServer
 from tests.cli.command import ROOT
+from tests.soak import SOAK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +66,7 @@ def test_many_that_ask_nothing_take_few_threads_and_descriptors() -> None:
         assert child.stdin is not None
         assert child.stdout is not None
         port = int(child.stdout.readline())
-        idle = [connect(port) for _ in range(300)]
+        idle = [connect(port) for _ in range(300 if SOAK else 6 * MAX_CONNECTIONS)]
         for wire in idle:
             try:
                 wire.sendall(b"\0garbage\xff")

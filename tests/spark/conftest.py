@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.soak import SOAK
+from tests.soak import SOAK, chosen
 from tests.spark.jvm import archived, environment
 from tests.state.conftest import conf_of
 
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.xdist_group(GROUPS.get(item.path.parent.name, "spark job")))
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=chosen(["sqlite", "redis"], "redis"))
 def durable(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, object]:
     """A topology's conf that names a state provider."""
     return conf_of(request.param, request, tmp_path)

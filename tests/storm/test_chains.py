@@ -9,6 +9,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from tests.soak import soak_only
 from tests.storm.conftest import SHIPPED, acked, give, wait_for
 from tests.storm.shipped.chained import NUMBERS
 
@@ -48,6 +49,7 @@ def test_members_see_on_storm_what_was_declared(storm: Cluster, nimbus: Nimbus, 
         assert {count for row, count in got.items() if row[2] == "default"} == {3}
 
 
+@soak_only
 def test_nothing_is_lost_when_a_chain_is_killed_on_storm(storm: Cluster, nimbus: Nimbus, tmp_path: Path) -> None:
     file = tmp_path / "got"
     give(storm, SHIPPED / "chained.py", "chained-killed", **{"test.file": str(file), "multilang.exchange": "block"})

@@ -15,6 +15,7 @@ import pytest
 from multilang.shipping.cluster import Cluster
 from multilang.shipping.errors import ClusterError
 from tests.cli.command import COMMAND, ROOT, multilang
+from tests.soak import soak_only
 from tests.storm.conftest import LIMIT, wait_for
 
 
@@ -68,6 +69,7 @@ def test_up_goes_on_after_kill_9_and_down_leaves_nothing(storm_programs: None, t
     assert multilang("cluster", "status", "--home", home).returncode == 1
 
 
+@soak_only
 def test_a_daemon_that_ends_while_it_starts_is_started_again(storm_programs: None, tmp_path: Path) -> None:
     cluster = Cluster(tmp_path / "home", drpc=False)
     try:
@@ -87,6 +89,7 @@ def test_a_daemon_that_ends_while_it_starts_is_started_again(storm_programs: Non
         cluster.down()
 
 
+@soak_only
 def test_a_supervisor_that_was_away_does_not_cost_the_others_their_slots(storm_programs: None, tmp_path: Path) -> None:
     cluster = Cluster(tmp_path / "home", supervisors=2, drpc=False)
     try:

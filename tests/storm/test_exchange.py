@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from multilang.topology.javahash import task_index
+from tests.soak import chosen
 from tests.storm.conftest import SHIPPED, give, wait_for
 from tests.storm.shipped.blocks import NUMBERS
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from multilang.shipping.nimbus import Nimbus
 
 
-@pytest.mark.parametrize("how", ["block", "tuple"])
+@pytest.mark.parametrize("how", chosen(["block", "tuple"], "block"))
 def test_each_tuple_comes_to_the_task_that_storm_would_choose(
     storm: Cluster, nimbus: Nimbus, tmp_path: Path, how: str
 ) -> None:

@@ -15,7 +15,7 @@ from multilang.state.providers import provider_of
 from multilang.transactional import SqliteBacking, TransactionalMap
 from tests.cli.command import ROOT
 from tests.handover.lives import state_of
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 from tests.state.topologies import stored, words_of
 from tests.storm.conftest import give, wait_for
 from tests.storm.test_state import redis  # noqa: F401  # a fixture
@@ -84,6 +84,7 @@ def woken(pid: int) -> None:
     wait_for(lambda: state_of(pid) in (None, "Z"), "the task that was stopped ends")
 
 
+@soak_only
 @pytest.mark.parametrize("step", OF_STATES, ids=" ".join)
 def test_a_state_is_that_of_the_task_which_took_over(
     storm: Cluster,
@@ -113,6 +114,7 @@ def test_a_state_is_that_of_the_task_which_took_over(
     there.close()
 
 
+@soak_only
 @pytest.mark.parametrize("step", OF_TRANSACTIONS, ids=" ".join)
 def test_transactions_are_those_of_the_task_which_took_over(
     storm: Cluster, nimbus: Nimbus, tmp_path: Path, step: tuple[str, str]

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from tests.cli.command import ROOT, multilang
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 from tests.storm.conftest import wait_for
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ MONTHS = "12" if SOAK else "1"
 LIMIT = 300  # seconds, for each of its steps
 
 
+@soak_only
 def test_flights_published_by_spark_are_counted_on_storm_as_by_sql(
     storm: Cluster, nimbus: Nimbus, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from multilang.state.providers import provider_of
 from tests.cli.command import ROOT
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 from tests.state.conftest import conf_of
 from tests.state.topologies import stored
 from tests.storm.conftest import SHIPPED, give, wait_for, workers
@@ -50,6 +50,7 @@ def words(rows: int) -> Counter[str]:
     return Counter(word for n in range(rows) for word in SENTENCES[n % 3].split())
 
 
+@soak_only
 def test_storm_then_spark_then_storm_again_count_each_row_once(
     storm: Cluster, nimbus: Nimbus, durable: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -28,6 +28,7 @@ from multilang.shipping.thrift_topology import storm_topology
 from multilang.shipping.thrift_types import types
 from multilang.topology import load_topology
 from tests.cli.command import ROOT
+from tests.soak import soak_only
 from tests.storm.conftest import LIMIT, SHIPPED, give
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def test_reach_is_the_same_on_storm_in_the_embedded_cluster_and_in_plain_python(
         assert [drpc.execute("reach", url) for url in URLS] == on_storm
 
 
+@soak_only
 def test_storms_server_answers_many_calls_at_once_from_asyncio_and_failed_ones_too(
     storm: Cluster, nimbus: Nimbus
 ) -> None:
@@ -89,6 +91,7 @@ def test_storms_server_answers_many_calls_at_once_from_asyncio_and_failed_ones_t
         client.execute("nobody", "a")
 
 
+@soak_only
 def test_a_topology_on_storm_answers_clients_of_our_server(storm: Cluster, nimbus: Nimbus) -> None:
     with DRPCServer(port=0, invocations_port=0, http_port=None, timeout_secs=2 * LIMIT) as server:
         give(storm, EXCLAMATION, "exclamation", **server.conf)
@@ -111,6 +114,7 @@ def submit_with(nimbus: Nimbus, topology: Topology, parts: dict[str, object]) ->
     nimbus.call("submitTopologyWithOpts", topology.name, location, conf, structure, options)
 
 
+@soak_only
 def test_steps_in_node_are_counted_by_the_tasks_in_python_beside_them(storm: Cluster, nimbus: Nimbus) -> None:
     requests = ["", "ask", "ask ask moon", *(" ".join(f"w{n * m % 17}" for m in range(n)) for n in range(0, 60, 7))]
     with DRPCServer(port=0, invocations_port=0, http_port=None, timeout_secs=2 * LIMIT) as server:
@@ -140,6 +144,7 @@ def test_storms_own_coordinated_bolts_stand_before_between_and_after_ours(storm:
             ]
 
 
+@soak_only
 def test_storms_own_parts_stand_in_for_ours(storm: Cluster, nimbus: Nimbus) -> None:
     """Java's spout, JoinResult and ReturnResults around the steps in Python; PrepareRequest is none that Thrift can name."""
     thrift = types()

@@ -12,6 +12,7 @@ from tests.compat.test_petrel import WORDS
 from tests.compat.test_petrel import project as petrel_project
 from tests.compat.test_projects import EXPECTED, project
 from tests.compat.test_storm_py import storms_testers
+from tests.soak import soak_only
 from tests.storm.conftest import acked, wait_for
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def test_a_project_of_streamparse_counts_its_words(
     assert killed.returncode == 0, killed.stderr
 
 
+@soak_only
 def test_a_program_that_imports_storm_is_a_topologys_command(storm: Cluster, nimbus: Nimbus, tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "split.py").write_text(SCRIPT)
@@ -61,6 +63,7 @@ def test_a_program_that_imports_storm_is_a_topologys_command(storm: Cluster, nim
     wait_for(lambda: acked(nimbus, "named", "lines")[0] == 2, "every line is acked")
 
 
+@soak_only
 def test_a_topology_of_petrels_is_submitted_as_it_is(storm: Cluster, nimbus: Nimbus, petrel_project: Path) -> None:
     done = multilang("submit", ".", "--nimbus", storm.address, "--name", "petrels", cwd=petrel_project)
     assert done.returncode == 0, done.stderr

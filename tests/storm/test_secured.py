@@ -27,6 +27,7 @@ from multilang.transport.keys import SIMPLE
 from tests.authority import Authority
 from tests.cli.command import ROOT, multilang
 from tests.servers import SecuredRedisServer, running
+from tests.soak import soak_only
 from tests.state.topologies import stored
 from tests.storm.conftest import LIMIT, wait_for
 from tests.storm.secured import FOLDERS, PASSWORDS, ZOOKEEPER, SecuredCluster, write_secret
@@ -183,6 +184,7 @@ def test_topologies_live_on_a_secured_cluster(secured: SecuredCluster, redis: Se
         wait_for(lambda: all(each.status == "KILLED" for each in nimbus.summary().topologies), "they are killed")
 
 
+@soak_only
 def test_with_a_wrong_password_of_redis_nothing_is_kept_and_the_log_says_why(
     secured: SecuredCluster, redis: SecuredRedisServer, people: Path
 ) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from multilang.transactional import OpaqueMap, SqliteBacking, TransactionalMap
 from tests.cli.command import ROOT
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 from tests.storm.conftest import SHIPPED, give, wait_for, workers
 from tests.storm.shipped.served import TENS
 
@@ -137,6 +137,7 @@ def driver(secret: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate(timeout=LIMIT)  # at the end of its input it stops Spark
 
 
+@soak_only
 @pytest.mark.timeout(LIMIT + 300)
 def test_rows_of_an_rdd_reach_storm_whatever_dies(
     storm: Cluster, nimbus: Nimbus, driver: subprocess.Popen[str], secret: Path, tmp_path: Path

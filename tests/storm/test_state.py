@@ -19,7 +19,7 @@ from multilang.state.providers import provider_of
 from multilang.topology import load_topology
 from tests.cli.command import ROOT
 from tests.servers import RedisServer, running
-from tests.soak import SOAK
+from tests.soak import SOAK, chosen, soak_only
 from tests.state.files_provider import PAGE
 from tests.state.topologies import stored
 from tests.storm.conftest import give, wait_for, workers
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 LINES = ["the cow jumped over the moon", "an apple a day keeps the doctor away", "four score and seven years ago"]
 # So many lines that counting takes many checkpoints: here a line is acked as soon as it is counted, there with the checkpoint.
-COUNTS = {"exactly_once": 40_000, "topology": 4000}
+COUNTS = {"exactly_once": 40_000 if SOAK else 20_000, "topology": 4000}
+MODES = chosen(["inprocess", "process"], "inprocess")
 KILLS = 3 if SOAK else 1
 
 
@@ -43,7 +44,7 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
     yield from running(RedisServer, folder, "redis-server")
 
 
-@pytest.mark.parametrize("promise", ["exactly_once", "topology"])
+@pytest.mark.parametrize("promise", chosen(COUNTS, "exactly_once"))
 def test_words_are_counted_as_in_the_embedded_cluster_though_a_worker_is_killed(
     storm: Cluster,
     nimbus: Nimbus,
@@ -63,7 +64,7 @@ def test_words_are_counted_as_in_the_embedded_cluster_though_a_worker_is_killed(
         "topology.workers": 2,
     }
     counts = {}
-    for mode in ("inprocess", "process"):
+    for mode in MODES:
         path = str(tmp_path / f"{mode}.sqlite")
         own = {"topology.state.provider": "sqlite", "topology.state.provider.config": ujson.dumps({"path": path})}
         with LocalCluster(mode=mode, conf={**conf, **own, "topology.max.spout.pending": 10_000}) as cluster:
@@ -71,7 +72,7 @@ def test_words_are_counted_as_in_the_embedded_cluster_though_a_worker_is_killed(
         found = provider_of(own)
         counts[mode] = stored(found, "count", 2)
         found.close()
-    assert counts == {"inprocess": words, "process": words}
+    assert counts == dict.fromkeys(MODES, words)
 
     (tmp_path / "on_storm.py").write_text(f"from stateful_word_count import {promise} as topology\n")
     give(storm, tmp_path / "on_storm.py", "words", "--interpreter", sys.executable, **conf)
@@ -100,6 +101,7 @@ def test_words_are_counted_as_in_the_embedded_cluster_though_a_worker_is_killed(
     there.close()
 
 
+@soak_only
 def test_a_provider_of_ones_own_is_shipped_and_the_counts_survive_a_worker(
     storm: Cluster, nimbus: Nimbus, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.command import ROOT
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 from tests.storm.conftest import give, wait_for, workers
 from tests.transactional.history import assert_in_order
 from tests.transactional.topologies import Database, counts_of
@@ -27,6 +27,7 @@ KILLS = 10 if SOAK else 1
 TAKE = 50
 
 
+@soak_only
 @pytest.mark.timeout(600 + 150 * KILLS)
 def test_words_are_counted_once_though_workers_are_killed(storm: Cluster, nimbus: Nimbus, tmp_path: Path) -> None:
     each = 2500 * (KILLS + 1)

@@ -17,7 +17,7 @@ from multilang.local import LocalCluster
 from multilang.topology import load_topology
 from tests.cli.command import ROOT
 from tests.servers import RedisServer, running
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 from tests.storm.conftest import SHIPPED, give, wait_for, workers
 from tests.windowing import every
 
@@ -109,6 +109,7 @@ def test_late_tuples_go_to_their_stream_and_windows_by_the_clock_have_each_tuple
     ]
 
 
+@soak_only
 @pytest.mark.timeout(600 + 150 * KILLS)
 def test_windows_in_a_state_are_exact_though_a_worker_is_killed(
     storm: Cluster, nimbus: Nimbus, redis: RedisServer, folder: Path

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from multilang.protocol.codec import loads
+from multilang.state import owner as owners
 from multilang.state.errors import FencedError, InUseError, StateError
 from multilang.testing import run_spout
 from multilang.transactional import (
@@ -275,7 +276,8 @@ def test_a_coordinator_that_was_replaced_tells_it_once_on_storm_and_goes_on_when
 
 
 @pytest.mark.parametrize("conf", STORES[1:], indirect=True)
-def test_a_second_run_is_refused_by_name_and_changes_nothing(conf, opened):
+def test_a_second_run_is_refused_by_name_and_changes_nothing(conf, opened, monkeypatch):
+    monkeypatch.setattr(owners, "CLAIM_SECS", 0.5)
     first = opened()
     first.claim()
     first.set_data("coordinator/currtx", 7)
@@ -292,6 +294,7 @@ def test_a_second_run_is_refused_by_name_and_changes_nothing(conf, opened):
 
 @pytest.mark.parametrize("conf", STORES[1:], indirect=True)
 def test_a_second_run_waits_on_storm_without_being_started_again_and_again(conf, monkeypatch):
+    monkeypatch.setattr(owners, "CLAIM_SECS", 0.5)
     now = [0.0]
     monkeypatch.setattr(TransactionalSpoutCoordinator, "clock", lambda self: now[0])
     conf = {**conf, "multilang.parent": None}  # as under a ShellSpout

@@ -16,7 +16,7 @@ import pytest
 from multilang.local import LocalCluster
 from multilang.transactional import RedisBacking, TransactionalMap
 from tests.servers import RedisServer, ZooKeeperServer
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 from tests.transactional.history import assert_in_order
 from tests.transactional.topologies import Database, counts_of, many, with_servers
 
@@ -69,6 +69,7 @@ def test_every_word_is_counted_once_though_processes_are_killed(tmp_path):
     database.close()
 
 
+@soak_only
 @pytest.mark.timeout(200 + 20 * KILLS)
 def test_every_word_is_counted_once_though_zookeeper_redis_and_processes_are_killed(tmp_path, zookeeper, redis_server):
     seed = random.randrange(2**32)

@@ -1,4 +1,4 @@
-"""A driver of its own on the Spark cluster that the first argument names; prints what each run told, a JSON line a run."""
+"""A driver of its own on a Spark cluster: ``cluster_driver.py MASTER ROOT FOLDER RUNS``; prints what each run told, a JSON line a run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def topology(bolt: type, first: bool):
 
 
 def main() -> None:
-    master, root, folder = sys.argv[1:]
+    master, root, folder, runs = sys.argv[1:]
     conf = {
         **SPECULATION,
         "spark.driver.host": "127.0.0.1",
@@ -48,21 +48,19 @@ def main() -> None:
     }
     with session(master, "trouble", conf) as spark:
         rdd = spark.sparkContext.parallelize(ROWS, 2)
-        for bolt in (SlowOnce, LosesItsMachine):
-            for first in (True, False):
-                marks = Path(folder, f"{bolt.__name__}-{first}")
-                marks.mkdir()
-                with run_topology(
-                    topology(bolt, first), {"rows": rdd}, spark, conf={"test.folder": str(marks)}
-                ) as result:
-                    rows = result.rdd("sums" if first else "trouble").collect()
-                counters = {id: [each.executed, each.emitted] for id, each in result.counters.items()}
-                said = {"acked": result.acked, "lost": result.lost, "rounds": result.rounds, "counters": counters}
-                names = sorted(path.name for path in marks.iterdir())
-                print(
-                    json.dumps({"bolt": bolt.__name__, "first": first, "marks": names, "rows": rows, **said}),
-                    flush=True,
-                )
+        for name, first in json.loads(runs):
+            bolt = {"SlowOnce": SlowOnce, "LosesItsMachine": LosesItsMachine}[name]
+            marks = Path(folder, f"{bolt.__name__}-{first}")
+            marks.mkdir()
+            with run_topology(topology(bolt, first), {"rows": rdd}, spark, conf={"test.folder": str(marks)}) as result:
+                rows = result.rdd("sums" if first else "trouble").collect()
+            counters = {id: [each.executed, each.emitted] for id, each in result.counters.items()}
+            said = {"acked": result.acked, "lost": result.lost, "rounds": result.rounds, "counters": counters}
+            names = sorted(path.name for path in marks.iterdir())
+            print(
+                json.dumps({"bolt": bolt.__name__, "first": first, "marks": names, "rows": rows, **said}),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from multilang.local import LocalCluster
 from spark_bridge import ListSource, PartitionSpout, ReplayablePartitionSpout, publish
 from spark_bridge.job import NotOnSparkError, run_topology
 from spark_bridge.sources.errors import SourceError
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 from tests.spark.stream.conftest import state_of
 from tests.state.topologies import SENTENCES, Count, Split, exact, words_of
 
@@ -66,6 +66,7 @@ def test_spark_and_the_live_topology_take_over_from_each_other_at_exact_cuts(spa
         run_topology(whole, {"sentences": cut}, spark, initial_state=durable, save_state=durable)
 
 
+@soak_only
 def test_what_was_published_is_read_by_both(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.createDataFrame([(sentence,) for part in PARTS for sentence in part], ["sentence"]).repartition(3)
     source = publish(frame, str(tmp_path / "published"))

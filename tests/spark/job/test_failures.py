@@ -10,6 +10,7 @@ import pytest
 from multilang import BasicBolt, TopologyBuilder
 from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
 from spark_bridge.job.watch import readable
+from tests.soak import chosen
 from tests.spark.job.components import (
     Batches,
     CantStart,
@@ -209,7 +210,7 @@ def test_a_component_that_cannot_start_is_named(spark: SparkSession) -> None:
         run_topology(builder.build("cant"), {"rows": spark.sparkContext.parallelize(ROWS, 2)}, spark)
 
 
-@pytest.mark.parametrize("tasks", [1, 2])  # in the Spark task that reads the rows, and after a shuffle
+@pytest.mark.parametrize("tasks", chosen([1, 2], 2))  # in the Spark task that reads the rows, and after a shuffle
 def test_rows_that_change_before_they_are_replayed_are_noticed(spark: SparkSession, tmp_path: Path, tasks: int) -> None:
     rows = [(f"k{n % 7}", n) for n in range(1300)]
 

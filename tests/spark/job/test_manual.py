@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.soak import soak_only
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -30,6 +32,7 @@ def test_the_python_of_the_section_runs_from_top_to_bottom(
         exec(compile(block, "docs/spark.md", "exec"), namespace)
 
 
+@soak_only
 def test_the_python_of_the_sources_is_a_program(spark_programs: None, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
     section = page.partition("\n## Partitions as spout sources\n")[2].partition("\n## ")[0]

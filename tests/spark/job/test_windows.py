@@ -11,6 +11,7 @@ from multilang.component.find import load_module
 from multilang.windowing import Count, StatefulWindowedBolt, Tumbling, WindowedBolt, seconds
 from spark_bridge.job import SparkJobError, run_topology
 from tests.examples.test_windows import EXAMPLES, sliding_sums
+from tests.soak import chosen
 from tests.spark.job.components import Words
 from tests.windowing import every
 from tests.windowing.topologies import event
@@ -62,7 +63,7 @@ def lines(numbers: Iterable[int]) -> list[str]:
     return [" ".join(map(str, event(n))) for n in numbers]
 
 
-@pytest.mark.parametrize("base", [WindowedBolt, StatefulWindowedBolt])
+@pytest.mark.parametrize("base", chosen([WindowedBolt, StatefulWindowedBolt], StatefulWindowedBolt))
 def test_a_job_ends_all_windows_whatever_fails_on_the_way(spark: SparkSession, base: type[WindowedBolt]) -> None:
     rows = spark.sparkContext.parallelize(lines(range(EVENTS)), 3)
     with run_topology(parsed(base), {"events": rows}, spark, outputs=[*every.BOLTS[base]]) as result:

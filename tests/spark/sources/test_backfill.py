@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tests.cli.command import ROOT
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 MONTHS = "12" if SOAK else "2"
 
 
+@soak_only
 def test_history_by_spark_and_the_last_month_live_are_what_sql_says_of_all(
     spark_programs: None, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from multilang import LocalCluster
 from spark_bridge import PartitionSpout, RDDSource, ServedSource, publish
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 from tests.spark.sources.topologies import Echo, TooMuch, through
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def spout_pids(run: LocalTopology) -> list[int]:
     return [task.pid for task in run.tasks if task.component == "rows" and task.pid is not None]
 
 
+@soak_only
 def test_driver_workers_and_spouts_are_killed_and_every_row_is_processed(
     spark_programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +150,7 @@ some = st.lists(keys, max_size=5)
 giant = st.builds(lambda key, n: [key] * n, keys, st.integers(50, 200))
 
 
+@soak_only
 @settings(max_examples=40 if SOAK else 3)
 @example(parts=[[], [], []])
 @example(parts=[[], ["the skewed one"] * 500, [], [1, "é"]])

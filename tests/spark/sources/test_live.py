@@ -13,6 +13,7 @@ import pytest
 
 from multilang import LocalCluster
 from spark_bridge import ChangedRowsError, PartitionSpout, RDDSource, SourceError
+from tests.soak import chosen, soak_only
 from tests.spark.sources.test_serve import until
 from tests.spark.sources.topologies import FailsFirst, through
 
@@ -30,7 +31,7 @@ def all_rows(source: Any, partition: int, limit: int = 10**9) -> list[Any]:
     return rows
 
 
-@pytest.mark.parametrize("persist", [True, False, None])
+@pytest.mark.parametrize("persist", chosen([True, False, None], False))
 def test_rows_are_read_by_offset_in_any_order(spark: SparkSession, persist: bool | None) -> None:
     source = RDDSource(spark.sparkContext.parallelize(range(1000), 3), persist=persist, block_rows=7)
     assert source.partitions == 3
@@ -52,6 +53,7 @@ def test_a_partition_ends_where_it_ends(spark: SparkSession, rows: int) -> None:
     source.close()
 
 
+@soak_only
 def test_a_short_partition_takes_one_job_and_a_long_one_few(spark: SparkSession) -> None:
     sc = spark.sparkContext
     passes = sc.accumulator(0)

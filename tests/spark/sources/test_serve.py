@@ -30,6 +30,7 @@ from spark_bridge import (
 )
 from spark_bridge.sources import serve as serve_module
 from spark_bridge.sources.channel import MAX_ANSWER, connect
+from tests.soak import soak_only
 from tests.spark.sources.topologies import Echo, FailsFirst, SlowAtFirst, TooMuch, through
 
 if TYPE_CHECKING:
@@ -472,6 +473,7 @@ def test_rows_that_several_have_acked_among_them_are_not_all_acked(
         served.wait(timeout=1)
 
 
+@soak_only
 def test_two_spouts_and_two_topologies_each_get_every_row_whatever_is_killed(served: Served, tmp_path: Path) -> None:
     builder = TopologyBuilder()
     for name in ("fast", "slow"):

@@ -30,6 +30,7 @@ from spark_bridge import (
     publish,
     serve,
 )
+from tests.soak import soak_only
 from tests.spark.sources.topologies import Asked
 from tests.transactional.spouts.test_sources import Reader, Rows
 from tests.transactional.spouts.topologies import word_count
@@ -201,7 +202,10 @@ def test_what_is_replayed_is_counted_once(source: Any, spout: Any, updates: Any,
     found.close()
 
 
-@pytest.mark.parametrize(("spout", "updates"), KINDS, ids=["idempotent", "opaque"])
+@pytest.mark.parametrize(
+    ("spout", "updates"),
+    [pytest.param(*KINDS[0], marks=soak_only, id="idempotent"), pytest.param(*KINDS[1], id="opaque")],
+)
 def test_a_served_source_knows_what_is_committed_though_processes_are_killed(
     spark: SparkSession, spout: Any, updates: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 from tests.spark.stream.conftest import state_of
 from tests.spark.stream.drivers import driver, end, killed_at_random
 from tests.state.topologies import SENTENCES, words_of
@@ -60,6 +60,7 @@ def test_a_driver_killed_at_steps_of_the_commit(
     assert state_of(durable) == words_of(100 * (len(steps) + 1))
 
 
+@soak_only
 @pytest.mark.parametrize("durable", ["sqlite", "redis"] if SOAK else ["redis"], indirect=True)
 @pytest.mark.timeout(600 + 150 * RANDOM_KILLS)
 def test_a_driver_killed_at_random_moments(spark_programs: None, lines: Lines, durable, tmp_path: Path) -> None:
@@ -76,6 +77,7 @@ def test_a_driver_killed_at_random_moments(spark_programs: None, lines: Lines, d
     assert state_of(durable) == words_of(100 * files)
 
 
+@soak_only
 def test_a_query_that_is_stopped_in_a_batch_ends_without_a_word(
     spark_programs: None, lines: Lines, tmp_path: Path
 ) -> None:

@@ -8,11 +8,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from tests.cli.command import ROOT
+from tests.soak import soak_only
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+@soak_only
 def test_the_python_of_the_page_runs_from_top_to_bottom(spark_programs: None, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     environ = os.environ | {

@@ -29,7 +29,8 @@ def test_a_driver_killed_at_every_step_of_a_commit_counts_each_batch_once(durabl
     assert set(names) <= set(steps)
 
 
-def test_a_second_one_is_refused_while_the_first_has_the_states(durable) -> None:
+def test_a_second_one_is_refused_while_the_first_has_the_states(durable, monkeypatch) -> None:
+    monkeypatch.setattr(owner, "CLAIM_SECS", 0.5)
     first = States(topology, durable)  # one session may have two queries
     with pytest.raises(InUseError, match=r"is in use by topology 'stateful' \(process \d+ on .*, since \d+-"):
         States(topology, durable)

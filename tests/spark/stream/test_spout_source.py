@@ -26,7 +26,7 @@ from spark_bridge.stream.spout_log import SpoutLog
 from spark_bridge.stream.spout_options import SpoutOptions
 from spark_bridge.stream.spout_source import SpoutReader, StormSpoutSource
 from tests.servers import wait_for
-from tests.soak import SOAK
+from tests.soak import SOAK, chosen, soak_only
 from tests.spark.stream.conftest import state_of
 from tests.state.topologies import build, exact, words_of
 
@@ -123,6 +123,7 @@ def test_a_spouts_log_is_in_its_checkpoint_however_that_is_written(spark: SparkS
         assert {each.name for each in folder.iterdir()} >= {"commits", "offsets", "spouts"}
 
 
+@soak_only
 def test_a_source_that_starts_too_slowly_for_spark_is_started_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -220,7 +221,7 @@ def test_a_spout_goes_on_where_the_embedded_cluster_left_it_and_back(
     assert state_of(durable) == words_of(150)
 
 
-@pytest.mark.parametrize("where", ["next_tuple", "ack"])
+@pytest.mark.parametrize("where", chosen(["next_tuple", "ack"], "ack"))
 def test_nothing_is_lost_when_the_spouts_process_is_killed(seen: Seen, tmp_path: Path, where: str) -> None:
     queue = tmp_path / "queue"
     items = fill(queue, 0, 100)
@@ -277,6 +278,7 @@ def test_the_option_command_names_files_as_the_caller_sees_them(
         SpoutOptions({**options, "command": "python3 nosuch.py"})
 
 
+@soak_only
 @pytest.mark.timeout(600 + 150 * KILLS)
 def test_a_driver_that_is_killed_loses_nothing_and_counts_nothing_twice(spark_programs: None, tmp_path: Path) -> None:
     (tmp_path / "seen").mkdir()

@@ -21,7 +21,7 @@ from multilang.state import StateError
 from multilang.transactional import MemoryTransactionalSpout, SqliteBacking, TransactionalMap
 from spark_bridge.job import NotOnSparkError, SparkJobError
 from spark_bridge.stream import stream_topology
-from tests.soak import SOAK
+from tests.soak import SOAK, chosen
 from tests.spark.stream import transactions
 from tests.spark.stream.drivers import ROOT, driver, end, killed_at_random
 from tests.spark.stream.test_killed import fill
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 RANDOM_KILLS = 100
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=chosen(["sqlite", "redis"], "redis"))
 def conf(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """Return the places of transactions and maps: SQLite with a TransactionalMap, Redis with an OpaqueMap."""
     server: RedisServer | None = request.getfixturevalue("redis") if request.param == "redis" else None

@@ -11,7 +11,7 @@ import pytest
 from multilang.local import LocalCluster
 from multilang.transactional import OpaqueMap, RedisBacking, SqliteBacking, TransactionalMap
 from tests.servers import KafkaServer, RedisServer, ZooKeeperServer, wait_for
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 from tests.transactional.spouts.sources import FilledFiles, FilledKafka, FilledRedis
 from tests.transactional.spouts.test_counts import WORDS, add, conf, holds
 from tests.transactional.spouts.topologies import word_count
@@ -76,6 +76,7 @@ def test_zookeeper_with_the_transactions_is_killed(kind, zookeeper, tmp_path):
         server.kill()
 
 
+@soak_only
 def test_kafka_with_the_source_is_killed(kafka, tmp_path):
     server = started(KafkaServer, tmp_path / "kafka")
     try:

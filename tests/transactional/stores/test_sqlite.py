@@ -13,7 +13,7 @@ import pytest
 
 from multilang.component.errors import ConfigError
 from multilang.local import LocalCluster, TaskStartError
-from multilang.state import StateError, StoreGoneError, sqlite_file
+from multilang.state import StateError, StoreGoneError, owner, sqlite_file
 from multilang.transactional import Emitter, TransactionalSpout, TransactionalState, TransactionalTopologyBuilder
 from multilang.transactional.stores import open_state, sqlite
 from multilang.transactional.stores.sqlite import SqliteTransactionalState
@@ -124,7 +124,8 @@ def test_a_second_topology_of_the_same_file_is_refused_and_one_that_is_started_a
     opened().claim()  # the coordinator's task was started again in this process
 
 
-def test_a_second_topology_in_the_same_process_is_refused_until_the_first_one_ends(tmp_path):
+def test_a_second_topology_in_the_same_process_is_refused_until_the_first_one_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(owner, "CLAIM_SECS", 0.5)
     conf = {sqlite.PATH: str(tmp_path / "transactions.sqlite"), "test.database": str(tmp_path / "counts.sqlite")}
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
         cluster.submit(topology).wait(timeout=60)
