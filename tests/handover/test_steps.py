@@ -50,7 +50,6 @@ OF_TRANSACTIONS = [
 ]
 SAMPLE = [
     ("exact redis", "count-1", "COMMIT write"),
-    ("at-least-once sqlite", "$checkpointspout-0", "COMMITTING write"),
     ("transactional zookeeper", "coordinator", "BEGIN write"),
     ("transactional sqlite", "emitter-1", "BATCH write"),
     ("opaque sqlite", "update-0", "COMMIT put"),

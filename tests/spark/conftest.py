@@ -22,10 +22,17 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 # Spark starts processes, and the machine may be busy; at full numbers one test makes hundreds of jobs.
 LIMIT_SECS = 3600 if SOAK else 600
-# The tests of each folder that share a session run in one process: one JVM. Those of stream run in the process of the tests
+# Those that share a session run in one process: one JVM. Those of a spout as a source of Spark run in the process of the tests
 # on a real Storm, hence not beside them: Spark gives a source's process ten seconds to start, however busy the machine is,
 # and a cluster that starts many workers leaves it less.
-GROUPS = {"sources": "spark sources", "stream": "storm"}
+SPOUTS = "test_spout_source.py"
+
+
+def group(path: Path) -> str:
+    """Return the group of the tests in a file."""
+    if path.name == SPOUTS:
+        return "storm"
+    return "spark sources" if path.parent.name == "sources" else "spark job"
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
@@ -34,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.timeout(LIMIT_SECS))
             if "spark" in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group(GROUPS.get(item.path.parent.name, "spark job")))
+                item.add_marker(pytest.mark.xdist_group(group(item.path)))
 
 
 @pytest.fixture(params=chosen(["sqlite", "redis"], "redis"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cli.command import ROOT, multilang
-from tests.soak import chosen
+from tests.soak import soak_only
 from tests.storm.conftest import SHIPPED, wait_for
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ EXAMPLES: dict[str, tuple[list[str], Callable[[Lines], object], int]] = {
     "node_split": (["count"], word_counts, 1),
     "rolling_top_words": (["count"], rolled, 1),
 }
-CHOSEN = chosen(EXAMPLES, "join_orders", "direct_balance")
 
 
 @pytest.fixture
@@ -71,8 +70,7 @@ def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     shutil.copytree(ROOT / "examples", folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(SHIPPED / "recorder.py", folder)
-    for example in CHOSEN:
-        components = EXAMPLES[example][0]
+    for example, (components, _, _) in EXAMPLES.items():
         (folder / f"recorded_{example}.py").write_text(
             f"import {example}\nfrom recorder import recorded\n\n"
             f"topology = recorded({example}.topology, *{components})\n"
@@ -85,13 +83,13 @@ def read(folder: Path) -> Lines:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+@soak_only
 def test_examples_give_what_they_give_in_the_embedded_cluster(
     storm: Cluster, nimbus: Nimbus, project: Path, tmp_path: Path
 ) -> None:
     conf = ("-c", "topology.message.timeout.secs=240")
     found = {}
-    for example in CHOSEN:  # before the cluster is busy with all of them
-        summary = EXAMPLES[example][1]
+    for example, (_, summary, _) in EXAMPLES.items():  # before the cluster is busy with all of them
         here = tmp_path / "here" / example
         here.mkdir(parents=True)
         shown = multilang("run", f"recorded_{example}.py", "-c", f"test.folder={here}", "--json", *conf, cwd=project)
@@ -100,8 +98,7 @@ def test_examples_give_what_they_give_in_the_embedded_cluster(
         acked = {each["component"]: (each["acked"], each["failed"]) for each in spouts}
         found[example] = acked, summary(read(here))
 
-    for example in CHOSEN:
-        workers = EXAMPLES[example][2]
+    for example, (_, _, workers) in EXAMPLES.items():
         (tmp_path / "there" / example).mkdir(parents=True)
         shown = multilang(
             *("submit", f"recorded_{example}.py", "--nimbus", storm.address, "--name", example, "--wait", 0, *conf),

@@ -124,6 +124,7 @@ def test_steps_in_node_are_counted_by_the_tasks_in_python_beside_them(storm: Clu
                 assert json.loads(client.execute("words", text)) == sorted(text.split())
 
 
+@soak_only
 def test_storms_own_coordinated_bolts_stand_before_between_and_after_ours(storm: Cluster, nimbus: Nimbus) -> None:
     if not runs_sources():
         assert "CI" not in os.environ

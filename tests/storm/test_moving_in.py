@@ -73,6 +73,7 @@ def test_a_topology_of_petrels_is_submitted_as_it_is(storm: Cluster, nimbus: Nim
     wait_for(lambda: acked(nimbus, "petrels", "count") == (4 * WORDS.total(), 0), "every word is counted")
 
 
+@soak_only
 def test_storms_own_tester_spout_and_bolt_run_unedited(storm: Cluster, nimbus: Nimbus, tmp_path: Path) -> None:
     file = storms_testers(tmp_path)
     done = multilang("submit", file.name, "--nimbus", storm.address, "--wait", 0, cwd=tmp_path)

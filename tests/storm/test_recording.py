@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from multilang.conformance.replay import read_recording, replay
 from multilang.conformance.target import Target
 from tests.cli.command import COMMAND, ROOT
+from tests.soak import soak_only
 from tests.storm.conftest import acked, give, wait_for
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ topology = builder.build("recording")
 """
 
 
+@soak_only
 def test_what_a_worker_says_is_recorded_and_replays(storm: Cluster, nimbus: Nimbus, tmp_path: Path) -> None:
     project, file = tmp_path / "project", tmp_path / "talk.jsonl"
     project.mkdir()

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from tests.cli.command import multilang
+from tests.soak import soak_only
 from tests.storm.conftest import SHIPPED, wait_for
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from multilang.shipping.nimbus import Nimbus
 
 
+@soak_only
 def test_an_exception_in_a_component_is_shown_with_its_python_traceback(storm: Cluster, nimbus: Nimbus) -> None:
     for fault, error in (
         ("initialize", "ValueError: no database at nowhere"),

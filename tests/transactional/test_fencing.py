@@ -248,6 +248,7 @@ def test_a_coordinator_that_was_replaced_ends_in_the_embedded_cluster(conf, when
 
 
 def test_a_coordinator_that_was_replaced_tells_it_once_on_storm_and_goes_on_when_the_other_ended(conf, monkeypatch):
+    monkeypatch.setattr(owners, "CLAIM_SECS", 0.5)
     now = [0.0]
     monkeypatch.setattr(TransactionalSpoutCoordinator, "clock", lambda self: now[0])
     conf = {**conf, "multilang.parent": None}  # as under a ShellSpout

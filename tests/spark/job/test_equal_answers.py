@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from multilang import BasicBolt, ReliableSpout, TopologyBuilder
 from multilang.local import LocalCluster
 from spark_bridge.job import run_topology
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 from tests.spark.job.components import FailsAtFirst, Parts, Sums
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def plain(rows):
     return {key: (totals[key], tuples[key]) for key in tuples}
 
 
+@soak_only
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     drawn=partitions,

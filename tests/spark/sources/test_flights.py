@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
 from tests.cli.command import ROOT
-from tests.soak import SOAK
+from tests.soak import SOAK, soak_only
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +20,7 @@ LIMIT = 400  # seconds
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+@soak_only
 def test_flights_are_counted_alike_whichever_way_they_come(spark_programs: None, tmp_path: Path) -> None:
     program = ROOT / "examples" / "flights" / "flights.py"
     chart, result = tmp_path / "delays.svg", tmp_path / "result.json"

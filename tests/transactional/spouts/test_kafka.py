@@ -9,6 +9,7 @@ from multilang.transactional.spouts import kafka as module
 from multilang.transactional.spouts.history import ChangedSourceError
 from multilang.transactional.spouts.kafka import TransactionalKafkaSpout
 from tests.servers import LIMIT, KafkaServer, free_port, wait_for
+from tests.soak import soak_only
 from tests.transactional.spouts.sources import FilledKafka
 from tests.transactional.spouts.test_sources import Reader
 
@@ -106,6 +107,7 @@ def test_what_a_producers_transaction_did_not_commit_is_not_read(source, kafka):
     found.close()
 
 
+@soak_only
 def test_a_broker_that_is_killed_is_told_and_read_on_when_it_is_back(tmp_path, kafka, monkeypatch):
     monkeypatch.setattr(module, "PATIENCE_SECS", 2.0)
     server = KafkaServer(tmp_path)

@@ -62,6 +62,7 @@ def test_redis_with_the_source_and_the_counts_is_killed(kind, redis_server, tmp_
         server.kill()
 
 
+@soak_only
 @pytest.mark.parametrize("kind", ["idempotent", "opaque"] if SOAK else ["opaque"])
 def test_zookeeper_with_the_transactions_is_killed(kind, zookeeper, tmp_path):
     server = started(ZooKeeperServer, tmp_path / "zookeeper")
