@@ -122,6 +122,8 @@ class BoltCollector(Collector):
         fail_acked: Fails what an acked tuple belongs to, if that is still possible, after its ``process`` raised.
         takes_threads: True if the component's own threads may call it at any time.
         knows_tasks: True if an emit gets its task ids without waiting for them.
+        numbered: The class of the inputs that are known by two numbers, their ``root`` and their ``edge``, which may be
+            appended to ``kept`` in the place of a deferred ack of theirs; None: there are none. See ``restored``.
         execute_many: Runs many tuples through a component that takes them together; None: it takes them one by one.
         take_run: The component's function that processes tuples in a row as its ``process`` would, and raises for one; None:
             it has none.
@@ -140,6 +142,7 @@ class BoltCollector(Collector):
     fail: Settle
     fail_acked: Callable[[Tuple], None]
 
+    numbered: type[Tuple] | None = None
     execute_many: Callable[[Tuples], None] | None = None
     take_run: Callable[[Iterator[Tuple]], None] | None = None
     execute_run: Callable[[list[Tuple], Iterator[Tuple]], None] | None = None
@@ -159,16 +162,33 @@ class BoltCollector(Collector):
     def received(self, tup: Tuple | str) -> Tuple:
         """Return the unfinished input that ``tup`` (or a copy, or its id) stands for, or raise the error of ``ack``."""
 
-    @abstractmethod
     def deferred_ack(self, kept: list[Any]) -> Settle:
         """Return an ``ack`` that only adds to ``kept`` what ``finish`` needs later; it acks a tick at once."""
 
-    @abstractmethod
+        def ack(given: Tuple | str) -> None:
+            tup = self.received(given) if isinstance(given, str) or not given.unfinished else given
+            if tup.task < 0 and tup.is_tick:
+                self.ack(tup)
+                return
+            tup.unfinished = False
+            kept.append(tup)
+
+        return ack
+
     def finish(self, kept: list[Any], ok: bool) -> None:
         """Ack or fail the inputs that a deferred ack kept, and empty ``kept``."""
+        settle, tups = self.ack if ok else self.fail, kept[:]
+        kept.clear()
+        for tup in tups:
+            tup.unfinished = True
+            settle(tup)
 
     def restored(self, kept: list[Any]) -> list[Tuple]:
-        """Return inputs that stand for those that a deferred ack kept, to anchor to and to ack, and empty ``kept``."""
+        """Return inputs that stand for those whose two numbers are in ``kept``, to anchor to and to ack, and empty ``kept``.
+
+        Args:
+            kept: The root and the edge of each; only inputs of the class ``numbered`` have these.
+        """
         raise NotImplementedError
 
 

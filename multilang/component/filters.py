@@ -6,7 +6,7 @@ from multilang.component.collector import BoltCollector, many_anchored, one_by_o
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from multilang.component.collector import Anchors, Emit, EmitMany, OnTaskIds, Scope, Settle
@@ -17,7 +17,7 @@ class BoltFilter(BoltCollector):
     """A collector around another: the given calls in place of the other's, and the other's for the rest.
 
     An ``emit`` alone is enough: the calls that emit, and aren't given, then go through it. They are given where a way of
-    their own is faster.
+    their own is faster. Likewise, all calls that ack or fail go through an ``ack`` or a ``fail`` that is given.
 
     Args:
         inner: The collector that it stands around.
@@ -42,6 +42,8 @@ class BoltFilter(BoltCollector):
     ) -> None:
         super().__init__(inner.scope, inner.reported)
         self._inner = inner
+        self._settles = ack is not None or fail is not None
+        self.numbered = None if self._settles else inner.numbered
         self.takes_threads = inner.takes_threads
         self.knows_tasks = inner.knows_tasks
         if emit is not None:
@@ -60,11 +62,23 @@ class BoltFilter(BoltCollector):
     def received(self, tup: Tuple | str) -> Tuple:
         return self._inner.received(tup)
 
+    def settle_many(self, tups: Iterable[Tuple], ok: bool) -> None:
+        if self._settles:
+            super().settle_many(tups, ok)
+        else:
+            self._inner.settle_many(tups, ok)
+
     def deferred_ack(self, kept: list[Any]) -> Settle:
-        return self._inner.deferred_ack(kept)
+        return super().deferred_ack(kept) if self._settles else self._inner.deferred_ack(kept)
 
     def finish(self, kept: list[Any], ok: bool) -> None:
-        self._inner.finish(kept, ok)
+        if self._settles:
+            super().finish(kept, ok)
+        else:
+            self._inner.finish(kept, ok)
+
+    def restored(self, kept: list[Any]) -> list[Tuple]:
+        return self._inner.restored(kept)
 
     def log(self, message: str, level: int = 2) -> None:
         self._inner.log(message, level)

@@ -53,6 +53,8 @@ class LinkedCollector(Collector):
 class LocalBoltCollector(LinkedCollector, BoltCollector):
     """The collector of a bolt in this process."""
 
+    numbered = LocalTuple
+
     def __init__(
         self,
         plan: TaskPlan,

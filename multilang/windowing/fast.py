@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Protocol
 
+    from multilang.component.collector import BoltCollector
     from multilang.protocol.messages import Tuple
     from multilang.windowing.aggregates import Aggregate
     from multilang.windowing.declared import DeclaredWindows
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         accept_from: int
         aggregate: Aggregate
         bolt: DeclaredWindows
-        process: Callable[[Tuple], None]
         settings: Settings
         watermarks: Watermarks
         windows: Windows
@@ -43,20 +43,26 @@ if TYPE_CHECKING:
 
 
 def fast_functions(
-    task: Task, otherwise: Callable[[Tuple], None]
+    task: Task, otherwise: Callable[[Tuple], None], collector: BoltCollector
 ) -> tuple[Callable[[Any], None], Callable[[Iterator[Any]], None]] | None:
     """Return the functions that take a tuple, and tuples in a row, into the windows; None if the settings ask for more.
 
+    Of tuples in a row, which nobody else sees, only the numbers may be kept that their acks need: plain numbers are no
+    work for the garbage collector.
+
     Args:
         task: The windows of a bolt without state.
-        otherwise: Takes any tuple, such as one that came over a wire.
+        otherwise: Takes any tuple.
+        collector: The task's collector.
     """
-    settings, windows = task.settings, task.windows
+    settings, windows, kind = task.settings, task.windows, collector.numbered
+    if kind is None:
+        return None
     if settings.id_field is not None or settings.early_count or settings.early_ms or settings.lateness_ms:
         return None
     if settings.memory_limit is not None:
         return None
-    take: Callable[[Iterable[Any]], None]
+    take: Callable[[Iterable[Any], bool], None]
     if settings.has_event_time:
         if not isinstance(windows, TimeWindows) or task.bolt.has_own_timestamp():
             return None
@@ -66,23 +72,26 @@ def fast_functions(
     else:
         return None
 
+    numbers = _only_numbers(task)
+
     def process(tup: Any) -> None:
-        if hasattr(tup, "origin"):
-            take((tup,))
-        else:  # it came over a wire, and so will the others
-            task.process = otherwise
+        if type(tup) is kind:
+            take((tup,), False)
+        else:  # somebody made it
             otherwise(tup)
 
-    return process, take
+    def take_run(tups: Iterator[Any]) -> None:
+        take(tups, numbers)
+
+    return process, take_run
 
 
 def _timed(  # noqa: C901  # one body, since each call from here costs a share of the rate
     task: Task, windows: TimeWindows, otherwise: Callable[[Tuple], None]
-) -> Callable[[Iterable[Any]], None]:
+) -> Callable[[Iterable[Any], bool], None]:
     field, keys = task.settings.timestamp_field, task.settings.key_by
     step, find, unassigned = windows.step, windows.find, task.unassigned
     add, counts = task.aggregate.add, type(task.aggregate) is Count
-    numbers = _only_numbers(task)
     sources: dict[Any, tuple[Source, int, Callable[[Any], Any]]] = {}
     sender: Any = None  # of the last tuple: a task with one of its streams
     source: Any = Source(0.0)
@@ -92,7 +101,7 @@ def _timed(  # noqa: C901  # one body, since each call from here costs a share o
     panes: dict[Any, Any] = {}  # those of the slot of the last tuple, of the times after ``low`` until ``high``
     low = high = 0
 
-    def take(tups: Iterable[Any]) -> None:  # noqa: C901
+    def take(tups: Iterable[Any], numbers: bool) -> None:  # noqa: C901
         nonlocal sender, source, at, key_of, panes, low, high
         accept_from = task.accept_from
         source.heard = True
@@ -164,16 +173,17 @@ def _timed(  # noqa: C901  # one body, since each call from here costs a share o
     return take
 
 
-def _counted(task: Task, windows: CountWindows, otherwise: Callable[[Tuple], None]) -> Callable[[Iterable[Any]], None]:
+def _counted(
+    task: Task, windows: CountWindows, otherwise: Callable[[Tuple], None]
+) -> Callable[[Iterable[Any], bool], None]:
     keys = task.settings.key_by
     lines, sums, slide, step, opened = windows.lines, windows.counts(), windows.slide, windows.step, windows.opened
     add, counts = task.aggregate.add, type(task.aggregate) is Count
-    numbers = _only_numbers(task)
     senders: dict[Any, Callable[[Any], Any]] = {}
     sender: Any = None
     key_of: Callable[[Any], Any] = _none
 
-    def take(tups: Iterable[Any]) -> None:
+    def take(tups: Iterable[Any], numbers: bool) -> None:
         nonlocal sender, key_of
         for tup in tups:
             origin = tup.origin
@@ -219,10 +229,7 @@ def _counted(task: Task, windows: CountWindows, otherwise: Callable[[Tuple], Non
 
 
 def _only_numbers(task: Task) -> bool:
-    """Return whether nobody sees a tuple again, so that only the numbers are kept of it that its ack needs.
-
-    Plain numbers are no work for the garbage collector. An aggregate of somebody's own may ask a tuple for its id.
-    """
+    """Return whether nobody sees a tuple again. An aggregate of somebody's own may keep it, or ask it for its id."""
     return type(task.aggregate).__module__ == Count.__module__
 
 

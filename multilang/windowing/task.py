@@ -121,7 +121,7 @@ class WindowTask:
         usual = self._usual_function()
         if self.settings.memory_limit is not None:
             usual = self._limited(usual, self.settings.memory_limit)
-        fast = None if self._acks_at_once else fast_functions(self, usual)
+        fast = None if self._acks_at_once else fast_functions(self, usual, self._collector)
         return (usual, self._take_each) if fast is None else fast
 
     def _limited(self, process: Callable[[Tuple], None], limit: int) -> Callable[[Tuple], None]:

@@ -115,3 +115,59 @@ def test_an_error_of_the_inner_collector_comes_out_of_a_filter() -> None:
     collector = BoltFilter(Task().collector)
     with pytest.raises(LocalProtocolError, match="never received here"):
         collector.received("77")
+
+
+def each(collector: BoltCollector, tups: list[LocalTuple], ok: bool) -> None:
+    for tup in tups:
+        (collector.ack if ok else collector.fail)(tup)
+
+
+def together(collector: BoltCollector, tups: list[LocalTuple], ok: bool) -> None:
+    collector.settle_many(tups, ok)
+
+
+def later(collector: BoltCollector, tups: list[LocalTuple], ok: bool) -> None:
+    kept: list[Any] = []
+    ack = collector.deferred_ack(kept)
+    for tup in tups:
+        ack(tup)
+        assert not tup.unfinished
+    collector.finish(kept, ok)
+    assert kept == []
+
+
+def by_numbers(collector: BoltCollector, tups: list[LocalTuple], ok: bool) -> None:
+    if collector.numbered is None:
+        later(collector, tups, ok)
+        return
+    assert {type(tup) for tup in tups} == {collector.numbered}
+    numbers = [number for tup in tups for number in (tup.root, tup.edge)]
+    collector.finish(numbers[:4], ok)
+    collector.settle_many(collector.restored(numbers[4:]), ok)
+
+
+@pytest.mark.parametrize("settle", [each, together, later, by_numbers])
+@pytest.mark.parametrize("ok", [True, False], ids=["ack", "fail"])
+@pytest.mark.parametrize("own", [(), ("ack",), ("fail",), ("ack", "fail")], ids=str)
+@pytest.mark.parametrize("around", [0, 1])
+def test_every_way_to_settle_goes_through_the_given_calls(settle: Any, ok: bool, own: Any, around: int) -> None:
+    task = Task()
+    seen: list[int] = []
+
+    def noting(call: Any) -> Any:
+        def noted(tup: Any) -> None:
+            seen.append(tup.root)
+            call(tup)
+
+        return noted
+
+    collector: BoltCollector = BoltFilter(
+        task.collector, **{name: noting(getattr(task.collector, name)) for name in own}
+    )
+    for _ in range(around):
+        collector = BoltFilter(collector)
+    origin = Origin("source", "default", 9, ("n",))
+    roots = [1, 2, 3, 4, 5]
+    settle(collector, [LocalTuple([root], "default", origin, root, 10 * root) for root in roots], ok)
+    assert (task.acked, task.failed) == ((roots, []) if ok else ([], roots))
+    assert seen == (roots if ("ack" if ok else "fail") in own else [])

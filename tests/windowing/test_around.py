@@ -1,0 +1,82 @@
+"""Windows give the same answer and ack every tuple, whatever the collector is that stands around them."""
+
+from __future__ import annotations
+
+import pytest
+
+from multilang.local import LocalCluster
+from multilang.windowing import StatefulWindowedBolt, WindowedBolt
+from tests.soak import SOAK
+from tests.windowing import around
+
+SEEDS = range(1, 31 if SOAK else 2)
+JOINED = {"multilang.exchange": "block", "multilang.chaining": "shuffle"}
+IDS = around.EVENTS // around.OF_AN_ID
+
+
+def check(kinds, mode, seed, folder, **how):
+    topology = around.built(kinds, **how)
+    conf = {
+        "topology.state.provider": "sqlite",
+        "topology.state.provider.config": {"path": str(folder / "state.sqlite")},
+        "topology.state.checkpoint.interval.ms": 50,
+    }
+    coordinated = how.get("coordinated", False)
+    expected = {" ".join(kind): around.answer(kind) for kind in kinds}
+    capture = [*expected, *([(name, "finished") for name in expected] if coordinated else [])]
+    exact = how.get("exact", False)
+    total = IDS if coordinated else around.EVENTS
+
+    def shown(name):
+        return sorted(str(tup.values) for tup in run.captured(name))
+
+    def end():
+        counts = run.counters["events"]  # of a spout of exact alignment, its checkpoints are among what is acked
+        return counts.acked if not exact else min(counts.acked, total), counts.failed, counts.pending
+
+    def is_done(_):
+        return end() == (total, 0, 0) and all(shown(name) == rows for name, rows in expected.items())
+
+    with LocalCluster(mode, conf, seed=seed) as cluster:
+        run = cluster.submit(topology, capture=capture)
+        try:
+            run.wait(is_done, timeout=60)
+        except TimeoutError:
+            pass  # the comparisons say more
+        assert not run.errors
+        for name, rows in expected.items():
+            assert shown(name) == rows, name
+            if coordinated:
+                finished = {tup["id"] for tup in run.captured(name, "finished")}
+                assert finished >= {*range(IDS)}, name
+        assert end() == (total, 0, 0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("state", [False, True], ids=["without state", "with state"])
+@pytest.mark.parametrize("coordinated", [False, True], ids=["alone", "coordinated"])
+@pytest.mark.parametrize("mode", ["simulated", "inprocess"])
+def test_in_one_process(mode, coordinated, state, seed, tmp_path):
+    check(around.chosen(seed, 20 if SOAK else 8), mode, seed, tmp_path, state=state, coordinated=coordinated)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("exact", [False, True], ids=["at least once", "exact"])
+@pytest.mark.parametrize("mode", ["simulated", "inprocess"])
+def test_with_state_of_their_own(mode, exact, seed, tmp_path):
+    check(
+        around.chosen(seed, 20 if SOAK else 8), mode, seed, tmp_path, base=StatefulWindowedBolt, state=True, exact=exact
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("joined", [{}, JOINED], ids=["by tuple", "in blocks and chains"])
+@pytest.mark.parametrize(
+    ("base", "state", "coordinated"),
+    [(WindowedBolt, True, True), (WindowedBolt, True, False), (StatefulWindowedBolt, True, False)][
+        : None if SOAK else 1
+    ],
+)
+def test_with_processes(base, state, coordinated, joined, seed, tmp_path):
+    kinds = around.chosen(seed, 4)
+    check(kinds, "process", seed, tmp_path, base=base, state=state, coordinated=coordinated, conf=joined)
