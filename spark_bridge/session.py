@@ -6,6 +6,7 @@ import atexit
 import os
 import re
 import shutil
+import subprocess
 import sys
 from contextlib import contextmanager
 from functools import cache
@@ -67,8 +68,7 @@ def session(
         SessionError: Java is missing, or Spark can't be started on ``master``.
         MasterError: ``master`` is not one that Spark knows.
     """
-    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
-        raise SessionError("Spark needs Java, 17 or newer: install it, or say where it is in JAVA_HOME")
+    program = _java()
     if not _MASTER.fullmatch(master):
         raise MasterError(
             f"{master!r} is no master of Spark's: use local[2] (two cores of this machine), local[*] (all of them), "
@@ -114,6 +114,8 @@ def session(
             line.removeprefix(": ") for line in str(error).splitlines() if not line.startswith("An error occurred")
         ]
         said = next((line.strip() for line in lines if line.strip()), repr(error))
+        if "gateway" in said:  # Java said why on standard error, or it said nothing
+            said = f"{program} can't run it: Java 17 or newer is needed, and that says {_version(program)}"
         if "stopped SparkContext" in said:  # how Spark's driver ends when it has waited for a master in vain
             said = "no such cluster answers there, or it refused"
         raise SessionError(f"Spark can't be started on {master!r}: {said}") from error
@@ -122,6 +124,25 @@ def session(
         yield made
     finally:
         made.stop()
+
+
+def _java() -> str:
+    """Return the program ``java`` that Spark's scripts start. Raises SessionError if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    program = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if program is None:
+        raise SessionError("Spark needs Java, 17 or newer: install it, or say where it is in JAVA_HOME")
+    if not os.access(program, os.X_OK):
+        raise SessionError(
+            f"JAVA_HOME is {home!r}, and there is no program {program}: set it to the folder of a Java, 17 or newer, or "
+            "leave it unset for the first java on the path"
+        )
+    return program
+
+
+def _version(program: str) -> str:
+    said = subprocess.run([program, "-version"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return repr((said.stderr or said.stdout).partition("\n")[0])
 
 
 def _start_jvm(settings: Mapping[str, Any]) -> None:

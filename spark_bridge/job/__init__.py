@@ -4,10 +4,14 @@ Storm.
 
 from __future__ import annotations
 
-from spark_bridge.job.errors import ComponentStartError, NotOnSparkError, SparkJobError
-from spark_bridge.job.result import FailedTuple, JobResult, ReportedError
-from spark_bridge.job.run import run_topology
-from spark_bridge.job.watch import JobProgress
+from spark_bridge.installed import check_pyspark
+
+check_pyspark(__name__)  # before the imports that would fail without a word about the extra
+
+from spark_bridge.job.errors import ComponentStartError, NotOnSparkError, SparkJobError  # noqa: E402
+from spark_bridge.job.result import FailedTuple, JobResult, ReportedError  # noqa: E402
+from spark_bridge.job.run import run_topology  # noqa: E402
+from spark_bridge.job.watch import JobProgress  # noqa: E402
 
 __all__ = [
     "ComponentStartError",

@@ -60,7 +60,7 @@ def _named(feed: RowFeed, room: int) -> list[FailedTuple]:
     def named(partition: int, rows: Iterable[Any]) -> Iterable[Any]:
         return (((partition, offset), values) for offset, values, _, _ in reader.read(partition, rows))
 
-    found = collected(feed.rows.mapPartitionsWithIndex(named), [], None)
+    found = collected(feed.rows.mapPartitionsWithIndex(named), [], None, f"{feed.component}: the rows that failed")
     return [FailedTuple(feed.component, id, values) for id, values in found]
 
 

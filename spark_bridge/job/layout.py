@@ -46,7 +46,7 @@ class _LevelGroup:
 class Layout:
     """The place of each task.
 
-    ``sizes``: the number of workers of each level. ``places``: task -> (level, worker). ``hosts``: (level, worker) ->
+    ``sizes``: the number of workers of each level. ``stages``: the components of each level, upstream first. ``places``: task -> (level, worker). ``hosts``: (level, worker) ->
     its tasks, upstream first.
     """
 
@@ -94,6 +94,10 @@ class Layout:
     def _settle(self, groups: Sequence[_LevelGroup], assignment: Mapping[int, str]) -> None:
         levels = 1 + max(group.level for group in groups)
         self.sizes = [0] * levels
+        self.stages = [
+            [spec.id for group in groups if group.level == level for spec in group.bolts] for level in range(levels)
+        ]
+        self.stages[0][:0] = dict.fromkeys(source.component for source in self.sources)
         self.places: dict[int, tuple[int, int]] = {}
         self.hosts: dict[tuple[int, int], list[int]] = {}
         for group in groups:

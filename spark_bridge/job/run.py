@@ -17,6 +17,7 @@ from multilang.state.bolt import Stateful
 from multilang.state.names import namespace
 from multilang.transactional.parts import late
 from multilang.windowing.batches import KEY as BATCH
+from spark_bridge.installed import unsuitable
 from spark_bridge.job.by_value import by_value
 from spark_bridge.job.checks import check_spouts, check_state, outputs_of, windowed_bolts
 from spark_bridge.job.conclusion import conclude, counters_of
@@ -110,6 +111,9 @@ def run_topology(
         ComponentStartError: A component can't be initialized.
         SparkJobError: The job broke off.
     """
+    why_not = unsuitable(spark)
+    if why_not is not None:
+        raise NotOnSparkError(f"topology {topology.name!r} can't run in this session: {why_not}")
     declared = topology.with_conf(conf or {})
     if state is not None:
         if initial_state is not None or save_state is not None:
@@ -223,6 +227,7 @@ class JobRun:
         self._outputs = outputs_of(topology, spec.outputs)
         self._max_replays = spec.max_replays
         self._batch = spec.batch
+        self._label = spec.label or topology.name
         self._seed = spec.seed
         self._progress = spec.progress
         self._rows = {
@@ -411,11 +416,13 @@ class JobRun:
         for level, size in enumerate(job.layout.sizes[1:], 1):
             records = records.partitionBy(size, int).mapPartitionsWithIndex(stage_function(job, level, known))
         records = records.map(record_of).persist(StorageLevel.DISK_ONLY)
+        records.setName(f"{self._label}: the records of round {job.round}")
         tasks = [*job.layout.sizes]
         tell = None if self._progress is None else partial(self._tell, feeds)
         here = None if self._known is not None else frozenset(self._stateful)
         with running(sc, job.attempt):
-            found = collected(records.filter(lambda record: comes_here(record, here)), tasks, tell)
+            rows_here = records.filter(lambda record: comes_here(record, here))
+            found = collected(rows_here, tasks, tell, self._described_round(job.layout, feeds, job.ends))
         self._at_end = {record[6]: record[-1] for record in found if is_state(record)}
         report = RoundReport(job.layout, filter(is_report, found), self._described)
         if self._transactions is not None:
@@ -432,6 +439,17 @@ class JobRun:
         for feed, timed_out in zip(feeds, report.timed_out, strict=True):
             feed.timed_out += timed_out
         return records, report
+
+    def _described_round(self, layout: Layout, feeds: list[RowFeed | EmittedFeed], ends: str) -> str:
+        """Return a round's description in Spark's UI: ``word-count: sentences -> split | count, round 2 of at most 4``.
+
+        A bar stands for a shuffle.
+        """
+        stages = " | ".join(" -> ".join(stage) for stage in layout.stages)
+        if ends:
+            return f"{self._label}: {stages}, the end of the {ends}"
+        most = "" if any(isinstance(feed, EmittedFeed) for feed in feeds) else f" of at most {1 + self._max_replays}"
+        return f"{self._label}: {stages}, round {self._result.rounds}{most}"
 
     def _tell(self, feeds: list[RowFeed | EmittedFeed], done: int, tasks: int) -> None:
         if self._progress is not None:

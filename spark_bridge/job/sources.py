@@ -12,6 +12,7 @@ from multilang.protocol.codec import normalize
 from multilang.protocol.errors import UnserializableValue, shown
 from multilang.topology.errors import did_you_mean
 from multilang.transactional.api import AnySpout
+from spark_bridge.installed import unsuitable
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.sources.errors import SourceError
 from spark_bridge.sources.values import converter, kinds_of, plain
@@ -184,7 +185,10 @@ def fields_of_rows(spec: ComponentSpec, stream: str) -> tuple[str, ...]:
 
 
 def check_sources(topology: Topology, sources: Mapping[Any, Any]) -> dict[tuple[str, str], Any]:
-    """Return the sources by (spout, stream). Raises NotOnSparkError for one of an unknown spout or stream."""
+    """Return the sources by (spout, stream).
+
+    Raises NotOnSparkError for one of an unknown spout or stream, and for what belongs to another library.
+    """
     found: dict[tuple[str, str], Any] = {}
     for key, given in sources.items():
         component, stream = key if isinstance(key, tuple) else (key, None)
@@ -206,5 +210,8 @@ def check_sources(topology: Topology, sources: Mapping[Any, Any]) -> dict[tuple[
             raise NotOnSparkError(
                 f"sources: stream {stream!r} of {component!r} has two sources; union() makes one of them"
             )
+        why_not = unsuitable(given)
+        if why_not is not None:
+            raise NotOnSparkError(f"the {type(given).__name__} for {component!r} can't be its source: {why_not}")
         found[component, stream] = given
     return found

@@ -38,6 +38,7 @@ class RunSpec:
         known: The knowledge of bolts from an earlier run, by task; with it, ``known_now`` returns what they know at the
             end.
         ends: Whether no other input follows, so that all windows end.
+        label: The name of its jobs in Spark's UI; by default the topology's.
         transactions: Those of a transactional topology; the rows are the transaction that was begun.
     """
 
@@ -55,3 +56,4 @@ class RunSpec:
     known: Mapping[int, bytes] | None = None
     ends: bool = False
     transactions: Transactions | None = None
+    label: str = ""

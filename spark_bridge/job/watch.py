@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from multilang.runtime.status import RunStatus
 
 SPARK_ERRORS = (Py4JError, PySparkException)
+DESCRIPTION = "spark.job.description"
+"""Spark's local property with the description of the jobs that a thread starts."""
 _STEP_SECS = 0.2
 
 
@@ -44,12 +46,19 @@ class JobProgress:
     status: RunStatus
 
 
-def collected(rdd: RDD[Any], sizes: list[int], tell: Callable[[int, int], None] | None) -> list[Any]:
+def collected(rdd: RDD[Any], sizes: list[int], tell: Callable[[int, int], None] | None, description: str) -> list[Any]:
     """Return ``rdd.collect()``.
 
-    ``sizes``: the tasks of each stage; ``tell``: called with tasks done and tasks in all, several times a second.
+    ``sizes``: the tasks of each stage; ``tell``: called with tasks done and tasks in all, several times a second;
+    ``description``: of the job, in Spark's UI.
     """
-    return _collected(rdd) if tell is None else _watched(rdd, rdd.context, sizes, tell)
+    sc = rdd.context
+    before = sc.getLocalProperty(DESCRIPTION)
+    sc.setLocalProperty(DESCRIPTION, description)
+    try:
+        return _collected(rdd) if tell is None else _watched(rdd, sc, sizes, tell, description)
+    finally:
+        sc.setLocalProperty(DESCRIPTION, before)  # type: ignore[arg-type]  # None takes it away
 
 
 def _collected(rdd: RDD[Any]) -> list[Any]:
@@ -59,7 +68,9 @@ def _collected(rdd: RDD[Any]) -> list[Any]:
         raise readable(error) from error
 
 
-def _watched(rdd: RDD[Any], sc: SparkContext, sizes: list[int], tell: Callable[[int, int], None]) -> list[Any]:
+def _watched(
+    rdd: RDD[Any], sc: SparkContext, sizes: list[int], tell: Callable[[int, int], None], description: str
+) -> list[Any]:
     from pyspark import InheritableThread
 
     group = f"multilang-{uuid4()}"
@@ -68,7 +79,7 @@ def _watched(rdd: RDD[Any], sc: SparkContext, sizes: list[int], tell: Callable[[
 
     def work() -> None:
         try:
-            sc.setJobGroup(group, "multilang: a round of a topology")
+            sc.setJobGroup(group, description)
             answer.append(_collected(rdd))
         except Exception as error:  # noqa: BLE001  # raised again below, in the caller's thread
             answer.append(error)

@@ -14,6 +14,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from spark_bridge.installed import unsuitable
 from spark_bridge.python import what_is_missing
 from spark_bridge.sources.blocks import BLOCK_ROWS, Block, Chains, RowText, blocks_of
 from spark_bridge.sources.blocksource import BlockSource
@@ -405,6 +406,9 @@ def rdd_and_kinds(
 
     if isinstance(rows, RDD):
         return rows, tuple(fields or ("value",)), None
+    why_not = unsuitable(rows)
+    if why_not is not None:
+        raise SourceError(f"{type(rows).__name__} can't be a source: {why_not}")
     schema = getattr(rows, "schema", None)
     if schema is None:
         raise SourceError(f"a source is made of an RDD or a DataFrame, not of {type(rows).__name__}")

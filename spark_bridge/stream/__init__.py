@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from spark_bridge.stream.progress import BatchProgress
-from spark_bridge.stream.query import TopologyQuery, stream_topology
-from spark_bridge.stream.spout_source import register_spouts
+from spark_bridge.installed import check_pyspark
+
+check_pyspark(__name__)  # before the imports that would fail without a word about the extra
+
+from spark_bridge.stream.progress import BatchProgress  # noqa: E402
+from spark_bridge.stream.query import TopologyQuery, stream_topology  # noqa: E402
+from spark_bridge.stream.spout_source import register_spouts  # noqa: E402
 
 __all__ = ["BatchProgress", "TopologyQuery", "register_spouts", "stream_topology"]

@@ -196,7 +196,7 @@ class _Batches:
         if log is not None and log.begin(query, batch) is None:
             self._came_of(batch, rows=0, repeated=True)
             return
-        sc.setJobDescription(f"{self.topology.name}: batch {batch}")
+        sc.setJobDescription(f"{self.topology.name}, batch {batch}")  # also of the jobs of each_batch
         run = JobRun(
             RunSpec(
                 self.topology,
@@ -208,6 +208,7 @@ class _Batches:
                 seed=self._seed + batch,
                 states=log if isinstance(log, States) else NoStates(),
                 known=self._known,
+                label=f"{self.topology.name}, batch {batch}",
                 transactions=log if isinstance(log, Transactions) else None,
             )
         )

@@ -1,0 +1,105 @@
+"""Things that Spark can't use as they are: each gets a sentence with what to do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spark_bridge import RDDSource, SourceError, publish
+from spark_bridge.job import NotOnSparkError, run_topology
+from spark_bridge.session import SessionError, session
+from spark_bridge.stream import stream_topology
+from tests.spark.job.test_spark_ui import topology
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+
+
+def frames() -> list[tuple[Any, str]]:
+    import pandas
+    import pyarrow
+
+    # Spark Connect's own classes can't be imported without its packages
+    connect = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe", "isStreaming": True})()
+    polars = type("DataFrame", (), {"__module__": "polars.dataframe.frame"})()
+    return [
+        (pandas.DataFrame({"n": [1]}), "pandas.*createDataFrame"),
+        (pyarrow.table({"n": [1]}), "Arrow.*createDataFrame"),
+        (polars, "polars.*createDataFrame"),
+        (connect, "Spark Connect, which has no RDDs"),
+    ]
+
+
+@pytest.mark.parametrize(("frame", "said"), frames(), ids=["pandas", "arrow", "polars", "connect"])
+def test_rows_of_another_library_are_refused_with_how_to_make_them_sparks(
+    spark: SparkSession, tmp_path: Path, frame: Any, said: str
+) -> None:
+    ways: list[Callable[[], object]] = [
+        lambda: run_topology(topology, {"numbers": frame}, spark),
+        lambda: stream_topology(topology, {"numbers": frame}, checkpoint=tmp_path / "checkpoint"),
+        lambda: RDDSource(frame),
+        lambda: publish(frame, str(tmp_path / "published")),
+    ]
+    for way in ways:
+        with pytest.raises((NotOnSparkError, SourceError), match=said):
+            way()
+
+
+def test_a_session_of_spark_connect_is_refused(spark: SparkSession) -> None:
+    connect: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(NotOnSparkError, match="can't run in this session: it belongs to Spark Connect"):
+        run_topology(topology, {"numbers": spark.sparkContext.parallelize([1])}, connect)
+
+
+@pytest.mark.parametrize("package", ["spark_bridge.job", "spark_bridge.stream"])
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [(None, "which is not installed: pip install"), ("3.5.1", "4 or newer, and 3.5.1 is installed: pip install")],
+)
+def test_the_extra_is_named_where_pyspark_is_missing_or_old(
+    tmp_path: Path, package: str, there: str | None, said: str
+) -> None:
+    if there is not None:
+        (tmp_path / "pyspark-3.5.1.dist-info").mkdir()
+        (tmp_path / "pyspark-3.5.1.dist-info" / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: pyspark\nVersion: {there}\n"
+        )
+    # An interpreter without site-packages, but for this folder
+    code = f"import sys; sys.path[:0] = {[str(tmp_path), str(ROOT)]!r}; import {package}"
+    shown = subprocess.run([sys.executable, "-S", "-I", "-c", code], capture_output=True, text=True, timeout=60)
+    assert shown.returncode == 1
+    last = shown.stderr.splitlines()[-1]
+    assert last.startswith(f"ImportError: {package} needs pyspark"), shown.stderr
+    assert said in last
+    assert "storm-multilang[spark]" in last
+
+
+@pytest.mark.parametrize("broken", ["missing", "old"])
+def test_a_java_that_can_not_run_spark_is_named(
+    spark_programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    said = f"there is no program {tmp_path}/bin/java"
+    if broken == "old":
+        said = "Java 17 or newer is needed, and that says 'openjdk version \"11.0.2\"'"
+        (tmp_path / "bin").mkdir()
+        java = tmp_path / "bin" / "java"
+        java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\nexit 1\n")
+        java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    if broken == "missing":
+        with pytest.raises(SessionError, match=said), session("local[1]"):
+            pass
+        return
+    code = "from spark_bridge.session import session\nwith session('local[1]'): pass"  # there is no JVM yet
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=env)
+    assert said in shown.stderr.splitlines()[-1], shown.stderr
