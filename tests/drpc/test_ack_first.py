@@ -150,7 +150,6 @@ class PlainAcksAndFails(Bolt):
             ("inprocess", *case)
             for case in product([AcksAndFails, PlainAcksAndFails], ["first", "middle"], [False, True])
         ),
-        ("process", PlainAcksAndFails, "first", False),
         ("process", AcksAndFails, "middle", True),
     ],
 )

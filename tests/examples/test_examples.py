@@ -17,12 +17,12 @@ from multilang.state import state_file
 from multilang.topology import load_topology
 from multilang.transactional import SqliteBacking, TransactionalMap
 from tests.cli.command import multilang
-from tests.soak import SOAK
+from tests.soak import SOAK, chosen
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MODES = ["process", "inprocess", "simulated"]
 
-everywhere = pytest.mark.parametrize("mode", MODES)
+everywhere = pytest.mark.parametrize("mode", chosen(MODES, "process", "inprocess"))
 
 
 def greatest(run, component, key, value):
@@ -41,7 +41,7 @@ def test_word_count_counts_each_word_of_the_documentation_once(run_topology, mod
     assert run.counters["sentences"].acked == lines
 
 
-@everywhere
+@pytest.mark.parametrize("mode", chosen(MODES, "inprocess"))
 def test_word_count_written_as_streams_gives_the_same(run_topology, mode):
     topology = load_topology(f"{EXAMPLES}/stream_words.py")
     run = run_topology(topology, mode, capture=["count"], timeout=150)
@@ -125,7 +125,7 @@ def test_stateful_word_count_goes_on_where_the_run_before_ended(run_topology, mo
         assert greatest(again, "count", "word", "count")["the"] == 400
 
 
-@pytest.mark.parametrize("mode", ["process", "inprocess"])
+@pytest.mark.parametrize("mode", chosen(["process", "inprocess"], "inprocess"))
 @pytest.mark.parametrize("name", ["global_count", "transactional_words", "bank_transfers"])
 def test_transactional_examples_count_once_and_go_on_where_the_run_before_ended(name, mode, tmp_path, monkeypatch):
     monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path))

@@ -32,13 +32,19 @@ def errors_of(name: str, cache: Path) -> dict[int, list[str]]:
     return errors
 
 
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The checker's memory of what the programs import."""
+    return tmp_path_factory.mktemp("mypy")
+
+
 @pytest.mark.parametrize("name", ["protocol_used.py", "components_used.py", "streams_used.py"])
-def test_a_strictly_typed_program_can_use_them(name: str, tmp_path: Path) -> None:
-    assert errors_of(name, tmp_path) == {}
+def test_a_strictly_typed_program_can_use_them(name: str, cache: Path) -> None:
+    assert errors_of(name, cache) == {}
 
 
 @pytest.mark.parametrize("name", ["protocol_misused.py", "components_misused.py", "streams_misused.py"])
-def test_wrong_use_is_noticed_by_the_checker(name: str, tmp_path: Path) -> None:
+def test_wrong_use_is_noticed_by_the_checker(name: str, cache: Path) -> None:
     lines = (PROGRAMS / name).read_text("utf-8").splitlines()
     meant = {n: [line.split("# E: ")[1]] for n, line in enumerate(lines, 1) if "# E: " in line}
-    assert errors_of(name, tmp_path) == meant
+    assert errors_of(name, cache) == meant

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.soak import combined
+from tests.soak import combined, soak_only
 from tests.spark.job.cluster_driver import ROWS
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def is_loopback(host: str) -> bool:
     return True
 
 
+@soak_only
 @pytest.mark.skipif(not is_loopback("127.0.0.2"), reason="127.0.0.2 is no address of this machine (macOS)")
 def test_speculative_attempts_and_lost_machines_never_double_an_ack(master: str, tmp_path: Path) -> None:
     folder = tmp_path / "driver"

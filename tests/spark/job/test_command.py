@@ -59,6 +59,7 @@ def test_it_runs_the_example_and_writes_what_came_out(text: Path, tmp_path: Path
     assert "the folder is not empty; name another, or add --overwrite" in again.stderr
 
 
+@soak_only
 def test_a_file_that_spark_cannot_read_is_named(tmp_path: Path) -> None:
     broken = tmp_path / "broken.parquet"
     broken.write_text("this is no parquet")

@@ -39,6 +39,7 @@ def fill(lines: Lines, files: int) -> None:
         lines.put([SENTENCES[n % 5] for n in range(100 * number, 100 * number + 100)])
 
 
+@soak_only
 @pytest.mark.parametrize("durable", ["sqlite", "redis"] if SOAK else ["sqlite"], indirect=True)
 @pytest.mark.timeout(600 + (150 * len(STEPS) if SOAK else 0))
 def test_a_driver_killed_at_steps_of_the_commit(
