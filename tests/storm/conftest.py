@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 SHIPPED = HERE / "shipped"  # what goes to the cluster
+# What has nothing to do asks again each millisecond by Storm's defaults: some topologies that idle take a whole processor.
+PATIENT = {
+    "topology.spout.wait.progressive.level3.sleep.millis": 10,
+    "topology.bolt.wait.progressive.level1.count": 0,
+    "topology.bolt.wait.progressive.level2.count": 0,
+    "topology.bolt.wait.progressive.level3.sleep.millis": 5,
+}
 LIMIT = 240  # seconds for what takes some: this machine may be busy with other tests
 
 
@@ -50,7 +57,7 @@ def storm_programs() -> None:
 
 @pytest.fixture(scope="session")
 def storm(storm_programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path_factory.mktemp("storm"), supervisors=1, slots=8)
+    cluster = Cluster(tmp_path_factory.mktemp("storm"), supervisors=1, slots=8, conf=PATIENT)
     try:
         cluster.up()
         yield cluster

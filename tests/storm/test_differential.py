@@ -22,13 +22,6 @@ if TYPE_CHECKING:
 
 HERE = Path(next(iter(differential.__path__)))
 PLAIN, STATEFUL = (20, 6) if SOAK else (6, 2)  # graphs in one submission
-# Dozens of tasks share two cores, which all those that have nothing to do would else take by asking again each millisecond.
-PATIENT = {
-    "topology.spout.wait.progressive.level3.sleep.millis": 20,
-    "topology.bolt.wait.progressive.level1.count": 0,
-    "topology.bolt.wait.progressive.level2.count": 0,
-    "topology.bolt.wait.progressive.level3.sleep.millis": 5,
-}
 SUBMISSIONS = 5 if SOAK else 1
 STARTING = """\
 import json
@@ -65,7 +58,7 @@ def test_storm_gives_what_the_embedded_cluster_gives(
             shutil.copy(HERE / file, folder)
         text = STARTING.format(shapes=json.dumps(given), record=str(folder / "record"))
         (folder / "packed.py").write_text(text)
-        give(storm, folder / "packed.py", name, "--include", "child.py", **PATIENT)
+        give(storm, folder / "packed.py", name, "--include", "child.py")
     for name, given in submissions.items():
         due = [run(shape, "simulated", number) for number, shape in enumerate(given)]
         record = tmp_path / name / "record"
