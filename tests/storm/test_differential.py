@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from multilang.shipping.nimbus import Nimbus
 
 HERE = Path(next(iter(differential.__path__)))
-PLAIN, STATEFUL = (20, 6) if SOAK else (6, 2)  # graphs in one submission
+PLAIN, STATEFUL = (20, 6) if SOAK else (4, 1)  # graphs in one submission
 SUBMISSIONS = 5 if SOAK else 1
 STARTING = """\
 import json
