@@ -18,7 +18,7 @@ from multilang.cli.settings import ProjectCommand
 from multilang.cli.view import NARROW, console
 from multilang.masked import harmless
 from multilang.runtime.readable import milliseconds, number, per_second
-from multilang.shipping.topology_status import least_uptime, started_again, worth_showing
+from multilang.shipping.topology_status import counted_in_blocks, least_uptime, started_again, worth_showing
 
 if TYPE_CHECKING:
     from typing import Any
@@ -75,6 +75,8 @@ def status(name: str, where: str | None, as_json: bool) -> int:
     screen = console(sys.stdout)
     screen.print(_components(found, screen))
     show_errors(found)
+    if blocks := counted_in_blocks(found):
+        echo(blocks)
     if young := started_again(found):
         echo(young, err=True)
     return exits.OK

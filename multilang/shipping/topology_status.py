@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from multilang.blocks.names import STREAM
 from multilang.runtime.samples import sample_of_status
 from multilang.runtime.status import (
     ComponentStatus,
@@ -112,6 +113,21 @@ def started_again(status: RunStatus) -> str:
         f"{young} of {len(uptimes)} executors have been up for less than {_YOUNG_SECS} s, or are not up, {status.seconds:.0f} s "
         f"after the topology's submission; if that stays so, its workers end again and again, and multilang logs "
         f"{status.topology} says why"
+    )
+
+
+def counted_in_blocks(status: RunStatus) -> str:
+    """Return a sentence on the components that Storm counts by the block; empty if there are none."""
+    found = [
+        each.id
+        for each in status.components
+        if any(part.stream == STREAM for part in each.inputs) or any(part.name == STREAM for part in each.streams)
+    ]
+    if not found:
+        return ""
+    return (
+        f"{' and '.join([', '.join(found[:-1]), found[-1]] if found[1:] else found)}: tuples travel in blocks of many, and Storm "
+        "counts a block as one tuple (with multilang.exchange: tuple it counts tuples)"
     )
 
 

@@ -19,6 +19,7 @@ from multilang.shipping.thrift_types import types
 from multilang.shipping.topology_status import (
     ALL_TIME,
     component_error,
+    counted_in_blocks,
     readable,
     started_again,
     topology_status,
@@ -240,6 +241,44 @@ def test_executors_that_are_started_again_and_again_are_told(
     said = started_again(topology_status(info))
     assert said.startswith(f"{young} of 2 executors" if young else "")
     assert bool(said) == bool(young)
+
+
+def test_who_reads_the_counts_is_told_whose_are_of_blocks() -> None:
+    thrift = types()
+
+    def executor(component: str, specific: Any, stream: str) -> Any:
+        return thrift.ExecutorSummary(
+            executor_info=thrift.ExecutorInfo(task_start=1, task_end=1),
+            component_id=component,
+            host="a",
+            port=6700,
+            uptime_secs=9,
+            stats=thrift.ExecutorStats(
+                emitted={ALL_TIME: {stream: 4}}, transferred={ALL_TIME: {stream: 4}}, specific=specific
+            ),
+        )
+
+    def bolt(source: str, stream: str) -> Any:
+        counts, none = {ALL_TIME: {thrift.GlobalStreamId(source, stream): 4}}, {ALL_TIME: {}}
+        return thrift.ExecutorSpecificStats(
+            bolt=thrift.BoltStats(acked=counts, failed=none, process_ms_avg=none, executed=counts, execute_ms_avg=none)
+        )
+
+    info = thrift.TopologyInfo(
+        id="t-1",
+        name="t",
+        uptime_secs=9,
+        executors=[
+            executor("split", bolt("words", "default"), "$blocks"),
+            executor("count", bolt("split", "$blocks"), "default"),
+            executor("last", bolt("count", "default"), "default"),
+        ],
+        status="ACTIVE",
+        errors={},
+    )
+    assert counted_in_blocks(topology_status(info)).startswith("count and split: tuples travel in blocks")
+    del info.executors[:2]
+    assert not counted_in_blocks(topology_status(info))
 
 
 def test_rates_and_latencies_are_storm_s_and_what_it_can_not_know_of_a_process_is_unknown() -> None:
