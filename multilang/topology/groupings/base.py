@@ -154,6 +154,11 @@ class Grouping:
         return None
 
     @property
+    def is_known(self) -> bool:
+        """Whether its type's name stands for its class, so that a process can make it anew from its name and fields."""
+        return self.type in KINDS and kind_of(self.type) is type(self)
+
+    @property
     def name(self) -> str:
         """The type in words."""
         return self.type.replace("_", " ")
