@@ -49,7 +49,7 @@ class BlockBoltCollector(BoltFilter, Blocks):
         self._most = conf.get(TUPLES, MAX_TUPLES)
         self._thread = MainThread(self._send_now)
         self._blocks = OpenBlocks(routes.tasks, self._write)
-        inputs = Inputs(inner, wire, routes.outputs.component, self._blocks, self._thread)
+        inputs = Inputs(inner, wire, routes.outputs.component, self._blocks, self._thread, routes.apart)
         emitter = Emitter(inner, wire, routes, inputs, self._blocks, self._thread, self._most)
         self._inputs = inputs
         self._emitter = emitter

@@ -228,7 +228,7 @@ class Emitter:
     def _holders(self, inputs: list[Tuple]) -> list[Any]:
         """Return what a block is anchored to for tuples with these anchors: what came over the wire, not failed."""
         return [
-            tup.run.block if type(tup) is BlockTuple else _Single(tup)
+            tup.run.block if type(tup) is BlockTuple else _Single(tup, self._routes.apart)
             for tup in inputs
             if type(tup) is not BlockTuple or (tup.run.block.wire.unfinished and not tup.run.block.failed)
         ]
@@ -245,8 +245,8 @@ class Emitter:
 class _Single:
     """A tuple that came alone, as the holder of a block. It may be acked, as the component sees, before the block goes."""
 
-    __slots__ = ("wire",)
-    apart = False
+    __slots__ = ("apart", "wire")
 
-    def __init__(self, tup: Tuple) -> None:
+    def __init__(self, tup: Tuple, apart: bool) -> None:
+        self.apart = apart
         self.wire = Tuple(tup.id, tup.component, tup.stream, tup.task, [], None, True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.blocks.names import BY_BLOCK, BY_TUPLE, EXCHANGE, MAX_TUPLES, TUPLES
+from multilang.blocks.names import BY_ROOT, BY_TUPLE, DEFAULT, EXCHANGE, MAX_TUPLES, TUPLES, WAYS
 from multilang.component.base import Component
 from multilang.topology.errors import TopologyError
 from multilang.topology.shell import program_of
@@ -83,16 +83,25 @@ def _downstream(topology: Topology, start: str) -> set[str]:
     return found
 
 
+def _way(topology: Topology, spec: ComponentSpec) -> object:
+    return spec.conf.get(EXCHANGE, topology.conf.get(EXCHANGE, DEFAULT))
+
+
+def apart(topology: Topology, spec: ComponentSpec) -> bool:
+    """Return whether a component puts nothing into a block together but what comes of one tuple."""
+    return _way(topology, spec) == BY_ROOT
+
+
 def takes_blocks(topology: Topology, spec: ComponentSpec) -> bool:
     """Return whether a component may send and get blocks."""
     return _against_component(topology, spec) is None
 
 
 def _against_component(topology: Topology, spec: ComponentSpec) -> str | None:
-    how = spec.conf.get(EXCHANGE, topology.conf.get(EXCHANGE, BY_TUPLE))
-    if how not in (BY_TUPLE, BY_BLOCK):
+    how = _way(topology, spec)
+    if how not in WAYS:
         raise TopologyError(
-            f"{spec.kind} {spec.id!r}: conf {EXCHANGE!r} is {how!r}; write {BY_TUPLE!r} or {BY_BLOCK!r}"
+            f"{spec.kind} {spec.id!r}: conf {EXCHANGE!r} is {how!r}; write {', '.join(map(repr, WAYS[:-1]))} or {WAYS[-1]!r}"
         )
     most = spec.conf.get(TUPLES, topology.conf.get(TUPLES, MAX_TUPLES))
     if type(most) is not int or most < 1:
@@ -115,6 +124,8 @@ def _against_input(topology: Topology, input_: Input, captured: Collection[tuple
         return "the stream is direct"
     if grouping.custom is not None:
         return "the grouping is an object of the topology's own"
+    if not grouping.is_known:
+        return "the grouping is a class of the topology's own"
     if grouping.is_near and topology.conf.get("topology.workers", 1) not in (None, 1):
         return "no task is told which others are in its worker (topology.workers is more than 1)"
     return None

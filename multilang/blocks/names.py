@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 EXCHANGE = "multilang.exchange"
-"""``tuple`` or ``block``, of a topology or a component."""
+"""``tuple``, ``root`` or ``block``, of a topology or a component."""
 TUPLES = "multilang.exchange.tuples"
 """The largest number of tuples in a block."""
 EDGES = "multilang.exchange.edges"
@@ -18,4 +18,7 @@ BLOCK_ID = "$block:"
 
 BY_TUPLE = "tuple"
 BY_BLOCK = "block"
+BY_ROOT = "root"
+WAYS = (BY_TUPLE, BY_ROOT, BY_BLOCK)
+DEFAULT = BY_TUPLE
 MAX_TUPLES = 1000

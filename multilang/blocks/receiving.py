@@ -193,6 +193,7 @@ class Inputs:
         component: The component's id.
         blocks: The open blocks, which are sent before anything is acked.
         thread: The main thread.
+        apart: Whether nothing is put into a block together but what comes of one tuple on the wire.
 
     Attributes:
         done: The blocks on the wire all of whose tuples were acked.
@@ -201,7 +202,13 @@ class Inputs:
     """
 
     def __init__(
-        self, inner: BoltCollector, wire: Wire, component: str, blocks: OpenBlocks, thread: MainThread
+        self,
+        inner: BoltCollector,
+        wire: Wire,
+        component: str,
+        blocks: OpenBlocks,
+        thread: MainThread,
+        apart: bool,
     ) -> None:
         self._inner = inner
         self._scope = inner.scope
@@ -209,6 +216,7 @@ class Inputs:
         self._component = component
         self._blocks = blocks
         self._thread = thread
+        self._apart = apart
         self._unfinished: dict[str, BlockTuple] = {}
         self._many: BlockTuples | None = None  # those that the component works on
         self.source: Source | None = None
@@ -232,7 +240,7 @@ class Inputs:
             execute_many: Runs many tuples through the component; None: it takes them one by one.
         """
         new, kind, connection = BlockTuple.__new__, BlockTuple, self._wire.connection
-        unfinished, done, source = self._unfinished, self.done, self.source
+        unfinished, done, source, apart = self._unfinished, self.done, self.source, self._apart
         timers = self._scope.timers.heap
 
         def receive(wire: Tuple) -> None:
@@ -240,7 +248,7 @@ class Inputs:
                 execute(wire)
                 return
             runs = read_block(wire.values)
-            block = Received(wire, sum(len(rows) for _, rows in runs), is_apart(wire.values))
+            block = Received(wire, sum(len(rows) for _, rows in runs), apart or is_apart(wire.values))
             wire.values = []  # the tuples have them
             if not block.left:
                 done.append(wire)

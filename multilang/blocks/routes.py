@@ -52,6 +52,7 @@ class Routes:
         outputs: The output streams as declared, for the checks of emits.
         by_stream: The routes of the streams that travel in blocks; None stands for the default stream.
         tasks: The tasks that get blocks.
+        apart: Whether nothing is put into a block together but what comes of one tuple.
         overtaking: The other streams that a component with blocks reads.
     """
 
@@ -61,6 +62,7 @@ class Routes:
         task = own.task
         self.context = Context(_declared(own, edges))
         components = self.context.task_component
+        self.apart: bool = edges["apart"]
         self.outputs = Outputs()
         self.outputs.learn(self.context.component, components, self.context)
         by_wire = own.targets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from _thread import get_ident
 from collections import deque
 from itertools import count
@@ -28,9 +29,13 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Values
 
 _MOST_CALLS = 256  # of next_tuple, at one next
+_MINE = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # a thread's own are not told everywhere
 _SLOW_SECS = 0.001  # for a call of next_tuple; the tuples before it would wait for the next as long
+_LONG_SECS = 0.02  # for a call that waits by itself, as for the next item of a queue, while tuples before it wait, too
 _MOST_SECS = 0.003  # for all calls at one next
-_WARY_CALLS = 1000  # one by one, after a slow call that gave nothing
+_WARY_CALLS = 1000  # one by one, after a slow call that gave nothing, or that waited for long
+_MOST_WARY_CALLS = 64_000  # each time it is twice as many, until a spout has not waited for long
+_MANY_PENDING = 10_000  # tuples under way, without a limit; from there on they are asked for one by one
 _MOST_SUSPECTS = 10_000  # that are kept; a spout may never emit again what failed
 
 
@@ -150,7 +155,12 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         tracked = None
         if tup_id is not None and (self._local or not self.acks_at_once):  # a local parent counts acks in any case
             messages = len(tasks) + (route.on_wire and not self.acks_at_once)
-            tracked = _Emitted(tup_id, next(self._numbers), messages, self._suspects.take(tup_id))
+            tracked = _Emitted(
+                tup_id,
+                next(self._numbers),
+                messages,
+                self._suspects.take(tup_id) or self._routes.apart or self._most == 1,
+            )
         for task in tasks:
             self._put(task, route, text, tracked)
         others: list[int] | None = None
@@ -230,11 +240,13 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         if not self._blocks.writing:
             self._blocks.close_all()
 
-    def settled(self, id: Any, ok: bool) -> list[Any]:
-        """Return the spout's message ids that are done now that this message was acked, or failed."""
+    def settled(self, id: Any, ok: bool) -> list[_Emitted]:
+        """Return the spout's tuples that are done now that this message was acked, or failed."""
         if isinstance(id, list):
             id = id[0]
-        carried = self._sent.pop(id, None) if isinstance(id, str) and id.startswith(BLOCK_ID) else [_Emitted(id, 0, 1)]
+        carried = (
+            self._sent.pop(id, None) if isinstance(id, str) and id.startswith(BLOCK_ID) else [_Emitted(id, 0, 1, True)]
+        )
         found = []
         if not ok and carried:
             self._suspects.add([each.id for each in carried])
@@ -243,7 +255,7 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
             if not each.failed and (not ok or not each.left):
                 each.failed = not ok
                 self.pending -= 1
-                found.append(each.id)
+                found.append(each)
         return found
 
     def acked_at_once(self) -> list[Any]:
@@ -264,6 +276,13 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         self._inner.report_metric(name, params)
 
 
+def _was_its_own(before: resource.struct_rusage) -> bool:
+    """Return whether the time since then passed with work or a wait of this process, and not while others were busy."""
+    now = resource.getrusage(_MINE)
+    worked = now.ru_utime + now.ru_stime - before.ru_utime - before.ru_stime
+    return now.ru_nvcsw != before.ru_nvcsw or worked > _SLOW_SECS
+
+
 class BlockSpoutRunner:
     """A started spout's runner that asks it for several tuples at one ``next``, and closes the blocks after each command.
 
@@ -275,20 +294,23 @@ class BlockSpoutRunner:
         self._runner = runner
         self._collector = collector
         self._most_pending = conf.get("topology.max.spout.pending") or float("inf")
-        self._most = min(conf.get(TUPLES, MAX_TUPLES), _MOST_CALLS)
+        # A quarter: while some blocks are under way, others are made.
+        self._most = max(1, int(min(conf.get(TUPLES, MAX_TUPLES), _MOST_CALLS, self._most_pending / 4)))
+        self._roomy = _MANY_PENDING if self._most_pending == float("inf") else self._most_pending
         self._calls = 1  # at the next next
         self._wary = 0  # calls that are still made one by one
+        self._wary_calls = _WARY_CALLS  # for the next time
         self.timers = runner.timers
         self.full = False
 
     def next(self) -> None:
         """Ask the spout for as many tuples as it is likely to have at hand."""
         collector, ask = self._collector, self._runner.next
-        calls = 1 if self._wary else self._calls
-        # A quarter: while some blocks are under way, others are made.
-        calls = int(min(calls, max(1, self._most_pending // 4)))
+        alone = self._wary or collector.pending >= self._roomy
+        calls = 1 if alone else self._calls
         began = now = monotonic()
         until = began + _MOST_SECS
+        usage = resource.getrusage(_MINE)
         for _ in range(calls):
             self.full = collector.pending >= self._most_pending
             if self.full:
@@ -300,31 +322,42 @@ class BlockSpoutRunner:
             gave = collector.emitted != before
             if self._wary:
                 self._wary -= 1
-            slow = now - asked > _SLOW_SECS
+            slow = now - asked > _SLOW_SECS and _was_its_own(usage)
             if not gave:
                 self._calls = 1
                 if slow:
-                    self._wary = _WARY_CALLS
+                    self._be_wary()
                 break
-            if slow:  # or the machine was busy with others
+            if slow:
+                if asked != began and now - asked > _LONG_SECS:
+                    self._be_wary()
                 self._calls = max(1, self._calls // 2)
                 break
             if now > until:
                 break
         else:
-            self._calls = min(2 * self._calls, self._most)
+            if not alone:
+                self._calls = min(2 * self._calls, self._most)
+                if calls == self._most:
+                    self._wary_calls = _WARY_CALLS
         collector.close_blocks()
+
+    def _be_wary(self) -> None:
+        """Ask for single tuples for a while."""
+        self._wary = self._wary_calls
+        self._wary_calls = min(2 * self._wary_calls, _MOST_WARY_CALLS)
 
     def ack(self, id: Any) -> None:
         """Ack the tuples of a message, one by one."""
         for each in self._collector.settled(id, True):
-            self._runner.ack(each)
+            self._runner.ack(each.id)
         self._end()
 
     def fail(self, id: Any) -> None:
         """Fail the tuples of a message, one by one."""
+        runner = self._runner
         for each in self._collector.settled(id, False):
-            self._runner.fail(each)
+            (runner.fail if each.apart else runner.fail_together)(each.id)
         self._end()
 
     def activate(self) -> None:

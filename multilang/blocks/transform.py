@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.blocks.hops import hops, takes_blocks
+from multilang.blocks.hops import apart, hops, takes_blocks
 from multilang.blocks.names import EDGES, FIELDS, STREAM
 from multilang.component.streams import Stream
 from multilang.topology.groupings import Grouping
@@ -37,7 +37,7 @@ def by_blocks(topology: Topology, captured: Collection[tuple[str, str]] = ()) ->
     for id, spec in changed.components.items():
         if not takes_blocks(topology, spec):
             continue
-        found: dict[str, Any] = {"out": {}, "in": {}, "unread": []}
+        found: dict[str, Any] = {"out": {}, "in": {}, "unread": [], "apart": apart(topology, spec)}
         for target, input_ in topology.subscribers(id):
             if (id, input_.stream, target.id) in edges:
                 found["out"].setdefault(input_.stream, {})[target.id] = input_.grouping.to_dict()

@@ -38,7 +38,8 @@ class ReliableSpout(Spout):
 
     A failed tuple is replayed after ``replay_delay_secs`` seconds, twice as long each further time up to
     ``max_replay_delay_secs``, at most ``max_replays`` times (None: without limit). After that ``gave_up`` is called,
-    which reports it.
+    which reports it. A failure together with the other tuples of a block is not counted, since another one may be the
+    cause; the tuple is then emitted again alone.
 
     A task never has more than ``topology.max.spout.pending`` tuples under way, including those that wait for their
     replay. Further tuples of the same ``next_tuple`` are held back and sent, in their order, when others are acked;
@@ -157,12 +158,12 @@ class ReliableSpout(Spout):
         sent = self._sent.get(key)
         if sent is None or key in self._held:
             return  # acked before, for example after a timeout that came before a late ack
-        sent.failures += 1
+        sent.failures += not self.failing_together
         if self.max_replays is not None and sent.failures > self.max_replays:
             del self._sent[key]
             self.gave_up(tup_id, sent.values, sent.failures)
             return
-        delay = min(self.replay_delay_secs * 2.0 ** min(sent.failures - 1, 1000), self.max_replay_delay_secs)
+        delay = min(self.replay_delay_secs * 2.0 ** min(max(sent.failures - 1, 0), 1000), self.max_replay_delay_secs)
         self._due[key] = self.clock() + delay
 
     def replay(self) -> bool:

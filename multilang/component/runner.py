@@ -192,6 +192,15 @@ class SpoutRunner:
             if self._replay is not None:
                 self._replay = recorder.flushed(self._replay)
 
+    def fail_together(self, id: Any) -> None:
+        """Tell the spout that a tuple failed together with others, any of which may be the cause."""
+        spout = self._spout
+        spout.failing_together = True
+        try:
+            self.fail(id)
+        finally:
+            spout.failing_together = False
+
     def activate(self) -> None:
         """Let the timers run, and tell the spout of its activation."""
         self.timers.release()

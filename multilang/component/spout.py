@@ -23,6 +23,9 @@ class Spout(Component):
     fails_alone: ClassVar[bool] = False
     """True if a tuple that fails must take no other with it, since nobody emits it again (see multilang.blocks.hops)."""
 
+    failing_together = False
+    """True while ``fail`` is called for one of several tuples that travelled together, any of which may be the cause."""
+
     questions: ClassVar[frozenset[str]] = frozenset()
     """Streams whose tuples ask a question that a bolt answers by ack or fail; neither counts as a failure."""
 

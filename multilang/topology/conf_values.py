@@ -193,7 +193,7 @@ _OURS = {
     Kind("the path of an SQLite file, or redis://HOST:PORT/DATABASE", _is_text): "positions",
     _TEXTS: "input.files",
     _MAP: "chaining.view batch exchange.edges kafka.options record redis.access",
-    _one_of("tuple", "block"): "exchange",
+    _one_of("tuple", "root", "block"): "exchange",
     _one_of("off", "local", "shuffle"): "chaining",
     _one_of("at-least-once", "exact"): "state.alignment",
     Kind("a number of bytes above 0", _whole(1)): "buffer.max.bytes",

@@ -41,6 +41,16 @@ def test_one_answer_with_blocks_of_one_tuple() -> None:
         check_same(shape, run(shape, "simulated", number), alone)
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(36_000 if SOAK else 180)
+def test_one_answer_with_blocks_of_what_comes_of_one_tuple() -> None:
+    """What fails takes nothing with it that would not fail alone: all is the same, one by one."""
+    found = sample(SHAPES, 0, lambda shape: not shape["forget"] and any(p.get("fails") for p in shape["components"]))
+    for number, shape in enumerate(found):
+        together = run(shape, "process", number, {"multilang.exchange": "root"})
+        check_same(shape, run(shape, "simulated", number), together)
+
+
 def test_a_coordinated_bolt_holds_tuples_that_came_alone() -> None:
     """It anchors its reports to a tuple that it took back from being acked; the program that emitted it sends no blocks."""
     shape = shape_of(3061)

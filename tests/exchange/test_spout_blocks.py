@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multilang import BasicBolt, Spout, TopologyBuilder
+from multilang import BasicBolt, ReliableSpout, Spout, TopologyBuilder
 from multilang.blocks.child import Exchange
 from multilang.blocks.transform import by_blocks
 from multilang.component.context import Context
@@ -36,12 +36,13 @@ class Source(Spout):
         self.told: Counter[tuple[Any, bool]] = Counter()
         self.calls = 0
         self.waits = False
+        self.pauses: set[int] = set()
         self.burst = 1
 
     def next_tuple(self) -> None:
         self.calls += 1
-        if not self.wishes and self.waits:
-            time.sleep(0.01)  # as a client of a queue waits for the next item
+        if self.calls in self.pauses or (not self.wishes and self.waits):
+            time.sleep(0.03)  # as a client of a queue waits for the next item
         for n, id, stream in self.wishes[: self.burst]:
             self.emit([n], id, stream)
         del self.wishes[: self.burst]
@@ -53,6 +54,26 @@ class Source(Spout):
         self.told[tup_id, False] += 1
 
 
+class Again(ReliableSpout):
+    """Emits what the test wishes, and gives up what fails twice."""
+
+    output_fields = ("n",)
+    output_streams = Source.output_streams
+    max_replays = 1
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        self.left = list(range(4))
+        self.given_up: list[tuple[Any, int]] = []
+
+    def next_tuple(self) -> None:
+        while self.left:
+            n = self.left.pop(0)
+            self.emit([n], n)
+
+    def gave_up(self, tup_id: Any, values: Any, failures: int) -> None:
+        self.given_up.append((tup_id, failures))
+
+
 class Sink(BasicBolt):
     pass
 
@@ -60,9 +81,11 @@ class Sink(BasicBolt):
 class Driven:
     """The runner of ``s`` and a strict parent; ``most`` is topology.max.spout.pending, ``tuples`` the largest block."""
 
-    def __init__(self, tuples: int = 1000, most: int | None = None, ackers: int = 1) -> None:
+    def __init__(
+        self, tuples: int = 1000, most: int | None = None, ackers: int = 1, spout: type[Spout] = Source
+    ) -> None:
         builder = TopologyBuilder()
-        builder.set_spout("s", Source)
+        builder.set_spout("s", spout)
         builder.set_bolt("one", Sink, 2).shuffle_grouping("s")
         builder.set_bolt("every", Sink, 2).all_grouping("s")
         builder.set_bolt("apart", Sink, conf={"multilang.exchange": "tuple"}).shuffle_grouping("s", stream="alone")
@@ -82,7 +105,7 @@ class Driven:
         TaskTimers(inner.scope)
         exchange = Exchange(wire, own, Context(topology.context_for(task, tasks)))
         self.collector = exchange.spout(inner)
-        self.spout = Source()
+        self.spout: Any = spout()
         self.runner = exchange.runner(
             start_spout(self.spout, self.collector, exchange.conf, exchange.context), self.collector
         )
@@ -218,4 +241,56 @@ def test_what_failed_together_travels_apart_the_next_time(same_ids: bool) -> Non
     assert sorted(again) == sorted((True, [n]) for n in range(3, 7) for _ in range(3))  # for each of three tasks
     driven.spout.wishes = [(n, n, None) for n in range(20, 24)]
     assert {apart(emit)[0] for emit in driven.command("next")} == {False}
+    driven.close()
+
+
+def test_a_failure_together_with_others_is_not_counted_as_a_tuples_own() -> None:
+    """Otherwise a tuple would be given up earlier than without blocks, for what another one did."""
+    driven = Driven(spout=Again)
+    (sent,) = [each for each in driven.command("next") if len(apart(each)[1]) == 4][:1]
+    driven.command("fail", sent.id)
+    failed: list[Any] = []
+    while driven.spout.waiting_for_replay:
+        for each in driven.command("next"):
+            marked, (n,) = apart(each)
+            assert marked
+            if n == 2 and n not in failed:
+                failed.append(n)
+                driven.command("fail", each.id)
+    assert not driven.spout.given_up  # it has failed together, and once alone, and was replayed twice
+    for each in driven.command("next"):
+        if apart(each)[1] == [2]:
+            driven.command("fail", each.id)
+    driven.close()
+
+
+def test_a_spout_without_a_limit_is_asked_for_single_tuples_when_many_are_under_way() -> None:
+    driven = Driven()
+    driven.spout.burst = 1
+    driven.spout.wishes = [(n, n, None) for n in range(30_000)]
+    most = 0
+    while driven.collector.pending < 10_000:
+        before = driven.spout.calls
+        driven.command("next")
+        most = max(most, driven.spout.calls - before)
+    assert most > 1
+    for _ in range(3):
+        before = driven.spout.calls
+        driven.command("next")
+        assert driven.spout.calls == before + 1
+    driven.close()
+
+
+def test_a_spout_that_waits_for_its_next_tuple_lets_others_wait_only_once() -> None:
+    """It blocks in next_tuple until there is an item, as no spout should, and gives it."""
+    driven = Driven()
+    spout = driven.spout
+    spout.wishes = [(n, None, None) for n in range(10_000)]
+    spout.pauses = pauses = {3, 6, 9, 12}
+    together = 0
+    while spout.calls < 20:
+        before = spout.calls
+        driven.command("next")
+        together += any(before + 1 < call <= spout.calls for call in pauses)
+    assert together <= 1
     driven.close()

@@ -6,13 +6,20 @@ from typing import Any
 
 import pytest
 
-from multilang import BasicBolt, CustomGrouping, ShellBolt, Spout, Stream, TopologyBuilder
+from multilang import (
+    BasicBolt,
+    CustomGrouping,
+    ShellBolt,
+    Spout,
+    Stream,
+    TopologyBuilder,
+)
 from multilang.blocks.names import EDGES, STREAM
 from multilang.blocks.routes import Routes
 from multilang.blocks.transform import by_blocks
 from multilang.component.context import Context
 from multilang.drpc.spout import DRPCSpout
-from multilang.topology import Topology, TopologyError
+from multilang.topology import Grouping, Topology, TopologyError
 
 BLOCK = {"multilang.exchange": "block"}
 
@@ -70,6 +77,16 @@ def test_a_captured_stream_stays() -> None:
     assert by_blocks(topology, {("s", "default")}) is topology
 
 
+def test_what_comes_of_one_tuple_may_be_all_that_is_together() -> None:
+    changed = by_blocks(build({"multilang.exchange": "root"}, own=BLOCK))
+    assert edges(changed) == {("s", "default", "b"), ("s", "default", "local")}
+    assert {id: spec.conf[EDGES]["apart"] for id, spec in changed.components.items()} == {
+        "s": True,
+        "b": False,
+        "local": True,
+    }
+
+
 def test_one_component_may_refuse_or_wish_alone() -> None:
     assert edges(by_blocks(build(BLOCK, own={"multilang.exchange": "tuple"}))) == {("s", "default", "local")}
     assert edges(by_blocks(build({}, own=BLOCK))) == set()
@@ -108,3 +125,16 @@ def test_the_context_is_as_declared() -> None:
         if EDGES in conf:
             shown = Routes(conf, changed.context_for(task, tasks)).context
             assert shown == Context(declared.context_for(task, tasks))
+
+
+class Own(Grouping):
+    __slots__ = ()
+
+    type = "own"
+
+
+def test_a_grouping_that_a_process_would_not_know_by_its_name_stays() -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("s", Source)
+    builder.set_bolt("b", Work).grouping("s", Own())
+    assert edges(by_blocks(builder.build("t", conf=BLOCK))) == set()
