@@ -11,8 +11,20 @@ if TYPE_CHECKING:
 
     Key: TypeAlias = Hashable
 
+    class Merged(Protocol):
+        """The accumulators of a key's slices, merged so far as its windows need; see running.Running."""
+
+        def total(self, end: int) -> Pane:
+            """Return the accumulator of the window that ends at ``end``, and the number of its tuples."""
+
     class Keeper(Protocol):
-        """The bolt as its windows see it."""
+        """The bolt as its windows see it.
+
+        Attributes:
+            needs_panes: True if it needs the panes of a window whose accumulator is merged already.
+        """
+
+        needs_panes: bool
 
         def open(self) -> Pane:
             """Return a new pane."""
@@ -32,17 +44,19 @@ if TYPE_CHECKING:
             timing: str,
             number: int,
             at: int,
+            running: Merged | None = None,
         ) -> object:
             """Evaluate a window.
 
             Args:
                 key: Its key.
                 bounds: Its start and end.
-                panes: Its panes, in order.
+                panes: Its panes, in order; with ``running`` none unless they are needed.
                 new: Those that were in no window before.
                 timing: EARLY, ON_TIME or LATE.
                 number: The number of times that it was evaluated before.
                 at: Its end among the key's windows: a time, or a position in the key's tuples.
+                running: Has its accumulator; None: it is to be merged from the panes.
             """
 
         def gone(self, key: Key, slot: int, pane: Pane, seen: bool = True) -> object:

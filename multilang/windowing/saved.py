@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from multilang.state.api import KeyValueState
     from multilang.windowing.batches import Batch
     from multilang.windowing.declared import DeclaredWindows
-    from multilang.windowing.panes import Key, Windows
+    from multilang.windowing.panes import Key, Merged, Windows
     from multilang.windowing.settings import Settings
 
 # The first parts of the keys in the state: of panes, of counts, of tuples that wait for earlier ones, and of the rest.
@@ -155,12 +155,13 @@ class SavedTask(WindowTask):
         timing: str,
         number: int,
         at: int,
+        running: Merged | None = None,
     ) -> None:
         for pane in panes:
             if pane.spilled:
                 self._fetch(key, pane)
         try:
-            super().fire(key, bounds, panes, new, timing, number, at)
+            super().fire(key, bounds, panes, new, timing, number, at, running)
         except Exception as error:
             self._failed = error
             raise

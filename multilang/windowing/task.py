@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Tuple
     from multilang.windowing.batches import Batch
     from multilang.windowing.declared import DeclaredWindows
-    from multilang.windowing.panes import Key, Waiting, Windows
+    from multilang.windowing.panes import Key, Merged, Waiting, Windows
     from multilang.windowing.settings import Settings
 
 _ROUNDING = 1e-4  # milliseconds: a timer comes at its instant, which is a sum of fractions
@@ -88,6 +88,7 @@ class WindowTask:
         self._has_warned = False
         self._has_ids = settings.id_field is not None
         self._keeps_tuples = settings.aggregate is None
+        self.needs_panes = settings.anchor == "all" and not self._acks_at_once
         self.in_memory = 0  # tuples, or accumulators, where there is a limit
         self.put = self._put_function()
         self.start_anew()
@@ -397,9 +398,16 @@ class WindowTask:
         timing: str,
         number: int,
         at: int,
+        running: Merged | None = None,
     ) -> None:
         """Evaluate a window."""
-        if not any(pane.count for pane in panes):
+        parts: Sequence[Pane]
+        if running is not None:
+            total = running.total(at)
+            parts, count = (total,), total.count
+        else:
+            parts, count = panes, panes[0].count if len(panes) == 1 else sum([pane.count for pane in panes])
+        if not count:
             return  # its tuples failed, or there are no new ones since it was evaluated
         settings = self.settings
         start, end = bounds
@@ -413,7 +421,7 @@ class WindowTask:
         else:
             expired = self.no_expired()
         owner = [self._context.task_index if key is None else key, last]
-        evaluated = Window(key, (start, end), panes, new, expired, settings.aggregate, timing, number, owner)
+        evaluated = Window(key, (start, end), parts, count, new, expired, settings.aggregate, timing, number, owner)
         scope = self._collector.scope
         before = scope.anchors
         scope.anchors = self.anchors(panes, new)
@@ -492,7 +500,9 @@ def _windows(settings: Settings, keeper: WindowTask) -> Windows:
     if isinstance(window, Session):
         return SessionWindows(keeper, window.gap_ms, settings.lateness_ms)
     if window.length_ms and window.slide_ms:
-        return TimeWindows(keeper, window.length_ms, window.slide_ms, settings.lateness_ms)
+        in_memory = settings.aggregate is not None and settings.memory_limit is None
+        merge = keeper.aggregate.merge if in_memory else None
+        return TimeWindows(keeper, window.length_ms, window.slide_ms, settings.lateness_ms, merge)
     made: Windows
     if window.length_count and window.slide_count:
         made = CountWindows(keeper, window.length_count, window.slide_count)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from math import gcd
 
 from multilang.windowing.panes import EARLY, LATE, ON_TIME, Agenda, Pane, Windows
+from multilang.windowing.running import Running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
     from multilang.protocol.messages import Tuple
     from multilang.windowing.panes import Keeper, Key
@@ -25,6 +27,7 @@ class TimeWindows(Windows):
         length: The length of a window, in milliseconds.
         slide: The distance of their ends, in milliseconds.
         lateness: The milliseconds for which evaluated windows are kept.
+        merge: Merges the accumulators of slices; None: the keeper does that for each window.
 
     Attributes:
         step: The length of a slice.
@@ -33,13 +36,22 @@ class TimeWindows(Windows):
 
     words = "windows by duration"
 
-    def __init__(self, keeper: Keeper, length: int, slide: int, lateness: int = 0) -> None:
+    def __init__(
+        self,
+        keeper: Keeper,
+        length: int,
+        slide: int,
+        lateness: int = 0,
+        merge: Callable[[Any, Any], Any] | None = None,
+    ) -> None:
         super().__init__(keeper, lateness)
         self._put = keeper.put
         self._length = length
         self._slide = slide
         self.step = gcd(length, slide)
         self.lines: dict[Key, dict[int, Pane]] = {}
+        self._merge = None if lateness or length <= slide else merge
+        self._running: dict[Key, Running] = {}
         self._due = Agenda()
         self._expiring = Agenda()  # with lateness: the last ends of slices
         self._fired: dict[tuple[Key, int], int] = {}  # with lateness: how often a window was evaluated
@@ -119,6 +131,9 @@ class TimeWindows(Windows):
             self._evaluate(key, end, [pane], [pane], ON_TIME)
             self.keeper.gone(key, end, pane)
             return
+        if self._merge is not None:
+            self._fire_running(key, line, end, self._merge)
+            return
         slots = self._slots(line, end)
         self._evaluate(
             key, end, [line[slot] for slot in slots], [line[slot] for slot in slots if slot > end - slide], ON_TIME
@@ -130,6 +145,32 @@ class TimeWindows(Windows):
                 if self._last(slot) > end:
                     break
                 self._drop(key, line, slot)
+
+    def _fire_running(self, key: Key, line: dict[int, Pane], end: int, merge: Callable[[Any, Any], Any]) -> None:
+        """Evaluate a window of which all but the last slices are merged already."""
+        slide, step, low, keeper = self._slide, self.step, end - self._length, self.keeper
+        running = self._running.get(key)
+        if running is None:  # the first window, or the first one after a restart
+            running = self._running[key] = Running(merge, self._length)
+            for slot in sorted(line):
+                if low < slot <= end - slide:
+                    running.add(slot, line[slot])
+        new = []
+        for slot in (end,) if step == slide else range(end - slide + step, end + 1, step):
+            pane = line.get(slot)
+            if pane is not None:
+                running.add(slot, pane)
+                new.append(pane)
+        panes = [line[slot] for slot in self._slots(line, end)] if keeper.needs_panes else ()
+        keeper.fire(key, (low, end), panes, new, ON_TIME, 0, end, running)
+        for slot in (low + slide,) if step == slide else range(low + step, low + slide + 1, step):
+            pane = line.pop(slot, None)
+            if pane is not None:
+                keeper.gone(key, slot, pane)
+        if running.newest > low + slide:
+            self._due.add(end + slide, key)
+        elif not line:
+            del self.lines[key], self._running[key]
 
     def _fire_late(self, key: Key, slot: int, pane: Pane) -> None:
         line = self.lines[key]

@@ -51,6 +51,7 @@ class Window:
         key: Key,
         bounds: tuple[int | None, int],
         panes: Sequence[Pane],
+        count: int,
         new: Sequence[Pane],
         expired: Sequence[Tuple] | str,
         aggregate: Aggregate | None,
@@ -62,7 +63,7 @@ class Window:
         self.start, self.end = bounds
         self.timing = timing
         self.number = number
-        self.count = sum(pane.count for pane in panes)
+        self.count = count
         self._panes = panes
         self._new = new
         self._expired = expired

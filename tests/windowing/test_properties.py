@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from math import ceil, gcd
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.testing import make_tuple
 from multilang.testing.bolts import BoltRun
-from multilang.windowing import Session, Sliding, Tumbling, WindowedBolt, milliseconds, seconds
+from multilang.windowing import Aggregate, Session, Sliding, Tumbling, WindowedBolt, milliseconds, seconds
 from tests.windowing import reference
 
 FIELDS = ("n", "key", "ts")
@@ -94,6 +96,58 @@ def test_windows_by_duration(steps, length, slide, lag):
     to_come = reference.timed(on_time, length, slide, float("inf")).items()
     check_acks(run, late, {n for (_, end), numbers in to_come if end >= watermark for n in numbers})
     check_running(found)
+
+
+class Gathered(Aggregate):
+    """The numbers of all tuples, in the order of the slices."""
+
+    def init(self):
+        return ()
+
+    def add(self, accumulator, tup):
+        return (*accumulator, tup["n"])
+
+    def merge(self, first, second):
+        return first + second
+
+
+class ShowsResult(Shows):
+    output_fields = ["key", "end", "result", "count"]
+    keep_expired = False
+
+    def process_window(self, window):
+        self.emit([window.key, window.end, window.result, window.count])
+
+
+@given(arrivals(), SIZES, SIZES, st.integers(0, 15), st.integers(0, 25), st.sampled_from(["all", "new", "none"]))
+def test_aggregates_of_windows_by_duration(steps, length, slide, lag, lateness, anchor):
+    kind = {
+        "window": Sliding(milliseconds(length), milliseconds(slide)),
+        "lag": milliseconds(lag),
+        "allowed_lateness": milliseconds(lateness),
+        "aggregate": Gathered(),
+        "anchor": anchor,
+    }
+    run = played(type("Bolt", (ShowsResult,), kind)(), steps)
+    on_time, late, watermark = reference.accepted(steps, 3, lag, lateness)
+    times = {event.n: event.ts for event in on_time}
+    step = gcd(length, slide)
+    found = {}
+    for each in evaluated(run):  # the last time of each
+        slices = [ceil(times[n] / step) for n in each["result"]]
+        assert slices == sorted(slices)
+        assert each["count"] == len(set(each["result"])) == len(each["result"])
+        found[each["key"], each["end"]] = set(each["result"])
+        anchors = {tup["n"] for tup in each.anchors}
+        if anchor == "all":
+            assert anchors == set(each["result"])
+        else:
+            assert anchors <= (set(each["result"]) if anchor == "new" else set())
+    assert found == reference.timed(on_time, length, slide, watermark)
+    if not lateness:
+        assert len(found) == len(evaluated(run)), "evaluated twice"
+    to_come = reference.timed(on_time, length, slide, float("inf")).items()
+    check_acks(run, late, {n for (_, end), numbers in to_come if end >= watermark - lateness for n in numbers})
 
 
 def check_running(found):

@@ -14,6 +14,7 @@ from multilang.state import ReshapedError
 from multilang.testing import BoltRun, VirtualClock, make_tuple
 from multilang.topology import TopologyBuilder, TopologyError
 from multilang.windowing import (
+    Aggregate,
     Count,
     Distinct,
     MemoryLimitError,
@@ -108,6 +109,36 @@ def test_a_restart_from_a_checkpoint_changes_no_window(steps, window, more, lag,
     found += emitted(stopping)
     assert sorted(map(repr, found)) == sorted(map(repr, emitted(straight)))
     assert straight.unfinished == []  # acked with the checkpoint
+
+
+class Nested(Aggregate):
+    """Shows what was merged with what."""
+
+    def init(self):
+        return []
+
+    def add(self, accumulator, tup):
+        return [*accumulator, tup["n"]]
+
+    def merge(self, first, second):
+        return [first, second]
+
+
+@given(arrivals(), SIZES, SIZES, st.integers(0, 15), st.data())
+def test_a_restart_does_not_change_what_is_merged_with_what(steps, length, slide, lag, data):
+    """So a sum of fractions keeps its last digit."""
+    window = Sliding(milliseconds(length), milliseconds(slide))
+    kind = declared(window, lag=milliseconds(lag), aggregate=Nested())
+    straight, stopping = started(kind), started(kind)
+    found = []
+    for step in steps:
+        give(straight, step)
+        give(stopping, step)
+        if data.draw(st.booleans()):
+            found += emitted(stopping)
+            stopping = started(kind, saved(stopping))
+    found += emitted(stopping)
+    assert sorted(map(repr, found)) == sorted(map(repr, emitted(straight)))
 
 
 @given(arrivals(), KINDS, st.integers(0, 15), st.data())
