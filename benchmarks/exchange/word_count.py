@@ -13,7 +13,7 @@ import os
 import time
 from pathlib import Path
 
-from multilang import BasicBolt, Context, ReliableSpout, TopologyBuilder, Tuple, Tuples
+from multilang import BasicBolt, Context, Spout, TopologyBuilder, Tuple, Tuples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,11 +51,10 @@ def quantile(sorted_values: list[float], share: float) -> float:
     return sorted_values[min(int(share * len(sorted_values)), len(sorted_values) - 1)]
 
 
-class Sentences(ReliableSpout):
+class Sentences(Spout):
     output_fields = ["sentence"]
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        super().initialize(conf, context)
         self.left = self.total = conf["bench.sentences"]
         self.rate = conf["bench.rate"]
         self.result = Path(conf["bench.result"])
@@ -77,7 +76,7 @@ class Sentences(ReliableSpout):
         self.sent[self.left] = time.perf_counter()
         self.emit([LINES[self.left % len(LINES)]], tup_id=self.left)
 
-    def acked(self, tup_id: int) -> None:
+    def ack(self, tup_id: int) -> None:
         now = time.perf_counter()
         self.acked += 1
         sent = self.sent.pop(tup_id)
@@ -87,7 +86,7 @@ class Sentences(ReliableSpout):
             self.began = now, cpu_seconds(os.getppid()), self.acked
         self.tell_at_end(now)
 
-    def gave_up(self, tup_id: int, values: Any, failures: int) -> None:
+    def fail(self, tup_id: int) -> None:
         self.failed += 1
         self.sent.pop(tup_id)
         self.tell_at_end(time.perf_counter())
