@@ -76,6 +76,14 @@ class Component:
         """
         return declared_streams(self.output_fields, self.output_streams)
 
+    def check_conf(self, conf: dict[str, Any]) -> None:
+        """Check the conf that the topology will run with, before it is submitted, packed or started.
+
+        It is called once, not in each task, and opens or contacts nothing. On the way to a cluster the conf lacks what
+        the cluster's own settings will add, so a missing key is no fault. An exception from it is reported, and the
+        topology is not sent.
+        """
+
     def check_start(self, conf: dict[str, Any]) -> None:
         """Check the conf before the embedded cluster starts the topology.
 

@@ -11,6 +11,7 @@ from multilang.component import Component, find
 from multilang.local.errors import LocalClusterError, TaskStartError
 from multilang.runtime.clock import SystemClock
 from multilang.runtime.plan import Plan
+from multilang.topology.check import check_components
 from multilang.topology.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -182,6 +183,7 @@ def _streams(topology: Topology, capture: Capture) -> set[tuple[str, str]]:
 
 
 def _check_start(plan: Plan) -> None:
+    check_components(plan.topology, plan.conf)
     """Check each component once, for what would otherwise fail in each of its tasks."""
     asked = set()
     for task in plan.tasks.values():

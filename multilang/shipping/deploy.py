@@ -15,7 +15,7 @@ from multilang.protocol.codec import dumps
 from multilang.shipping.blobs import read_blob
 from multilang.shipping.conf import KRYO
 from multilang.shipping.errors import NimbusError, RefusedError, ShippingError
-from multilang.shipping.submit import SETTLED, check_ready, submit, wait_until_running
+from multilang.shipping.submit import SETTLED, check_on_cluster, check_ready, submit, wait_until_running
 from multilang.shipping.thrift_types import types
 
 if TYPE_CHECKING:
@@ -161,6 +161,7 @@ def deploy(
         return Deployed(*wait_until_running(nimbus, name, timeout, settled=settled), None)
     shipment.jar(jars)
     check_ready(nimbus, shipment, credentials)  # all that can be refused is refused while the former one runs
+    check_on_cluster(nimbus, shipment.topology)
     _end(nimbus, former, former.drain if drain is None else drain, say)
     try:
         submit(nimbus, shipment, active=former.active, credentials=credentials, jars=jars)

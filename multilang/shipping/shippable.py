@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 
 from multilang.runtime.settings import Settings
 from multilang.shipping.errors import ShippingError
+from multilang.topology.check import check_components
+from multilang.topology.errors import TopologyError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from multilang.topology import Topology
 
 
@@ -18,12 +23,26 @@ def check_shippable(topology: Topology) -> None:
     """
     _check_name(topology.name)
     Settings(topology.conf)
+    check_can_run(topology)
     for spec in topology.components.values():
         Settings({**topology.conf, **spec.conf})
         for input_ in spec.inputs:
             refused = input_.grouping.refused_by_storm()
             if refused is not None:
                 raise ShippingError(f"bolt {spec.id!r} subscribes to {input_.component!r} {refused}")
+
+
+def check_can_run(topology: Topology, cluster: Mapping[str, Any] | None = None) -> None:
+    """Raise ShippingError if a component refuses the conf that it would find on a cluster.
+
+    Args:
+        topology: The topology.
+        cluster: The cluster's own settings, which hold where the topology says nothing; None: they are not known.
+    """
+    try:
+        check_components(topology, cluster)
+    except TopologyError as error:
+        raise ShippingError(str(error)) from error
 
 
 def _check_name(name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from multilang.shipping.blobs import check_map
 from multilang.shipping.conf import KRYO, storm_conf
 from multilang.shipping.credentials import credentials_of, with_zookeeper_login
 from multilang.shipping.errors import RefusedError, ShippingError
+from multilang.shipping.shippable import check_can_run
 from multilang.shipping.thrift_topology import storm_topology
 from multilang.shipping.thrift_types import types
 from multilang.shipping.topology_status import least_uptime, topology_status
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from multilang.shipping.jar import Shipment
     from multilang.shipping.nimbus import Nimbus
     from multilang.shipping.storm_yaml import Address
+    from multilang.topology import Topology
 
 OLDEST_STORM = (2, 6)  # the first with json-smart as JSON parser, whose classes shipping.conf names
 SKIP_MISSING = "topology.skip.missing.kryo.registrations"
@@ -51,7 +54,7 @@ def submit(
 
     Raises:
         ShippingError: Thrift can't express the topology, or the cluster's Storm is too old, or a plugin of
-            ``topology.auto-credentials`` can't be kept.
+            ``topology.auto-credentials`` can't be kept, or a component can't run with its conf and the cluster's.
         RefusedError: Nimbus refuses the topology.
     """
     structure, conf, creds, summary = check_ready(nimbus, shipment, credentials)
@@ -63,6 +66,7 @@ def submit(
             f"a topology {topology.name!r} runs already on {nimbus.address}; kill it (multilang kill {topology.name}), "
             "or submit this one under another name (--name)",
         )
+    check_on_cluster(nimbus, topology)
     thrift = types()
     status = thrift.TopologyInitialStatus
     location = nimbus.upload(shipment.jar(jars))
@@ -107,6 +111,19 @@ def check_ready(
     mapped = conf.get("topology.blobstore.map")
     check_map(nimbus, mapped if isinstance(mapped, dict) else ())
     return structure, conf, creds, summary
+
+
+def check_on_cluster(nimbus: Nimbus, topology: Topology) -> None:
+    """Check each component against the conf that it will have: the topology's, and the cluster's where that says nothing.
+
+    Args:
+        nimbus: The connection.
+        topology: The topology.
+
+    Raises:
+        ShippingError: A component can't run with it.
+    """
+    check_can_run(topology, json.loads(nimbus.call("getNimbusConf")))
 
 
 def check_complete(shipment: Shipment) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from multilang.component.errors import ConfigError
 from multilang.state import settings
 from multilang.state.names import COMMITTED, COMMITTING, MORE, PREPARE, PREPARING, STREAMS, TURN, TURNS
+from multilang.state.providers import check_durable
 from multilang.state.spout import CheckpointSpout
 
 TYPE_CHECKING = False
@@ -48,11 +48,7 @@ class ExactCheckpointSpout(CheckpointSpout):
         super().initialize(conf, context)
 
     def begin(self) -> None:
-        if not self._provider.durable:
-            raise ConfigError(
-                f"exact alignment needs states that outlive their tasks, and they are in {self._provider.describe()}: "
-                "set topology.state.provider to sqlite or redis"
-            )
+        check_durable(self._provider)
         super().begin()
         if self.state == COMMITTED:
             self._undo()  # undo the turns of an earlier process of this spout

@@ -70,6 +70,36 @@ def provider_from(kind: type[StateProvider], conf: Mapping[str, Any]) -> StatePr
     return made
 
 
+def check_config(conf: Mapping[str, Any], durable: bool) -> None:
+    """Check what the conf says of the provider, as far as it can be known where the topology is not yet run.
+
+    Nothing is opened, and no user's provider is made.
+
+    Args:
+        conf: The conf, perhaps without what a cluster adds to it.
+        durable: Whether the states must outlive their tasks.
+
+    Raises:
+        ConfigError: The provider will refuse its config, or can't keep what is asked of it.
+    """
+    name = conf.get(PROVIDER)
+    if name is None or (isinstance(name, str) and name not in _OURS):
+        _config(conf)
+        return
+    provider = provider_of(conf)
+    if durable:
+        check_durable(provider)
+
+
+def check_durable(provider: StateProvider) -> None:
+    """Raise ConfigError if the provider's states end with their tasks, so that exact alignment can't use them."""
+    if not provider.durable:
+        raise ConfigError(
+            f"exact alignment needs states that outlive their tasks, and they are in {provider.describe()}: "
+            f"set {PROVIDER} to sqlite or redis"
+        )
+
+
 def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the setting and dotted name of each thing in the conf that is not this library's, to be shipped."""
     config = _config(conf)

@@ -37,7 +37,7 @@ from multilang.state.names import (
     TASKS_KEY,
     namespace,
 )
-from multilang.state.providers import provider_of
+from multilang.state.providers import check_config, provider_of
 from multilang.state.shape import Shape, check_shape
 from multilang.state.steps import Steps
 
@@ -70,8 +70,11 @@ class CheckpointSpout(Spout):
         self.alignment = alignment
         self.parts = dict(parts or {})
 
-    def check_start(self, conf: dict[str, Any]) -> None:
+    def check_conf(self, conf: dict[str, Any]) -> None:
         self._check(conf)
+        check_config(conf, self.alignment == settings.EXACT)
+
+    def check_start(self, conf: dict[str, Any]) -> None:
         Steps(conf, SPOUT)
         provider = provider_of(conf)
         check_provider(provider, namespace(SPOUT, 0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from multilang.component.base import Component
+from multilang.component.errors import ConfigError
 from multilang.protocol.codec import reason_against
 from multilang.topology.conf_keys import check_keys
 from multilang.topology.conf_values import check_values
@@ -10,6 +12,7 @@ from multilang.topology.shell import ShellComponent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from multilang.topology.model import ComponentSpec, Input, Topology
@@ -74,6 +77,29 @@ def check_conf(conf: object, what: str) -> None:
         reason = reason_against(key) or reason_against(value)
         if reason is not None:
             raise TopologyError(f"{what}: {key!r} can't be sent as JSON: {reason}")
+
+
+def check_components(topology: Topology, around: Mapping[str, Any] | None = None) -> None:
+    """Ask each component whether it can run with the topology's conf, so that no task needs to die of it.
+
+    Args:
+        topology: The topology, with the conf that it will run with.
+        around: The settings that hold where the topology and its components say nothing: those of the cluster.
+
+    Raises:
+        TopologyError: A component can't; the message names it.
+    """
+    for spec in topology.components.values():
+        conf = {**(around or {}), **topology.conf, **spec.conf, "topology.name": topology.name}
+        component: object = spec.component
+        while isinstance(component, Component):
+            try:
+                component.check_conf(conf)
+            except ConfigError as error:
+                raise TopologyError(
+                    f"topology {topology.name!r} can't run with this conf: {spec.kind} {spec.id!r}: {error}"
+                ) from error
+            component = component.wrapped
 
 
 def _check_input(topology: Topology, spec: ComponentSpec, input_: Input) -> None:

@@ -64,6 +64,8 @@ KNOWN = frozenset(
         *STORM_KEYS,
     ]
 )
+# Settings that ``build`` reads, because components and streams depend on them, each with its default.
+_AT_BUILD = {"multilang.state.alignment": "at-least-once"}
 _NEAR = 0.85  # the part of two keys' letters that must be the same
 _VERY_NEAR = 0.9  # for any other key, which may be a user's own
 
@@ -75,6 +77,18 @@ def check_keys(keys: Iterable[str], what: str) -> None:
             meant = nearest(key)
             if meant is not None:
                 raise TopologyError(f"{what}: {key!r} is read by nobody; did you mean {meant!r}?")
+
+
+def check_built(built: Mapping[str, Any], conf: Mapping[str, Any]) -> None:
+    """Raise TopologyError if ``conf`` changes what a topology was built with and can't have otherwise any more."""
+    for key, default in _AT_BUILD.items():
+        before = built.get(key, default)
+        wanted = conf.get(key, before)
+        if (default if wanted is None else wanted) != before:
+            raise TopologyError(
+                f"{key} is {wanted!r}, and the topology was built for {before!r}: it can't change after build, so give it "
+                f"there: build(conf={{{key!r}: {wanted!r}}})"
+            )
 
 
 def renamed(conf: Mapping[str, Any]) -> dict[str, Any]:

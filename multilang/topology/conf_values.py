@@ -98,6 +98,7 @@ _REGISTRATIONS = Kind(
         or (isinstance(value, list | tuple) and all(isinstance(item, str | dict) for item in value))
     ),
 )
+_REDIS_ACCESS = ("user", "password", "tls", "ca", "cert", "key")
 _LIST = Kind("a list", lambda value: isinstance(value, list | tuple))
 _FROM_0 = Kind("a whole number from 0", _whole(0))
 _FROM_1 = Kind("a whole number from 1", _whole(1))
@@ -192,7 +193,11 @@ _OURS = {
     Kind("the URL of a source", _is_text): "source",
     Kind("the path of an SQLite file, or redis://HOST:PORT/DATABASE", _is_text): "positions",
     _TEXTS: "input.files",
-    _MAP: "chaining.view batch exchange.edges kafka.options record redis.access",
+    _MAP: "chaining.view batch exchange.edges kafka.options record",
+    Kind(
+        f"an object with any of {', '.join(_REDIS_ACCESS)}",
+        lambda value: isinstance(value, dict) and set(value) <= set(_REDIS_ACCESS),
+    ): "redis.access",
     _one_of("tuple", "root", "block"): "exchange",
     _one_of("off", "local", "shuffle"): "chaining",
     _one_of("at-least-once", "exact"): "state.alignment",

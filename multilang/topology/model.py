@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.topology.conf_keys import check_keys, renamed
+from multilang.topology.conf_keys import check_built, check_keys, renamed
 from multilang.topology.conf_values import check_values
 from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.spec import MAX_PARALLELISM, TASKS, ComponentSpec, Input, describe, is_count
@@ -119,11 +119,12 @@ class Topology:
             name: Another name for the topology.
 
         Raises:
-            TopologyError: A key is misspelt, or its value is of a wrong type or range.
+            TopologyError: A key is misspelt, its value is of a wrong type or range, or the topology was built for another.
         """
         if conf:
             check_keys(conf, "conf")
             check_values(conf, "conf")
+            check_built(self.conf, conf)
             conf = renamed(conf)
         copies = {id: spec.copy() for id, spec in self.components.items()}
         twin = Topology(self.name if name is None else name, {**self.conf, **conf}, copies, module=self.module)

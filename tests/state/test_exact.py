@@ -9,13 +9,12 @@ import pytest
 
 from multilang import BasicBolt, BatchingBolt, Bolt, ShellBolt, TopologyBuilder
 from multilang.local import LocalCluster
-from multilang.local.errors import LocalClusterError
 from multilang.state import StatefulBasicBolt
 from multilang.state.providers import provider_of
 from multilang.topology import TopologyError
 from tests.soak import combined
 from tests.state.conftest import conf_of
-from tests.state.topologies import Count, Lines, Sentences, Split, build, exact, stored, topology, words_of
+from tests.state.topologies import Count, Lines, Sentences, Split, build, exact, stored, words_of
 
 EXACT = {"multilang.state.alignment": "exact"}
 everywhere = pytest.mark.parametrize("mode", ["process", "inprocess", "simulated"])
@@ -168,23 +167,6 @@ def test_what_can_not_be_exact_is_refused_when_built(what, says):
         builder.set_bolt("node", ShellBolt(["another-language"])).shuffle_grouping("count")
     with pytest.raises(TopologyError, match=says):
         builder.build("wrong", EXACT)
-
-
-def test_state_that_does_not_survive_a_task_is_refused():
-    with (
-        LocalCluster(mode="inprocess", conf={"topology.state.provider": "memory"}) as cluster,
-        pytest.raises(LocalClusterError, match="sqlite or redis"),
-    ):
-        cluster.submit(exact)
-
-
-def test_alignment_is_settled_when_the_topology_is_built(durable):
-    for built, conf in ((topology, EXACT), (exact, {"multilang.state.alignment": "at-least-once"})):
-        with (
-            LocalCluster(mode="inprocess", conf=durable) as cluster,
-            pytest.raises(LocalClusterError, match=r"give it there: build\(conf="),
-        ):
-            cluster.submit(built, conf=conf)
 
 
 def test_at_least_once_takes_a_replayable_spout_for_a_reliable_one(durable):

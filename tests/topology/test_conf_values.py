@@ -67,6 +67,7 @@ BY_KIND = {
     "a list of class names, or of {class: serializer}": (["x", 5, [5]], ["x", {"a": "b"}]),
     "a list": (["x", 5, {}], []),
     "a map": (["x", 5, []], {}),
+    "an object with any of user, password, tls, ca, cert, key": (["x", 5, {"usr": "x"}], {"user": "x"}),
     "a map, or its JSON as text": ([5, [], True], {}),
     "a map of texts to texts": (["x", {"a": 1}], {"a": "b"}),
     "a map of texts to numbers": (["x", {"a": "b"}], {"a": 1}),
