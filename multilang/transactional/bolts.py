@@ -111,18 +111,35 @@ class TransactionalBolt(_Attempts):
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         execute = super().start(collector, conf, context)
-        self._registry = self._registry_of(conf) if self.id_stream is not None else None
+        self._registry = self._registry_of(conf, context) if self.id_stream is not None else None
+        if self._registry is not None:
+            self._keep_maps()
         if self.id_stream is not None and TRACE in conf:
             self._trace(conf, context)
         return execute
 
-    def _registry_of(self, conf: Mapping[str, Any]) -> MapRegistry | None:
+    def _keep_maps(self) -> None:
+        from multilang.transactional.maps.base import maps_of
+
+        maps = list(maps_of(innermost(self)))
+        finish = self._finished_id
+        if not maps or finish is None:
+            return
+
+        def finished(attempt: Any) -> None:
+            finish(attempt)
+            for found in maps:
+                found.end_batch(attempt)
+
+        self._finished_id = finished
+
+    def _registry_of(self, conf: Mapping[str, Any], context: Context | None = None) -> MapRegistry | None:
         from multilang.transactional.maps.base import registry_of
         from multilang.transactional.maps.registry import StoredNotes
 
         if ID not in conf:
             return None  # in run_bolt there are no stored transactions
-        return registry_of(innermost(self), self.component, StoredNotes({**conf, **self.store_conf}))
+        return registry_of(innermost(self), self.component, StoredNotes({**conf, **self.store_conf}), context)
 
     def _trace(self, conf: dict[str, Any], context: Context) -> None:
         from multilang.transactional.maps.base import maps_of

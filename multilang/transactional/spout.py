@@ -23,7 +23,7 @@ from multilang.protocol.codec import dumps
 from multilang.state.errors import FencedError, InUseError
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import coordinator_of
-from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, CURRENT, METADATA, STREAMS
+from multilang.transactional.names import BATCH_STREAM, BEGINS, COMMIT_STREAM, CURRENT, METADATA, STREAMS
 from multilang.transactional.rotating import Changes, RotatingTransactionalState
 from multilang.transactional.runs import check_runs
 from multilang.transactional.steps import steps_of
@@ -44,6 +44,7 @@ ACKERS = "topology.acker.executors"
 PROCESSING, PROCESSED, COMMITTING = range(3)
 _ASK_SECS = 5.0  # until a passive coordinator asks again
 _TELL_SECS = 30.0  # how long another run may take to end before an error says that it owns the transactions
+_BEGINS = 100  # epochs of which the store knows at which transaction they began
 _LONGEST_PAUSE_SECS = 1.0
 _SHORTEST_PAUSE_SECS = 0.01
 
@@ -130,6 +131,8 @@ class TransactionalSpoutCoordinator(Spout):
         self._metadata = RotatingTransactionalState(self._changes, METADATA)
         self._current: int = self._state.get_data(CURRENT) or 1
         check_runs(self._state, self._current)
+        begins = [*(self._state.get_data(BEGINS) or ()), [epoch, self._current]]
+        self._changes.set_data(BEGINS, begins[-_BEGINS:])
         self._last_attempt = TransactionAttempt.first_of(epoch)
         self._active.clear()
         self._failures = 0

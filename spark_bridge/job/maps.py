@@ -12,7 +12,7 @@ from multilang.component.wrapper import innermost
 from multilang.dotted import by_dotted_name
 from multilang.state.databases import DATABASES
 from multilang.transactional.maps.base import maps_of
-from multilang.transactional.maps.registry import MapNotes
+from multilang.transactional.maps.registry import MapNotes, path_of, path_of_note
 from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 class CarriedNotes(MapNotes):
     """The notes as a Spark task has them.
 
-    ``where``: the place of the transactions, in the words of a message. ``made``: by place, what is to be noted.
+    ``where``: the place of the transactions, in the words of a message. ``made``: by its path in the store, what is to be noted.
     """
 
     keeps = False
 
     def __init__(self, where: str, known: Sequence[Mapping[str, Any]]) -> None:
         self._where = where
-        self._known = {each["map"]: each for each in known}
+        self._known = {path_of_note(each): each for each in known}
         self.made: dict[str, Mapping[str, Any]] = {}
 
     def describe(self) -> str:
         return self._where
 
-    def get(self, place: str) -> Mapping[str, Any] | None:
-        return self._known.get(place)
+    def get(self, place: str, keeper: str = "") -> Mapping[str, Any] | None:
+        return self._known.get(path_of(place, keeper))
 
     def all(self) -> list[Mapping[str, Any]]:
         return list(self._known.values())
 
     def put(self, note: Mapping[str, Any]) -> None:
-        self.made[note["map"]] = note
+        self.made[path_of_note(note)] = note
 
 
 def check_maps(topology: Topology, master: str) -> None:

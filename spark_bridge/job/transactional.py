@@ -86,7 +86,7 @@ class TransactionalTask(StageBolt):
     def started(self, component: Any, collector: Any) -> Callable[[Any], object]:
         batch, attempt = self._batch, self._attempt
         if batch.notes is not None:
-            attempt.registry = registry_of(innermost(component), self.plan.component, batch.notes)
+            attempt.registry = registry_of(innermost(component), self.plan.component, batch.notes, self.plan.context)
         ways = {name for name, route in self.plan.routes.items() if route.boxes}  # type: ignore[attr-defined]
         inner = self._inner = super().started(component, _of_batch(collector, batch, ways))
 

@@ -13,7 +13,7 @@ from multilang.component.errors import ConfigError
 from multilang.runtime.plan import storm_id
 from multilang.state.errors import StateError
 from multilang.transactional.attempt import TransactionAttempt
-from multilang.transactional.maps.registry import notes_in, path_of
+from multilang.transactional.maps.registry import notes_in, path_of_note
 from multilang.transactional.names import CURRENT, METADATA, RUNS
 from multilang.transactional.parts import coordinator_in
 from multilang.transactional.runs import check_runs
@@ -93,7 +93,7 @@ class Transactions:
 
     def note(self, made: Iterable[Mapping[str, Any]]) -> None:
         """Store what executors noted of maps."""
-        changes = {path_of(note["map"]): note for note in made}
+        changes = {path_of_note(note): note for note in made}
         new = {path: note for path, note in changes.items() if self._state.get_data(path) != note}
         if new:
             self._state.update(new)

@@ -4,7 +4,7 @@ The rules of ``multilang.state.owner`` hold. A map belongs to the owner of trans
 keeps its name and epoch in a row of its own, ``$owner``. The first update claims it, and the first one of a higher epoch
 raises it. Each put compares that row, too, so that the backing itself refuses who is not the newest owner. The row is where
 the values are: who removes the map removes it, too. A map that an earlier version wrote has no such row, and belongs to
-who updates it first.
+who updates it first. Another row, ``$last/BOLT``, tells an older copy; see ``registry``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
     from typing import Any, TypeAlias
 
+    from multilang.component.context import Context
     from multilang.transactional.attempt import TransactionAttempt
     from multilang.transactional.maps.backing import Row
     from multilang.transactional.maps.registry import MapNotes
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     Stored: TypeAlias = dict[str, Any]  # {"value": 3, "txid": 7, "attempt": 123}
 
 _OWNER = "$owner"  # no key's name: a text's is quoted
+_LAST = object()  # among the keys of a batch, stands for the row of the registry
 TRIES = 50  # of a batch whose keys others change between its read and its write
 
 _encode_key = JsonKeySerializer().encode
@@ -128,14 +130,18 @@ class UpdateMap(ABC):
         is_first = registry is not None and self._seen != (attempt.owner, attempt.epoch)
         functions = {key: _function(key, change) for key, change in changes.items()}
         names = _names(changes)
+        keeps_last = registry is not None and self._record is None
+        if registry is not None and keeps_last:
+            names[_LAST] = registry.row
         tried: dict[Any, str] = {}  # texts that may be stored although the answer was lost
         for _ in range(TRIES):
             noted = registry.noted(self.backing.describe()) if registry is not None and is_first else None
             self.trace("read")
             owner, record, texts = self._read(names)
             mine = self._owner_row(owner, attempt)
-            if registry is not None and is_first:
-                registry.compare(self.backing.describe(), noted, _epoch_in(owner))
+            last = texts.pop(_LAST, None)
+            if registry is not None and noted is not None:
+                registry.compare(self.backing.describe(), noted, _epoch_in(owner), last)
             rows = self._next_record(record, txid, number)
             results: dict[Any, Any] = {}
             for key, text in texts.items():
@@ -151,6 +157,9 @@ class UpdateMap(ABC):
                 results[key] = functions[key](before)
                 tried[key] = _encoded(key, self._new(results[key], txid, number, before))
                 rows.append((names[key], text, tried[key]))
+            is_kept = registry is not None and keeps_last and registry.may_keep(self.backing.describe())
+            if registry is not None and is_kept and int(last or 0) < txid:
+                rows.append((registry.row, last, str(txid)))
             if mine is not None and (rows or mine[1] != mine[2]):
                 rows.append(mine)
             self.trace("put")
@@ -158,6 +167,8 @@ class UpdateMap(ABC):
                 self._seen = attempt.owner, attempt.epoch
                 if registry is not None and (is_first or not registry.keeps):
                     registry.note(self.backing.describe(), attempt)
+                if registry is not None and is_kept:
+                    registry.keep(self.backing.describe(), attempt)
                 self.trace("done")
                 return results
         raise StateError(
@@ -199,7 +210,19 @@ class UpdateMap(ABC):
         """
         if self.backing.durable:
             noted = registry.noted(self.backing.describe())
-            registry.compare(self.backing.describe(), noted, _epoch_in(self.backing.multi_get([_OWNER])[0]))
+            owner, last = self.backing.multi_get([_OWNER, registry.row])
+            keeps_last = self._record is None
+            registry.compare(self.backing.describe(), noted, _epoch_in(owner), last if keeps_last else None)
+
+    def end_batch(self, attempt: TransactionAttempt) -> None:
+        """Note in the map that a batch which may have changed nothing here is complete. Called by the bolt's wrapper.
+
+        Args:
+            attempt: The batch's id.
+        """
+        registry: MapRegistry | None = attempt.registry if self.backing.durable and self._record is None else None
+        if registry is not None and registry.is_due(self.backing.describe(), attempt):
+            self.update(attempt, {})
 
     def close(self) -> None:
         """Close the backing's connection."""
@@ -375,12 +398,16 @@ def maps_of(component: Any) -> Iterator[UpdateMap]:
         yield from (value for value in getattr(owner, "__dict__", {}).values() if isinstance(value, UpdateMap))
 
 
-def registry_of(bolt: Any, component: str, notes: MapNotes) -> MapRegistry:
+def registry_of(bolt: Any, component: str, notes: MapNotes, context: Context | None = None) -> MapRegistry:
     """Return the registry for the maps of a bolt.
 
     Args:
         bolt: The user's bolt. The maps among its attributes and those of its classes are known before it runs.
         component: The bolt's id.
         notes: The notes of its transactions.
+        context: The context of the task that will update the maps; None: there is no task, but a look before it starts.
     """
-    return MapRegistry(notes, component, [found.backing.describe() for found in maps_of(bolt)])
+    places = [found.backing.describe() for found in maps_of(bolt)]
+    if context is None:
+        return MapRegistry(notes, component, places)
+    return MapRegistry(notes, component, places, context.task_index, len(context.tasks(context.component)))

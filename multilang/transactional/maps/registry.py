@@ -3,6 +3,13 @@
 A map that was deleted would begin with nothing while its transactions go on, and nothing would tell that all before is
 missing. So whoever updates a map for the first time in an epoch notes its place and the epoch, and before that compares
 what is noted with what is there.
+
+The epoch does not tell an older copy of the same epoch. So one task of each bolt, the first to update the map, is its
+keeper: it has a row in the map, ``$last/BOLT``, with the last transaction in which it updated the map, and a note beside the
+transactions. A map that the bolt has as an attribute gets the row with every transaction from then on, even if a transaction
+changes nothing there. Then the row is at least as high as the last committed transaction, and where the keeper updates the
+map in any case, it costs nothing more. Any other map can't be found before it is updated, so each update of the keeper notes
+its transaction.
 """
 
 from __future__ import annotations
@@ -10,9 +17,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import closing
 from hashlib import sha256
+from typing import NamedTuple
 
 from multilang.state.errors import StoreGoneError
-from multilang.transactional.names import EPOCH, MAPS
+from multilang.transactional.names import BEGINS, CURRENT, EPOCH, MAPS
 from multilang.transactional.stores import open_state
 
 TYPE_CHECKING = False
@@ -27,6 +35,18 @@ _FIX = (
     "Put it back, or a copy of the same moment; or begin anew: give TransactionalTopologyBuilder another id, and its maps "
     "other names. If a map is meant to begin with nothing, give it and its bolt other names"
 )
+
+
+class Noted(NamedTuple):
+    """What is noted of a map.
+
+    Attributes:
+        epoch: The last epoch in which it was updated; None: it never was.
+        least: A transaction that it has, perhaps among later ones; 0: none is known.
+    """
+
+    epoch: int | None
+    least: int
 
 
 class MapNotes(ABC):
@@ -44,12 +64,21 @@ class MapNotes(ABC):
         """Return the place of the transactions in the words of a message."""
 
     @abstractmethod
-    def get(self, place: str) -> Mapping[str, Any] | None:
+    def get(self, place: str, keeper: str = "") -> Mapping[str, Any] | None:
         """Return the note of a map; None: there is none.
 
         Args:
             place: The map's place, in the words of a message.
+            keeper: The bolt whose keeper made the note; "": any task made it.
         """
+
+    def committed(self, epoch: int) -> int:
+        """Return the last transaction that was committed in an epoch or before; 0: that is not known.
+
+        Args:
+            epoch: The epoch.
+        """
+        return 0
 
     @abstractmethod
     def all(self) -> list[Mapping[str, Any]]:
@@ -60,7 +89,8 @@ class MapNotes(ABC):
         """Note that a map was updated. Nothing happens if the epoch of the note is over.
 
         Args:
-            note: The note, with the keys "map", "bolt" and "epoch".
+            note: The note, with the keys "map", "bolt" and "epoch"; from the bolt's keeper also with "task" (its index), "txid",
+                and "each" (whether the map gets its row with each transaction).
         """
 
 
@@ -80,10 +110,18 @@ class StoredNotes(MapNotes):
         with closing(open_state(self._conf)) as state:
             return state.describe()
 
-    def get(self, place: str) -> Mapping[str, Any] | None:
+    def get(self, place: str, keeper: str = "") -> Mapping[str, Any] | None:
         with closing(open_state(self._conf)) as state:
-            found: Mapping[str, Any] | None = state.get_data(path_of(place))
+            found: Mapping[str, Any] | None = state.get_data(path_of(place, keeper))
             return found
+
+    def committed(self, epoch: int) -> int:
+        with closing(open_state(self._conf)) as state:
+            current = state.get_data(CURRENT) or 1  # first: a claim that comes meanwhile notes no less
+            begins = state.get_data(BEGINS) or []
+        if not any(each <= epoch for each, _ in begins):
+            return 0  # it is too long ago
+        return int(next((first for each, first in begins if each > epoch), current)) - 1
 
     def all(self) -> list[Mapping[str, Any]]:
         with closing(open_state(self._conf)) as state:
@@ -91,7 +129,7 @@ class StoredNotes(MapNotes):
 
     def put(self, note: Mapping[str, Any]) -> None:
         with closing(open_state(self._conf)) as state:
-            state.compare_and_write({EPOCH: note["epoch"]}, {path_of(note["map"]): note})
+            state.compare_and_write({EPOCH: note["epoch"]}, {path_of_note(note): note})
 
 
 class MapRegistry:
@@ -101,22 +139,35 @@ class MapRegistry:
         notes: The notes of these transactions.
         component: The bolt's id.
         places: The places of the maps that are known to be the bolt's, in the words of messages.
+        task: The index of the task that updates maps; None: none does here.
+        tasks: The number of the bolt's tasks.
     """
 
-    __slots__ = ("_component", "_notes", "_places")
+    __slots__ = ("_component", "_kept", "_notes", "_places", "_task", "_tasks", "_updated")
 
-    def __init__(self, notes: MapNotes, component: str, places: Collection[str]) -> None:
+    def __init__(
+        self, notes: MapNotes, component: str, places: Collection[str], task: int | None = None, tasks: int = 1
+    ) -> None:
         self._notes = notes
         self._component = component
         self._places = frozenset(places)
+        self._task = task
+        self._tasks = tasks
+        self._kept: dict[str, Mapping[str, Any] | None] = {}  # by place, the keeper's note as it was read or put here
+        self._updated: dict[str, TransactionAttempt] = {}  # by place, the last attempt that wrote the row
+
+    @property
+    def row(self) -> str:
+        """The name of the row in a map that has the last transaction of this bolt."""
+        return f"$last/{self._component}"
 
     @property
     def keeps(self) -> bool:
         """True if a note is stored when ``note`` returns."""
         return self._notes.keeps
 
-    def noted(self, place: str) -> int | None:
-        """Return the last epoch in which a map was updated; None: it never was.
+    def noted(self, place: str) -> Noted:
+        """Return what is noted of a map.
 
         Call it before the map itself is read. Another task may update the map and note it at any time, so that what is
         noted later says nothing of what was read.
@@ -124,25 +175,30 @@ class MapRegistry:
         Args:
             place: The map's place, in the words of a message.
         """
-        known = self._notes.get(place)
-        return None if known is None else int(known["epoch"])
+        known, kept = self._notes.get(place), self._notes.get(place, self._component)
+        least = 0
+        if kept is not None:
+            least = self._notes.committed(kept["epoch"]) if kept["each"] else int(kept["txid"])
+        return Noted(None if known is None else int(known["epoch"]), least)
 
-    def compare(self, place: str, noted: int | None, epoch: int | None) -> None:
+    def compare(self, place: str, noted: Noted, epoch: int | None, last: str | None) -> None:
         """Check that a map is the one that these transactions updated.
 
         Args:
             place: The map's place, in the words of a message.
             noted: What ``noted`` returned before the map was read.
             epoch: The epoch in its own row; None: it has no such row, so that nothing was put there.
+            last: The text of the row ``row``; None: it has no such row.
 
         Raises:
             StoreGoneError: It is gone or an older copy, or the bolt had another map.
         """
-        if noted is None:
+        if noted.epoch is None:
             if epoch is None and place in self._places:
                 self._compare_renamed(place)
             return
-        if epoch is not None and epoch >= noted:
+        txid = int(last or 0)
+        if epoch is not None and epoch >= noted.epoch and txid >= noted.least:
             return
         where = self._notes.describe()
         if epoch is None:
@@ -150,9 +206,14 @@ class MapRegistry:
                 f"{place} is gone: these transactions ({where}) have updated it, and it has nothing of them now, so that "
                 f"all before would be missing. {_FIX}"
             )
+        has, has_not = (
+            (f"in epoch {epoch}", f"in epoch {noted.epoch}")
+            if epoch < noted.epoch
+            else (f"by transaction {txid}", f"up to transaction {noted.least}")
+        )
         raise StoreGoneError(
-            f"{place} is an older copy: it was updated last in epoch {epoch} of these transactions ({where}), which "
-            f"have updated it in epoch {noted}, so that what came between would be missing. {_FIX}"
+            f"{place} is an older copy: it was updated last {has} of these transactions ({where}), which "
+            f"have updated it {has_not}, so that what came between would be missing. {_FIX}"
         )
 
     def note(self, place: str, attempt: TransactionAttempt) -> None:
@@ -163,6 +224,44 @@ class MapRegistry:
             attempt: The attempt.
         """
         self._notes.put({"map": place, "bolt": self._component, "epoch": attempt.epoch})
+
+    def may_keep(self, place: str) -> bool:
+        """Return whether this task is the keeper of a map, or becomes it when it updates the map.
+
+        Args:
+            place: The map's place, in the words of a message.
+        """
+        return self._task is not None and self._keeper_of(place) in (None, self._task)
+
+    def keep(self, place: str, attempt: TransactionAttempt) -> None:
+        """Note that an attempt of this task has written the row ``row`` of a map.
+
+        Args:
+            place: The map's place, in the words of a message.
+            attempt: The attempt.
+        """
+        self._updated[place] = attempt
+        before = self._kept.get(place)
+        each = place in self._places and self.keeps
+        if not each or before is None or before["epoch"] != attempt.epoch or before["task"] != self._task:
+            note = {"map": place, "bolt": self._component, "epoch": attempt.epoch, "txid": attempt.txid}
+            self._notes.put({**note, "each": each, "task": self._task})
+            self._kept[place] = self._notes.get(place, self._component)  # perhaps of another task, at the same time
+
+    def is_due(self, place: str, attempt: TransactionAttempt) -> bool:
+        """Return whether the row ``row`` of a map is still to be written by this task, although it changes nothing there.
+
+        Args:
+            place: The place of a map that is known to be the bolt's, in the words of a message.
+            attempt: The attempt, whose batch is complete.
+        """
+        return self._task is not None and self._updated.get(place) != attempt and self._keeper_of(place) == self._task
+
+    def _keeper_of(self, place: str) -> int | None:
+        if place not in self._kept:
+            self._kept[place] = self._notes.get(place, self._component)
+        note = self._kept[place]
+        return None if note is None or note["task"] >= self._tasks else int(note["task"])
 
     def _compare_renamed(self, place: str) -> None:
         before = [each["map"] for each in self._notes.all() if each["bolt"] == self._component]
@@ -183,10 +282,21 @@ def notes_in(state: TransactionalState) -> list[Mapping[str, Any]]:
     return [each for each in found if each is not None]
 
 
-def path_of(place: str) -> str:
+def path_of_note(note: Mapping[str, Any]) -> str:
+    """Return the path of a note in the store.
+
+    Args:
+        note: The note.
+    """
+    return path_of(note["map"], note["bolt"] if "txid" in note else "")
+
+
+def path_of(place: str, keeper: str = "") -> str:
     """Return the path of a map's note in the store.
 
     Args:
         place: The map's place, in the words of a message.
+        keeper: The bolt whose keeper makes the note; "": any task makes it.
     """
-    return f"{MAPS}/{sha256(place.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    name = f"{place}\0{keeper}" if keeper else place
+    return f"{MAPS}/{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
