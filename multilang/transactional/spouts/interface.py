@@ -164,5 +164,12 @@ class Source(ABC):
             positions: The positions by partition.
         """
 
+    def notices(self) -> list[str]:
+        """Return, once each, what was noticed while rows were read, such as rows that are lost. It is reported as an error.
+
+        What keeps rows from being read is a ReadError instead.
+        """
+        return []
+
     def close(self) -> None:  # noqa: B027  # not every source has something to close
         """Close what is open: the task ends."""

@@ -1,8 +1,9 @@
 """Redis Streams as sources: a partition is a stream, a position is the id of the last entry that was read.
 
-Redis does not tell which entries were trimmed: trim a stream (XTRIM, MAXLEN) only up to entries that were read and
-committed. If a replayed batch has lost entries, that is reported, and so is a stream that was deleted. Needs the extra
-``redis``, and Redis 6.2 or later.
+Trim a stream (XTRIM, MAXLEN) only up to entries that were read and committed. Entries that were trimmed or deleted before
+they were read are lost, and are reported: Redis counts all entries that were ever added, and a position has the number of
+those up to it (``ID NUMBER``). If a replayed batch has lost entries, that is reported, and so is a stream that was deleted.
+Needs the extra ``redis``, and Redis 6.2 or later; only from 7.0 on it counts entries.
 """
 
 from __future__ import annotations
@@ -95,6 +96,8 @@ class RedisSource(Source):
         self._streams = streams
         self._fields = [field.encode() for field in fields]
         self._where = place(settings)
+        self._notices: list[str] = []
+        self._noticed: dict[int, Any] = {}  # by partition, the last loss of which it was told
         self._client = connect(settings, "a spout of Redis Streams", patience)
         try:
             with translated_errors(self._where):
@@ -122,20 +125,64 @@ class RedisSource(Source):
         return {"stream": self._streams[partition]}
 
     def read(self, partition: int, position: str, most: int) -> tuple[list[list[Any]], str]:
-        entries = self._entries(partition, position, "+", most)
-        return self._rows(partition, entries), entries[-1][0].decode() if entries else position
+        known, entries = self._entries(partition, position, "+", most)
+        number = self._number(partition, position, known)
+        if len(entries) < most:
+            number = known.get("entries-added")  # this is the end
+        elif number is not None:
+            number += len(entries)
+        id = entries[-1][0].decode() if entries else _id(position)
+        return self._rows(partition, entries), id if number is None else f"{id} {number}"
 
     def read_again(self, partition: int, start: str, end: str) -> list[list[Any]]:
-        return self._rows(partition, self._entries(partition, start, end))
+        return self._rows(partition, self._entries(partition, start, _id(end))[1])
 
     def has_more(self, partition: int, position: str) -> bool:
-        return bool(self._entries(partition, position, "+", 1))
+        known, entries = self._entries(partition, position, "+", 1)
+        if not entries:  # otherwise the loss is noticed when they are read
+            self._number(partition, position, known)
+        return bool(entries)
+
+    def notices(self) -> list[str]:
+        found, self._notices = self._notices, []
+        return found
 
     def close(self) -> None:
         self._client.close()
 
-    def _entries(self, partition: int, after: str, to: str, most: int | None = None) -> list[Any]:
-        name = self._streams[partition]
+    def _number(self, partition: int, position: str, known: Mapping[str, Any]) -> int | None:
+        """Return how many entries the stream ever had up to a position; None if that is not known.
+
+        Entries behind it that were removed before they were read are counted, too, and noticed.
+        """
+        added = known.get("entries-added")
+        if added is None:
+            return None
+        after, _, counted = position.partition(" ")
+        removed, deleted, first = int(added - known["length"]), known["max-deleted-entry-id"].decode(), known["first-entry"]
+        if _order(after) == (0, 0):  # it begins with what is there
+            return removed if not first or _order(deleted) < _order(first[0].decode()) else None
+        if _order(deleted) > _order(after):
+            self._notice(partition, f"entries up to {deleted} were deleted behind {after}", deleted)
+            return None
+        if not counted or (first and _order(first[0].decode()) <= _order(after)):
+            return int(counted) if counted else None  # Redis trims the oldest, so that nothing behind it is gone
+        lost = removed - int(counted)  # since all up to it is removed
+        if lost > 0:
+            self._notice(partition, f"{lost} entries behind {after} were trimmed or deleted", removed)
+        return max(int(removed), int(counted))
+
+    def _notice(self, partition: int, what: str, mark: Any) -> None:
+        if self._noticed.get(partition) != mark:
+            self._noticed[partition] = mark
+            self._notices.append(
+                f"stream {self._streams[partition]!r} in {self._where}: {what} before they were read: they are lost. Trim only "
+                "what is committed (XTRIM with MINID)"
+            )
+
+    def _entries(self, partition: int, position: str, to: str, most: int | None = None) -> tuple[Any, list[Any]]:
+        """Return what Redis knows of the stream, and the entries behind a position up to the id ``to``."""
+        name, after = self._streams[partition], _id(position)
         try:
             with translated_errors(self._where), self._client.pipeline(transaction=True) as pipeline:
                 pipeline.xinfo_stream(name)
@@ -151,7 +198,7 @@ class RedisSource(Source):
                 f"stream {name!r} in {self._where} was deleted and made anew: it was read up to {after}, and now ends at "
                 f"{known['last-generated-id'].decode()}; give the new one another name"
             )
-        return entries  # type: ignore[no-any-return]
+        return known, entries
 
     def _rows(self, partition: int, entries: Sequence[Any]) -> list[list[Any]]:
         rows = []
@@ -165,6 +212,10 @@ class RedisSource(Source):
                     "what crosses the wire is text, so write numbers and base64, not bytes"
                 ) from problem
         return rows
+
+
+def _id(position: str) -> str:
+    return position.partition(" ")[0]
 
 
 def _order(id: str) -> tuple[int, ...]:

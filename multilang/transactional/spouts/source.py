@@ -220,6 +220,8 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
                     return True
                 self._tell(problem)
                 more = None
+        for text in self._source.notices():
+            log.warning("%s", text)
         if more is False:
             self._told.clear()
         return more
@@ -246,6 +248,7 @@ class _Emitter(PartitionedEmitter):
             rows, metadata = self._reader.read(partition, last_metadata)
         except ReadError as problem:
             raise ReportedFailedException(str(problem)) from problem
+        _report(self._source, collector)
         collector.emit_many([attempt, *row] for row in rows)
         return metadata
 
@@ -279,6 +282,7 @@ class _OpaqueSourceEmitter(OpaqueEmitter):
             self._told[partition] = str(problem)
             return last_metadata
         self._told.pop(partition, None)
+        _report(self._source, collector)
         collector.emit_many([attempt, *row] for row in rows)
         return metadata
 
@@ -367,6 +371,11 @@ class _SourcePartitionReader:
             self._resting[partition] = (now + self._rest * (now - begin), problem)
             raise
         self._resting.pop(partition, None)
+
+
+def _report(source: Source, collector: BatchCollector) -> None:
+    for text in source.notices():
+        collector.report_error(text)
 
 
 def _count(source: Source) -> int:

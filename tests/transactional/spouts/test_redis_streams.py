@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from random import Random
 
 import pytest
 
@@ -11,8 +12,9 @@ from multilang.state import StateError
 from multilang.transactional.spouts.history import ChangedSourceError
 from multilang.transactional.spouts.redis import TransactionalRedisSpout
 from tests.servers import free_port
+from tests.soak import SOAK
 from tests.transactional.spouts.sources import FilledRedis
-from tests.transactional.spouts.test_sources import Reader
+from tests.transactional.spouts.test_sources import Reader, Rows
 
 
 @pytest.fixture
@@ -103,4 +105,55 @@ def test_what_is_no_text_is_told_with_its_place(source):
     reader = Reader(source.spout(take=5))
     with pytest.raises(ReportedFailedException, match=r"entry 5-5 of stream 'words-0' .* is not UTF-8"):
         reader.new(0)
+    reader.emitter.close()
+
+
+@pytest.mark.parametrize("remove", ["trim", "delete"])
+@pytest.mark.parametrize("seed", range(300 if SOAK else 5))
+def test_entries_that_are_removed_before_they_are_read_are_told_and_no_others(source, remove, seed):
+    random, name, client = Random(f"{seed} {remove}"), source.names[0], source.client
+    reader = source.spout(4).open({})
+    position, read, told, noted = reader.first(0), 0, 0, []
+    for _ in range(60):
+        ids = [id.decode() for id, _ in client.xrange(name)]
+        done = position.split()[0]
+        unread = [id for id in ids if tuple(map(int, id.split("-"))) > tuple(map(int, done.split("-")))]
+        step = random.choice(["add", "add", "read", "remove read ones", "remove unread ones"])
+        if step == "add":
+            source.add(0, ["moon"] * random.randint(1, 5))
+        elif step == "read":
+            rows, position = reader.read(0, position, 4)
+            noted += reader.notices()
+            read += len(rows)
+            assert len(noted) == told
+        elif step == "remove read ones" and read and len(ids) > len(unread):
+            if remove == "trim":
+                client.xtrim(name, maxlen=len(unread) + random.randrange(len(ids) - len(unread)), approximate=False)
+            else:
+                client.xdel(name, random.choice(ids[: len(ids) - len(unread)]))
+        elif step == "remove unread ones" and read and unread:
+            if remove == "trim":
+                client.xtrim(name, maxlen=random.randrange(len(unread)), approximate=False)
+            else:
+                client.xdel(name, random.choice(unread))
+            told += 1
+            rows, position = reader.read(0, position, len(ids))  # to the end: behind a deletion Redis counts anew
+            noted += reader.notices()
+            assert len(noted) == told
+            assert "before they were read: they are lost" in noted[-1]
+    reader.close()
+
+
+@pytest.mark.parametrize("kind", ["spout", "opaque"])
+def test_a_spout_reports_what_it_lost_and_goes_on(source, kind):
+    source.add(0, [f"w{number}" for number in range(10)])
+    reader = Reader(getattr(source, kind)(4))
+    first = reader.new(0)
+    source.client.xtrim(source.names[0], maxlen=3, approximate=False)
+    collector = Rows()
+    second = reader.new(0, collector)
+    assert [*first, *second] == ["w0", "w1", "w2", "w3", "w7", "w8", "w9"]
+    (error,) = collector.errors
+    assert "3 entries behind" in error
+    assert "were trimmed or deleted before they were read" in error
     reader.emitter.close()
