@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.state.errors import StateError
 from multilang.state.owner import OwnedPlace, Owner
 from multilang.state.redis_client import translated_errors
 
@@ -58,7 +59,13 @@ class RedisPlace(OwnedPlace):
     def owner(self) -> Owner | None:
         with translated_errors(self._where):
             text = self._patient.hget(self._keys[0], "owner")
-        return None if text is None else Owner.from_text(text)
+        try:
+            return None if text is None else Owner.from_text(text)
+        except ValueError as problem:
+            raise StateError(
+                f"{self._where}: 'owner' in {self._keys[0]!r} is {text!r}, and no owner: it was changed by hand, or damaged. Put it "
+                "back, or remove this field if nobody uses the place"
+            ) from problem
 
     def beats(self) -> Any:
         with translated_errors(self._where):

@@ -11,6 +11,7 @@ from multilang.component.repeats import Repeats
 from multilang.component.spout import Spout
 from multilang.state import settings
 from multilang.state.api import KeyValueState
+from multilang.state.calls import is_own
 from multilang.state.checked import (
     check_kept,
     check_progress,
@@ -21,7 +22,7 @@ from multilang.state.checked import (
     position_of,
     state_of,
 )
-from multilang.state.errors import InUseError
+from multilang.state.errors import InUseError, StateError
 from multilang.state.names import (
     COMMIT,
     COMMITTED,
@@ -101,7 +102,7 @@ class CheckpointSpout(Spout):
         self._repeats = Repeats(lambda _, text: self.log(text, "warn"), self.clock)
         self._in_use = ""  # why the states can't be claimed yet; on Storm the topology goes on meanwhile
         try:
-            self.begin()
+            self._begin_readable()
         except InUseError as problem:
             if conf.get("multilang.parent") == "local":
                 raise
@@ -130,6 +131,21 @@ class CheckpointSpout(Spout):
         check_kept(self._provider, self._name, self._state, TASKS_KEY, tasks)
         self.txid, self.state = position_of(self._provider, self._state) or (-1, COMMITTED)
 
+    def _begin_readable(self) -> None:
+        """Begin, and tell of stored values of a wrong form, which somebody typed, by one sentence."""
+        try:
+            self.begin()
+        except (ConfigError, StateError):
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
+            if is_own(self._provider):  # it may be a fault of the user's class
+                raise
+            raise StateError(
+                f"what is stored of topology {self.conf.get('topology.name')!r} in {self._provider.describe()} can't be understood "
+                f"({type(problem).__name__}: {problem}): it was changed by hand, or damaged. Put a whole copy back, or begin "
+                "anew: multilang state rm TOPOLOGY COMPONENT"
+            ) from problem
+
     def is_owner(self) -> bool:
         """Return whether the states are claimed. While another topology owns them, try again now and then."""
         if not self._in_use:
@@ -137,7 +153,7 @@ class CheckpointSpout(Spout):
         if self.clock() < self._not_before:
             return False
         try:
-            self.begin()
+            self._begin_readable()
         except InUseError:
             self._not_before = self.clock() + _IN_USE_PAUSE_SECS
             return False
