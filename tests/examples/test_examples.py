@@ -139,7 +139,7 @@ def test_transactional_examples_count_once_and_go_on_where_the_run_before_ended(
     def stored(id, name):
         backing = SqliteBacking(state_file(id), name)
         with sqlite3.connect(backing.path) as database:
-            rows = database.execute("SELECT key FROM maps WHERE map = ? AND key != '$owner'", (name,))
+            rows = database.execute("SELECT key FROM maps WHERE map = ? AND key NOT LIKE '$%'", (name,))
             keys = [json.loads(key) for (key,) in rows]
         database.close()
         found = TransactionalMap(backing).multi_get(keys)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.command import COMMAND, ROOT
-from tests.servers import wait_for
+from tests.servers import free_port, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,8 +42,8 @@ def place() -> Iterator[Path]:
 
 
 @contextmanager
-def started(place: Path, *command: object) -> Iterator[None]:
-    """Run a command of ours in that home, with the rights for new files that a system usually has."""
+def started(place: Path, *command: object) -> Iterator[int]:
+    """Run a command of ours in that home, with the rights for new files that a system usually has; yield its process."""
     own = {"HOME": str(place / "home"), "TMPDIR": str(place / "tmp")}
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "MULTILANG_STATE"))}
     process = subprocess.Popen(
@@ -56,7 +56,7 @@ def started(place: Path, *command: object) -> Iterator[None]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        yield
+        yield process.pid
         assert process.poll() is None, "it ran all the time"
     finally:
         process.send_signal(signal.SIGINT)
@@ -120,3 +120,45 @@ def test_it_reaches_no_drpc_server_on_unix_sockets(place: Path) -> None:
         wait_for(lambda: len(list(sockets.iterdir())) >= 2, "it listens")
         assert as_another(lambda: reached(place)) == {"read": [], "write": [str(place / "tmp")], "connect": []}
         assert len(reached(place)["connect"]) == 2, "its own account reaches it"
+
+
+def test_it_reads_no_recording_and_no_page_and_nothing_of_the_processes(place: Path) -> None:
+    text, recording = place / "text", place / "recording"
+    text.write_text("the cow jumped over the moon\n" * 1_000_000)
+    port = free_port()
+    command = ("run", ROOT / "examples" / "word_count.py", "--input", text, "--record", recording, "--page", port)
+    with started(place, *command) as pid:
+        wait_for(lambda: recording.exists() and recording.stat().st_size, "it records")
+        wait_for(lambda: answer_of(port), "the page is there")
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        found = as_another(lambda: {**reached(place), "page": answer_of(port), "of": taken([pid, *map(int, children)])})
+    assert found == {"read": [str(text)], "write": [str(place / "tmp")], "connect": [], "page": "403", "of": []}
+
+
+def answer_of(port: int) -> str:
+    """Return the status of what a page answers to who has no token; "" if nobody listens."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), 30) as wire:
+            wire.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+            with wire.makefile("rb") as answer:
+                return answer.readline().split()[1].decode()
+    except ConnectionRefusedError:
+        return ""
+
+
+def taken(processes: list[int]) -> list[str]:
+    """Try to read the memory, environment and files of processes, and to signal them."""
+    found = []
+    for pid in processes:
+        for name in ("environ", "mem", "maps"):
+            try:
+                Path(f"/proc/{pid}/{name}").read_bytes()
+                found.append(f"{pid} {name}")
+            except OSError:
+                pass
+        try:
+            os.kill(pid, 0)
+            found.append(f"{pid} signal")
+        except OSError:
+            pass
+    return found

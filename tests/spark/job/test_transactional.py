@@ -51,7 +51,7 @@ def rows_in(spark: SparkSession, partitions: dict[int, list[Any]]) -> RDD[Any]:
 def stored(id: str) -> dict[str, dict[Any, Any]]:
     """All maps in the file of an example, each with its keys and values."""
     with sqlite3.connect(state_file(id)) as database:
-        rows = database.execute("SELECT map, key, value FROM maps WHERE key != '$owner'").fetchall()
+        rows = database.execute("SELECT map, key, value FROM maps WHERE key NOT LIKE '$%'").fetchall()
     database.close()
     maps: dict[str, dict[Any, Any]] = {}
     for name, key, value in rows:
