@@ -159,7 +159,11 @@ class RedisSource(Source):
         if added is None:
             return None
         after, _, counted = position.partition(" ")
-        removed, deleted, first = int(added - known["length"]), known["max-deleted-entry-id"].decode(), known["first-entry"]
+        removed, deleted, first = (
+            int(added - known["length"]),
+            known["max-deleted-entry-id"].decode(),
+            known["first-entry"],
+        )
         if _order(after) == (0, 0):  # it begins with what is there
             return removed if not first or _order(deleted) < _order(first[0].decode()) else None
         if _order(deleted) > _order(after):
