@@ -143,7 +143,7 @@ class PlainAcksAndFails(Bolt):
 
 @pytest.mark.parametrize(
     ("mode", "step", "where", "fair"),
-    product(["inprocess", "process"], [AcksAndFails, PlainAcksAndFails], ["first", "middle"], [False, True])
+    list(product(["inprocess", "process"], [AcksAndFails, PlainAcksAndFails], ["first", "middle"], [False, True]))
     if SOAK
     else [
         *(
