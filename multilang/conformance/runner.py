@@ -18,6 +18,7 @@ from multilang.conformance.exercise import exercise
 from multilang.conformance.probe import Undecided, contract_of, finishes_tuples, kind_of
 from multilang.conformance.reading import Finding
 from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED, UNKNOWN, CaseResult, Result, Said
+from multilang.conformance.stuck import DECLINED, waits_for_declined_ids
 from multilang.conformance.talk import Talk, Transcript
 from multilang.conformance.target import Programs, Target
 
@@ -443,6 +444,10 @@ class Run:
                 watch = self._watch_of(cause)
                 if watch is not None and cause.code not in case.watch:
                     return self._result(case, BLOCKED, f"blocked by {watch.path}: {cause.detail}", failed.expected)
+            path = DECLINED[self.target.kind]
+            if failed.timed_out and path != case.path and waits_for_declined_ids(talk):
+                why = f"blocked by {path}: it waits for task ids that its emit declined: {failed.why}"
+                return self._result(case, BLOCKED, why, failed.expected, failed.received)
             return self._result(case, FAILED, failed.why, failed.expected, failed.received)
         broken = next((finding for finding in talk.findings if finding.code in case.watch), None)
         if broken is not None:

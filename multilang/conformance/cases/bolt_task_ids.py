@@ -106,6 +106,12 @@ def _bolt_behind(t: Talk, refused: str, behind: str) -> bool:
     return True
 
 
+def none_declined_is_awaited(t: Talk) -> None:
+    """Check that 100 emits whose task ids nobody reads come one behind the other."""
+    [out] = t.perform([["emit", [n]] for n in range(100)])
+    t.emitted(out, [[n] for n in range(100)], "emits are missing, or out of order")
+
+
 def wants_none(t: Talk) -> None:
     """Check that an emit whose task ids nobody reads says so."""
     [out] = t.perform([["emit", ["x"]]])
@@ -292,3 +298,13 @@ def _(t: Talk) -> None:
 def _(t: Talk) -> None:
     t.handshake()
     behind_refused(t, [NO_NUMBER])
+
+
+@section.must(
+    "emits that decline their task ids",
+    "An emit with need_task_ids: false has no answer: nobody waits for one, not even now and then.",
+    steps="emit",
+    source="Storm's ShellBolt since 0.9.3",
+)
+def _(t: Talk) -> None:
+    none_declined_is_awaited(t)

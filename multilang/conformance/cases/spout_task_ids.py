@@ -13,6 +13,7 @@ from multilang.conformance.cases.bolt_task_ids import (
     PROVOKED,
     REFUSED,
     behind_refused,
+    none_declined_is_awaited,
     said,
     wants_none,
 )
@@ -156,3 +157,13 @@ def _(t: Talk) -> None:
         refusing(t, [HALF])
     except DiedAtStart as died:
         raise NotApplicable(f"it can't read half a surrogate pair, which is judged elsewhere: {died.why}") from None
+
+
+@section.must(
+    "emits that decline their task ids",
+    "An emit with need_task_ids: false has no answer: nobody waits for one, not even now and then.",
+    steps="emit",
+    source="Storm's ShellSpout since 0.9.3",
+)
+def _(t: Talk) -> None:
+    none_declined_is_awaited(t)

@@ -365,6 +365,9 @@ class Component:
                 del message["task"]
         ids = options.get("ids")
         waits = ids or (has("waits_for_ids_it_declined") and "task" not in options)
+        if has("waits_for_every_20th_it_declined") and "task" not in options and not ids:
+            self.declined = getattr(self, "declined", 0) + 1
+            waits = self.declined % 20 == 0
         waits = waits or (has("waits_for_ids_of_direct_emits") and "task" in options)
         waits = waits or (has("reads_ids_of_reliable_emits") and "id" in message)
         slot = []

@@ -82,6 +82,7 @@ bolt/emit          cb     one_value_more
 bolt/emit?         cb ob  unknown_command
 bolt/task_ids      cb     wants_a_task one_task_id last_ids_first loses_tuples_while_waiting keeps_60_while_waiting
 bolt/task_ids      cb     keeps_140_while_waiting works_within_a_wait last_first_while_waiting refused_emit_shifts no_ids_for_emits
+bolt/task_ids      cb     waits_for_ids_it_declined waits_for_every_20th_it_declined
 bolt/task_ids?     cb     asks_and_forgets
 bolt/anchors       cb     no_anchors always_anchors one_anchor
 bolt/anchors       cb ob  anchors_of_the_previous anchors_are_numbers anchors_are_indexes anchors_are_tuples emits_behind_the_ack acks_first
@@ -116,6 +117,7 @@ spout/emit         cs os  stream_is_a_number empty_stream tuple_is_text tuple_is
 spout/emit?        os     id_is_an_object
 spout/commands     cs os  unknown_command
 spout/task_ids     cs     wants_a_task one_task_id keeps_acks_while_waiting
+spout/task_ids     cs     waits_for_ids_it_declined waits_for_every_20th_it_declined
 spout/task_ids?    cs     asks_and_forgets
 spout/direct       cs     direct_is_unreliable another_task task_as_text no_task waits_for_ids_of_direct_emits
 spout/direct?      cs     small_task
