@@ -33,6 +33,14 @@ class CannotStart(Exception):
     """The program can't be started; the text says why."""
 
 
+def _environment() -> dict[str, str]:
+    """Return the variables of this process, but for the one that flushes each write of a Python program.
+
+    Images of containers set it. A supervisor does not, and there a message that the program does not flush never comes.
+    """
+    return {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+
 class StartedProgram:
     """A started program in a process group of its own."""
 
@@ -47,7 +55,7 @@ class StartedProgram:
                 bufsize=0,
                 start_new_session=True,
                 cwd=cwd,
-                env={**os.environ, **(env or {}), self._mark: "1"},
+                env={**_environment(), **(env or {}), self._mark: "1"},
             )
         except (OSError, ValueError) as error:
             raise CannotStart(f"{command[0]}: {getattr(error, 'strerror', None) or error}") from None

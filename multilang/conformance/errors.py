@@ -16,14 +16,23 @@ class CaseFailed(Exception):
         expected: What was expected; it is shown above ``received``.
         received: What came.
         timed_out: True if something did not come in time.
+        culprit: The path of the case whose requirement is broken, if it may be another's.
     """
 
-    def __init__(self, why: str, expected: str | None = None, received: str | None = None, timed_out: bool = False):
+    def __init__(
+        self,
+        why: str,
+        expected: str | None = None,
+        received: str | None = None,
+        timed_out: bool = False,
+        culprit: str | None = None,
+    ):
         super().__init__(why)
         self.why = why
         self.expected = expected
         self.received = received
         self.timed_out = timed_out
+        self.culprit = culprit
 
 
 class SlowStart(CaseFailed):

@@ -18,7 +18,7 @@ from multilang.conformance.exercise import exercise
 from multilang.conformance.probe import Undecided, contract_of, finishes_tuples, kind_of
 from multilang.conformance.reading import Finding
 from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED, UNKNOWN, CaseResult, Result, Said
-from multilang.conformance.stuck import DECLINED, waits_for_declined_ids
+from multilang.conformance.stuck import why_silent
 from multilang.conformance.talk import Talk, Transcript
 from multilang.conformance.target import Programs, Target
 
@@ -444,9 +444,12 @@ class Run:
                 watch = self._watch_of(cause)
                 if watch is not None and cause.code not in case.watch:
                     return self._result(case, BLOCKED, f"blocked by {watch.path}: {cause.detail}", failed.expected)
-            path = DECLINED[self.target.kind]
-            if failed.timed_out and path != case.path and waits_for_declined_ids(talk):
-                why = f"blocked by {path}: it waits for task ids that its emit declined: {failed.why}"
+            silent = why_silent(talk) if failed.timed_out else None
+            if failed.culprit is not None and not case.path.startswith(failed.culprit.rpartition("/")[0]):
+                why = f"blocked by {failed.culprit}: {failed.why}"
+                return self._result(case, BLOCKED, why, failed.expected, failed.received)
+            if silent is not None and silent[0] != case.path:
+                why = f"blocked by {silent[0]}: {silent[1]}: {failed.why}"
                 return self._result(case, BLOCKED, why, failed.expected, failed.received)
             return self._result(case, FAILED, failed.why, failed.expected, failed.received)
         broken = next((finding for finding in talk.findings if finding.code in case.watch), None)

@@ -1,4 +1,8 @@
-"""A program that fell silent: does it wait for what nobody sends?"""
+"""A program that fell silent: why?
+
+What is sent here to find that out, Storm does not send. So it ends the conversation, it only names what has failed already,
+and nothing that is found meanwhile counts.
+"""
 
 from __future__ import annotations
 
@@ -10,32 +14,65 @@ from multilang.conformance.world import SINK_TASKS, framed, storm_text
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
 
-# The cases that an emit without an answer is not waited for.
+# The cases of an emit whose task ids are declined, and of many tuples, each of which is acked.
 DECLINED = {"bolt": "bolt/task_ids/16", "spout": "spout/task_ids/11"}
-_GLANCE = 1.0  # seconds in which it goes on with what it waited for; no verdict depends on it, only its name
+LOST = "bolt/ack/5"
+_GLANCE = 1.0  # seconds in which it goes on with what it is sent; no verdict depends on it, only its name
 
 
-def waits_for_declined_ids(t: Talk) -> bool:
-    """Return whether the program goes on when it gets task ids that its last emit declined. This ends the conversation.
+def why_silent(t: Talk) -> tuple[str, str] | None:
+    """Find out why a program says nothing more. This ends the conversation.
 
     Args:
-        t: The conversation in which the program fell silent.
+        t: The conversation in which it fell silent.
+
+    Returns:
+        The path of the case that it fails, and the reason; None: it is not known.
     """
+    found, limit = len(t.findings), t.timeout
+    t.timeout = min(limit, _GLANCE)
+    try:
+        if _waits_for_declined_ids(t):
+            return DECLINED[t.kind], "it waits for task ids that its emit declined"
+        if _has_lost_a_tuple(t):
+            return LOST, "it neither acks nor fails a tuple, and acks the same one when it comes again"
+    except (CaseFailed, Halted):
+        pass
+    finally:
+        t.timeout = limit
+        del t.findings[found:]
+    return None
+
+
+def _waits_for_declined_ids(t: Talk) -> bool:
+    """Return whether it goes on when it gets task ids that its last emit declined."""
     last = next((message for message in reversed(t.received) if message.command != "sync"), None)
     if last is None or last.command != "emit" or last.task is not None or last.value.get("need_task_ids") is not False:
         return False
-    found, limit = len(t.findings), t.timeout
     before = _said(t)
-    t.timeout = min(limit, _GLANCE)
+    t.say(framed(storm_text(SINK_TASKS[:1])))
     try:
-        t.say(framed(storm_text(SINK_TASKS[:1])))
         t.wait(lambda: _said(t) > before or None, "what it does with task ids that it declined")
-    except (CaseFailed, Halted):
+    except CaseFailed as failure:
+        if not failure.timed_out:
+            raise
         return False
-    finally:
-        t.timeout = limit
-        del t.findings[found:]  # of a program that was sent what Storm never sends
     return True
+
+
+def _has_lost_a_tuple(t: Talk) -> bool:
+    """Return whether it acks or fails the tuple that it was sent last when it comes once more, and not the one that came before."""
+    if t.kind == "spout" or not t.world.contract or len(t.monitor.pending) != 1:
+        return False
+    [id] = t.monitor.pending
+    sent = next((data for direction, data in reversed(t.transcript) if direction == "sent"), b"")
+    if sent.count(id.encode()) != 1:
+        return False
+    again = t.new_id()
+    t.will_finish(again)
+    t.say(sent.replace(id.encode(), again.encode()))
+    t.finished(again)
+    return id not in t.monitor.finished
 
 
 def _said(t: Talk) -> int:

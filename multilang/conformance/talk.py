@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from multilang.conformance.child import StartedProgram
+from multilang.conformance.differences import case_of_difference
 from multilang.conformance.errors import CaseFailed, DiedAtStart, Halted, SlowStart
 from multilang.conformance.monitor import Monitor
 from multilang.conformance.reading import Finding, OutputReader, ReadMessage, leftover, unclosed_message
@@ -500,7 +501,8 @@ class Talk:
     def same(self, received: Any, expected: Any, why: str) -> None:
         """Fail unless both are the same JSON; 1 and 1.0 are the same, 1 and true are not."""
         if not same(received, expected):
-            raise CaseFailed(why, shown(expected), shown(received))
+            culprit = case_of_difference(received, expected)
+            raise CaseFailed(why, shown(expected), shown(received), culprit=culprit)
 
     def emitted(self, out: Out, expected: Sequence[Any], why: str) -> None:
         """Fail unless the emits have these values, in this order."""

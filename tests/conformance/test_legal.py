@@ -35,7 +35,7 @@ def command(name: str) -> list[str]:
         ("KnowsWhatItEmittedSpout", "spout", ("spout", "common/json", "common/error")),
         ("LogsAllItSaysSpout", "spout", ("spout/sync", "common/log", "common/error")),
         pytest.param("SignsOfLifeBolt", "bolt", ("bolt/tick/2", "bolt/heartbeat/11"), marks=soak_only),
-        ("ItsFileComesLaterBolt", "bolt", ("common/pid/1", "common/pid/4", "common/pid/6", "common/handshake/8")),
+        ("ItsFileComesLaterBolt", "bolt", ("common/pid/1", "common/pid/4", "common/pid/6", "common/pid/7")),
         pytest.param("InASessionOfItsOwnBolt", "bolt", ("common/pid",), marks=linux),
     ],
 )

@@ -126,3 +126,13 @@ section.watch(
     "The same anchor twice makes two edges of the tuple tree where there is one.",
     "Storm's acker",
 )
+
+
+@section.must(
+    "emits to other streams", "An emit is anchored to its input, whichever stream it goes to.", steps="emit"
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    id = t.steps(["emit", ["x"], {"stream": "other"}], ["emit", ["y"], {"stream": "other", "anchors": []}])
+    t.finished(id)
+    anchored(t, [[id], []])

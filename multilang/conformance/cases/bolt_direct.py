@@ -39,6 +39,7 @@ one_that_asks_behind(section)
         "bolt/anchors/1",
         "bolt/anchors/2",
         "bolt/anchors/5",
+        "bolt/anchors/13",
         STREAM[section.path],
     ),
 )

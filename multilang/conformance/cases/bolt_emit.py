@@ -45,8 +45,8 @@ def _(t: Talk) -> None:
 
 @section.must("emits in order", "Emits of one input come in the order in which they were made.", steps="emit")
 def _(t: Talk) -> None:
-    [out] = t.perform([["emit", [n], {"stream": ["default", "other"][n % 2]}] for n in range(40)])
-    t.emitted(out, [[n] for n in range(40)], "emits are missing, or out of order")
+    [out] = t.perform([["emit", [f"emit {n}"], {"stream": ["default", "other"][n % 2]}] for n in range(40)])
+    t.emitted(out, [[f"emit {n}"] for n in range(40)], "emits are missing, or out of order")
 
 
 @section.must(

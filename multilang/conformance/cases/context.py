@@ -91,3 +91,13 @@ def _(t: Talk) -> None:
     context["stream->target->grouping"]["default"] = {"sink": {"type": "FUTURE_GROUPING", "weight": 3}}
     t.handshake(context=context)
     t.settle()
+
+
+@section.must(
+    "the context reaches the component", "The context is handed to user code as it was sent.", steps="context"
+)
+def _(t: Talk) -> None:
+    told = t.world.context()
+    keys = ["taskid", "componentid", "task->component", "stream->target->grouping"]
+    for key, out in zip(keys, t.perform(*([["context", key]] for key in keys)), strict=True):
+        t.emitted(out, [[told[key]]], f"context[{key!r}] came out changed")

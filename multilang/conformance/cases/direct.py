@@ -72,6 +72,7 @@ def watched(section: Section, plain: str) -> None:
         "a direct stream has direct emits",
         "An emit without a task to a stream with a direct grouping halts the worker.",
         f"{MEASURED} (direct_without_task)",
+        after=(STREAM[section.path],),
     )
     section.watch(
         "SHOULD",

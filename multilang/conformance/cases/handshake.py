@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 from multilang.conformance.case import MEASURED, PAGE, Section
@@ -101,23 +100,10 @@ def _(t: Talk) -> None:
 
 
 @section.must(
-    "a pidDir with blanks and other letters",
-    "pidDir is any path: it is used as JSON decodes it.",
-    after=("common/pid/1", *LETTERS),
-)
-def _(t: Talk) -> None:
-    t.pid_dir = os.path.join(t.pid_dir, "pids é ✓ 'q'")
-    os.mkdir(t.pid_dir)
-    t.handshake()
-    t.wait(lambda: t.pid_files() or None, f"a file in pidDir {t.pid_dir!r}", often=True)
-    t.settle()
-
-
-@section.must(
     "conf values reach the component",
     "The conf is handed to user code as it was sent.",
     steps="conf",
-    after=("common/unicode/1", "common/json/10", "common/json/11"),
+    after=("common/unicode/1", "common/json/8", "common/json/10", "common/json/11"),
 )
 def _(t: Talk) -> None:
     told = {
@@ -133,13 +119,3 @@ def _(t: Talk) -> None:
     outs = t.perform(*([["conf", key]] for key in keys))
     for key, out in zip(keys, outs, strict=True):
         t.emitted(out, [[told[key]]], f"the conf entry {key!r} came out changed")
-
-
-@section.must(
-    "the context reaches the component", "The context is handed to user code as it was sent.", steps="context"
-)
-def _(t: Talk) -> None:
-    told = t.world.context()
-    keys = ["taskid", "componentid", "task->component", "stream->target->grouping"]
-    for key, out in zip(keys, t.perform(*([["context", key]] for key in keys)), strict=True):
-        t.emitted(out, [[told[key]]], f"context[{key!r}] came out changed")

@@ -91,7 +91,7 @@ def _(t: Talk) -> None:
     "cut inside of a letter",
     "A read may end between the bytes of one letter.",
     steps="emit",
-    after=("common/unicode/1",),
+    after=("common/unicode/1", "common/unicode/2"),
 )
 def _(t: Talk) -> None:
     text = "é|漢|🐍"

@@ -173,3 +173,28 @@ def _(t: Talk) -> None:
 def _(t: Talk) -> None:
     value = {"key": 1, "Key": 2, "KEY": {"a.b": None, "a b": None}, " ": [{"x": None}], "1": 3, "null": None}
     t.same(t.echo(storm_text(value)), value, "the map came out changed")
+
+
+@section.must(
+    "keys that mean something in a language",
+    "A key is any text: what a language calls the parts of its own objects is data as well.",
+    steps="emit",
+    source="RFC 8259, section 4",
+)
+def _(t: Talk) -> None:
+    value = {"__proto__": {"a": 1}, "constructor": 2, "toString": 3, "length": 4, "__class__": "x", "": 5, "0": 6, "-1": 7}
+    t.same(t.echo(storm_text(value)), value, "the map came out changed")
+
+
+@section.must(
+    "texts that look like something else",
+    "A text stays the text that it is, though it looks like a date, a number or a word of a language.",
+    steps="emit",
+    after=("common/numbers/5",),
+)
+def _(t: Talk) -> None:
+    dates = ["2026-01-31T08:05:09Z", "2026-01-31", "/Date(1769846709000)/", "08:05:09.10"]
+    numbers = ["007", "1e3", "0x1F", "1.50", "+1", "1_000", "-0", "NaN", "Infinity", "-1"]
+    words = ["true", "null", "None", "undefined", "nil", "yes", "[]", "{}", '"x"', "=1+1", "@x", "$x", "&amp;", "<b>", "%d", "\\u0041"]
+    texts = [*dates, *numbers, *words]
+    t.same(t.echo(storm_text(texts)), texts, "texts came out changed")

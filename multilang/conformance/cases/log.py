@@ -85,3 +85,20 @@ section.watch(
     "Storm takes any other for info.",
     f"{MEASURED} (log_levels)",
 )
+
+
+@section.must(
+    "a text with the signs of a format",
+    "A log's text is no pattern that is filled in: %, {}, $ and \\ are signs as all others.",
+    steps="log",
+)
+def _(t: Talk) -> None:
+    text = "100% of %s and %d, %(a)s %%, {} {0} {a} ${b} $c #{d}, \\n \\1 <e> &amp;"
+    [out] = t.perform([["log", text]])
+    logged(out, text)
+
+
+@section.should("an empty text", "An empty text is one: msg is there, and empty.", steps="log")
+def _(t: Talk) -> None:
+    [out] = t.perform([["log", ""]])
+    logged(out, "")

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from multilang.conformance.case import PAGE, Section
+from multilang.conformance.cases.handshake import LETTERS
 from multilang.conformance.errors import CaseFailed
 
 if TYPE_CHECKING:
@@ -83,3 +84,16 @@ def _(t: Talk) -> None:
     for _ in range(3):
         t.settle()
     t.check(name in t.pid_files(), "the PID file vanished", f"the file {name}", f"the files {t.pid_files()}")
+
+
+@section.must(
+    "a pidDir with blanks and other letters",
+    "pidDir is any path: it is used as JSON decodes it.",
+    after=(*FILE, *LETTERS),
+)
+def _(t: Talk) -> None:
+    t.pid_dir = os.path.join(t.pid_dir, "pids é ✓ 'q'")
+    os.mkdir(t.pid_dir)
+    t.handshake()
+    t.wait(lambda: t.pid_files() or None, f"a file in pidDir {t.pid_dir!r}", often=True)
+    t.settle()

@@ -167,3 +167,25 @@ def _(t: Talk) -> None:
 )
 def _(t: Talk) -> None:
     none_declined_is_awaited(t)
+
+
+@section.must(
+    "what is done on an ack before the task ids",
+    "An ack that comes while task ids are awaited is an ack as any other: user code is told of it.",
+    steps="emit ids heard",
+    source=MEASURED,
+    after=(ACK, "spout/task_ids/5"),
+)
+def _(t: Talk) -> None:
+    t.world.conf |= {"topology.acker.executors": 0}
+    t.handshake('[[["emit",["x"],{"id":"1","ids":true}]]]', on={"ack": [["heard"]]})
+    t.command("activate")
+    t.holds_ids = True
+    t.begin("next")
+    t.wait(lambda: t.owed or None, "an emit that wants task ids")
+    t.command("ack", "1")
+    t.holds_ids = False
+    t.answer()
+    t.wait(lambda: t.syncs >= 3 or None, "the sync that ends the next")
+    heard = [message.values for message in t.received.emits if message.values[0] == ["ack", "1"]]
+    t.same(heard, [[["ack", "1"]]], "user code was not told of the ack")

@@ -12,6 +12,14 @@ const KNOWS = ['emit', 'ids', 'direct', 'log', 'error', 'metric', 'conf', 'conte
 const has = (...names) => names.includes(FAULT);
 
 // What a careless copy makes of a value.
+function copied(value) {
+  if (Array.isArray(value)) return value.map(copied);
+  if (value === null || typeof value !== 'object') return value;
+  const copy = {};
+  for (const key of Object.keys(value)) copy[key] = copied(value[key]);  // __proto__ is no key of it then
+  return copy;
+}
+
 function altered(value) {
   if (has("texts_are_normalised") && typeof value === 'string') return value.normalize('NFC');
   if (Array.isArray(value)) return value.map(altered);
@@ -134,6 +142,7 @@ class Component {
     if (has("doubles_of_6_digits")) {
       values = values.map((each) => (typeof each === 'number' && !Number.isInteger(each) ? Number(each.toPrecision(6)) : each));
     }
+    if (has("copies_keys")) values = copied(values);
     if (has("drops_empty_texts")) values = values.filter((each) => each !== '');
     if (options.stream !== undefined && !has("one_stream")) message.stream = options.stream;
     if (has("empty_stream") && options.stream === undefined) message.stream = '';

@@ -6,6 +6,7 @@ It was written from the protocol's page and docs/conformance-contract.md, with P
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,9 +31,19 @@ def altered(value):
         return unicodedata.normalize("NFC", value)
     if has("long_integers_are_doubles") and type(value) is int and abs(value) > 10**11:
         return float(value)
+    if has("dates_are_read") and isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", value):
+        return value.replace("Z", ".000Z")
+    if has("all_numbers_are_texts") and type(value) in (int, float):
+        return str(value)
+    if has("number_texts_are_numbers") and isinstance(value, str) and value.isdigit():
+        return int(value)
+    if has("maps_are_texts") and isinstance(value, dict):
+        return str(value)
     if isinstance(value, list):
         return [altered(each) for each in value]
     if isinstance(value, dict):
+        if has("loses_keys_of_the_language"):
+            value = {key: each for key, each in value.items() if not key.startswith("__")}
         if has("nulls_are_left_out"):
             value = {key: each for key, each in value.items() if each is not None}
         if has("keys_in_small_letters"):
@@ -427,6 +438,10 @@ class Component:
             text = text.split("\n")[0]
         if has("short_logs"):
             text = text[:10_000]
+        if has("logs_are_formats"):
+            text = text.replace("%%", "%").replace("%s", "None").replace("%d", "0")
+        if has("no_empty_logs") and not text:
+            return self.send(command="log", level=level)
         self.send(command="log", msg=text, level=2 if has("one_level") else level)
 
     def do_error(self, text):
@@ -605,6 +620,8 @@ class Bolt(Component):
             anchors = []
         if has("always_anchors"):
             anchors = anchors or [self.this["id"]]
+        if has("no_anchors_on_streams") and "stream" in options and "task" not in options:
+            anchors = []
         if has("one_anchor"):
             anchors = anchors[:1]
         if has("anchors_of_the_previous") and self.previous:
@@ -680,6 +697,8 @@ class Spout(Component):
     def meanwhile(self, message):
         if has("keeps_acks_while_waiting"):
             self.queue.append(message)
+        elif has("loses_acks_while_waiting") and message["command"] != "next":
+            self.sync()
         else:
             self.obey(message)
 

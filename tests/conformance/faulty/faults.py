@@ -13,9 +13,11 @@ ALL = "cb cs ob os"
 
 TABLE = f"""
 common/handshake   {ALL}  pid_as_text no_pid pid_twice log_before_the_pid pid_in_an_array
-common/handshake   {ALL}  wants_pid_dir_first small_conf strict_setup ascii_pid_dir
-common/handshake   cb cs  conf_as_texts conf_in_small_letters context_renamed
+common/handshake   {ALL}  wants_pid_dir_first small_conf strict_setup
+common/handshake   cb cs  conf_as_texts conf_in_small_letters
 common/pid         {ALL}  no_pid_file pid_file_suffix pid_of_the_parent pid_file_goes pid_file_goes_later
+common/pid         {ALL}  ascii_pid_dir
+common/context     cb cs  context_renamed
 common/pid?        {ALL}  pid_file_has_text another_file_in_pid_dir
 common/framing     {ALL}  banner prints prints_a_number prints_garbage empty_message array_message blank_behind_end byte_order_mark
 common/framing     {ALL}  python_literals no_line_feed_behind_end no_end end_in_capitals
@@ -31,6 +33,7 @@ common/json        {ALL}  one_line_a_message wants_no_blanks
 common/json        {ALL}  wants_the_usual_order
 common/json        cb cs  dies_of_escapes ends_at_end_anywhere booleans_are_numbers
 common/json        cb     nulls_are_empty
+common/json        cb cs  dates_are_read loses_keys_of_the_language copies_keys maps_are_texts
 common/json        cb cs  drops_empty_texts nulls_are_left_out keys_in_small_letters
 common/unicode     cb cs  texts_are_normalised
 common/numbers     cb cs  long_integers_are_doubles doubles_of_6_digits
@@ -46,10 +49,12 @@ common/sizes       ob os  leaks_slowly
 common/sizes       {ALL}  leaks_descriptors silent_after_3000 dies_after_2000
 bolt/ordinary      ob     small_buffer
 common/numbers     cb     numbers_are_texts
+common/numbers     cb cs  all_numbers_are_texts number_texts_are_numbers
 common/numbers?    cb     numbers_are_doubles
 common/numbers?    ob     nan
 common/log         {ALL}  log_is_an_object log_is_a_number
-common/log         cb cs  logs_a_line short_logs
+common/log         cb cs  logs_a_line short_logs logs_are_formats
+common/log?        cb cs  no_empty_logs
 common/log?        {ALL}  log_without_text level_in_words
 common/log?        cb cs  one_level
 common/error       {ALL}  error_is_an_object
@@ -86,7 +91,7 @@ bolt/task_ids      cb     waits_for_ids_it_declined waits_for_every_20th_it_decl
 bolt/task_ids?     cb     asks_and_forgets
 bolt/anchors       cb     no_anchors always_anchors one_anchor
 bolt/anchors       cb ob  anchors_of_the_previous anchors_are_numbers anchors_are_indexes anchors_are_tuples emits_behind_the_ack acks_first
-bolt/anchors       cb     anchor_twice
+bolt/anchors       cb     anchor_twice no_anchors_on_streams
 bolt/anchors?      ob     anchor_twice
 bolt/anchors?      cb ob  anchor_without_a_list
 bolt/ack           cb ob  acks_twice acks_numbers acks_the_unknown acks_a_tick_twice acks_without_id
@@ -116,7 +121,7 @@ spout/emit         cs     always_reliable
 spout/emit         cs os  stream_is_a_number empty_stream tuple_is_text tuple_is_an_object tuple_is_null emit_without_values
 spout/emit?        os     id_is_an_object
 spout/commands     cs os  unknown_command
-spout/task_ids     cs     wants_a_task one_task_id keeps_acks_while_waiting
+spout/task_ids     cs     wants_a_task one_task_id keeps_acks_while_waiting loses_acks_while_waiting
 spout/task_ids     cs     waits_for_ids_it_declined waits_for_every_20th_it_declined
 spout/task_ids?    cs     asks_and_forgets
 spout/direct       cs     direct_is_unreliable another_task task_as_text no_task waits_for_ids_of_direct_emits

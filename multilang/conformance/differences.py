@@ -1,0 +1,49 @@
+"""The kinds of differences between values that were sent and values that came back, each of which has a case of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from multilang.conformance.values import same
+
+_OF_BOOLEANS = "common/json/10"
+_OF_MAPS = "common/json/12"
+_OF_NUMBERS = "common/numbers/5"
+
+
+def case_of_difference(received: Any, expected: Any) -> str | None:
+    """Return the path of the case that all differences between two values are of; None: there is no such case.
+
+    Args:
+        received: The value that came.
+        expected: The value that was due.
+    """
+    paths = _paths(received, expected)
+    return next(iter(paths)) if len(paths) == 1 else None
+
+
+def _paths(received: Any, expected: Any) -> set[str | None]:
+    if same(received, expected):
+        return set()
+    if isinstance(received, list) and isinstance(expected, list) and len(received) == len(expected):
+        pairs = list(zip(received, expected, strict=True))
+    elif isinstance(received, dict) and isinstance(expected, dict) and received.keys() == expected.keys():
+        pairs = [(value, expected[key]) for key, value in received.items()]
+    else:
+        return {_path(received, expected)}
+    return {path for pair in pairs for path in _paths(*pair)}
+
+
+def _path(received: Any, expected: Any) -> str | None:
+    """Return the path of the case of one difference."""
+    if isinstance(expected, bool):
+        return _OF_BOOLEANS
+    if isinstance(received, bool):
+        return None
+    if isinstance(expected, int | float) and isinstance(received, str):
+        return _OF_NUMBERS
+    if isinstance(expected, str) and isinstance(received, int | float):
+        return _OF_NUMBERS
+    if isinstance(expected, dict) and isinstance(received, str | list):
+        return _OF_MAPS
+    return None
