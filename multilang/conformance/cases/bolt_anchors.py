@@ -128,9 +128,7 @@ section.watch(
 )
 
 
-@section.must(
-    "emits to other streams", "An emit is anchored to its input, whichever stream it goes to.", steps="emit"
-)
+@section.must("emits to other streams", "An emit is anchored to its input, whichever stream it goes to.", steps="emit")
 def _(t: Talk) -> None:
     t.handshake()
     id = t.steps(["emit", ["x"], {"stream": "other"}], ["emit", ["y"], {"stream": "other", "anchors": []}])

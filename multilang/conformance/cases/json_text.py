@@ -182,7 +182,16 @@ def _(t: Talk) -> None:
     source="RFC 8259, section 4",
 )
 def _(t: Talk) -> None:
-    value = {"__proto__": {"a": 1}, "constructor": 2, "toString": 3, "length": 4, "__class__": "x", "": 5, "0": 6, "-1": 7}
+    value = {
+        "__proto__": {"a": 1},
+        "constructor": 2,
+        "toString": 3,
+        "length": 4,
+        "__class__": "x",
+        "": 5,
+        "0": 6,
+        "-1": 7,
+    }
     t.same(t.echo(storm_text(value)), value, "the map came out changed")
 
 
@@ -195,6 +204,23 @@ def _(t: Talk) -> None:
 def _(t: Talk) -> None:
     dates = ["2026-01-31T08:05:09Z", "2026-01-31", "/Date(1769846709000)/", "08:05:09.10"]
     numbers = ["007", "1e3", "0x1F", "1.50", "+1", "1_000", "-0", "NaN", "Infinity", "-1"]
-    words = ["true", "null", "None", "undefined", "nil", "yes", "[]", "{}", '"x"', "=1+1", "@x", "$x", "&amp;", "<b>", "%d", "\\u0041"]
+    words = [
+        "true",
+        "null",
+        "None",
+        "undefined",
+        "nil",
+        "yes",
+        "[]",
+        "{}",
+        '"x"',
+        "=1+1",
+        "@x",
+        "$x",
+        "&amp;",
+        "<b>",
+        "%d",
+        "\\u0041",
+    ]
     texts = [*dates, *numbers, *words]
     t.same(t.echo(storm_text(texts)), texts, "texts came out changed")

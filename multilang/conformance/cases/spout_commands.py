@@ -196,3 +196,20 @@ def _(t: Talk) -> None:
         if not t.child.output_ended:
             raise
         t.monitor.leaving = True
+
+
+@section.must(
+    "acks and fails while it is inactive reach the component",
+    "Tuples are under way when a topology is deactivated: their acks and fails come, and user code is told of them.",
+    steps="heard emit",
+    source=f"{PAGE}, Spouts: ack, deactivate",
+    after=("spout/commands/7", "spout/commands/8", "spout/commands/11"),
+)
+def _(t: Talk) -> None:
+    script = [[["emit", [n], {"id": f"m{n}"}] for n in range(2)]]
+    t.handshake(storm_text(script), on={"ack": [["heard"]], "fail": [["heard"]]})
+    t.command("activate")
+    t.next()
+    t.command("deactivate")
+    heard = [t.command("ack", "m0").values, t.command("fail", "m1").values]
+    t.same(heard, [[[["ack", "m0"]]], [[["fail", "m1"]]]], "user code was not told")

@@ -716,6 +716,8 @@ class Spout(Component):
             self.nexts += 1
         if command in ("activate", "deactivate"):
             self.active = command == "activate"
+        if has("hears_nothing_while_inactive") and not self.active and command in ("ack", "fail"):
+            return self.sync()
         if has("begins_anew_when_activated") and command == "activate":
             self.script = list(self.conf.get("conformance.script", []))
         if has("sync_first"):
@@ -744,15 +746,15 @@ class Spout(Component):
                 if not has("silent_behind_an_exception"):
                     raise
                 self.send(command="error", msg=str(error))
-                return
+                return None
         else:
             getattr(self, "on_" + command)(message.get("id"))
         if has(f"silent_on_{command}") or has("sync_first"):
-            return
+            return None
         if has("silent_while_inactive") and not self.active and command in ("ack", "fail"):
-            return
+            return None
         if has("silent_when_idle") and command == "next" and self.idle:
-            return
+            return None
         self.sync()
         if has("two_syncs") or has(f"two_syncs_on_{command}") or (has("two_syncs_sometimes") and self.inputs % 5 == 0):
             self.sync()

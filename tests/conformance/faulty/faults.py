@@ -104,7 +104,7 @@ bolt/direct?       cb     small_task
 
 spout/commands     cs os  silent_on_activate silent_on_deactivate dies_on_activate dies_on_deactivate acks_back
 spout/commands     os     silent_on_next dies_on_next silent_when_idle dies_on_the_70th_next
-spout/commands     cs     silent_behind_an_exception acks_are_fails acks_with_numbers_as_texts begins_anew_when_activated
+spout/commands     cs     silent_behind_an_exception acks_are_fails acks_with_numbers_as_texts begins_anew_when_activated hears_nothing_while_inactive
 spout/ordinary     os     reads_ids_of_reliable_emits
 bolt/heartbeat     cb ob  one_sync_a_second
 bolt/ack           cb     acks_the_newest
