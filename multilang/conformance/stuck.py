@@ -65,8 +65,9 @@ def _has_lost_a_tuple(t: Talk) -> bool:
     if t.kind == "spout" or not t.world.contract or len(t.monitor.pending) != 1:
         return False
     [id] = t.monitor.pending
-    sent = next((data for direction, data in reversed(t.transcript) if direction == "sent"), b"")
-    if sent.count(id.encode()) != 1:
+    of_tuple = (data for way, data in reversed(t.transcript) if way == "sent" and data.count(id.encode()) == 1)
+    sent = next(of_tuple, None)
+    if sent is None:
         return False
     again = t.new_id()
     t.will_finish(again)

@@ -32,6 +32,11 @@ FOUND_LATE = (
     ("contract-bolt", "one_stream"),
     ("contract-spout", "dies_of_escapes"),
     ("contract-spout", "acks_are_fails"),
+    ("contract-bolt", "dates_are_read"),
+    ("contract-bolt", "all_numbers_are_texts"),
+    ("contract-spout", "logs_are_formats"),
+    ("contract-spout", "loses_acks_while_waiting"),
+    ("contract-spout", "hears_nothing_while_inactive"),
 )
 OTHERS, WHOLE = 20, 10
 FIRST = {

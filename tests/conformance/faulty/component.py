@@ -441,7 +441,8 @@ class Component:
         if has("logs_are_formats"):
             text = text.replace("%%", "%").replace("%s", "None").replace("%d", "0")
         if has("no_empty_logs") and not text:
-            return self.send(command="log", level=level)
+            self.send(command="log", level=level)
+            return
         self.send(command="log", msg=text, level=2 if has("one_level") else level)
 
     def do_error(self, text):
@@ -717,7 +718,8 @@ class Spout(Component):
         if command in ("activate", "deactivate"):
             self.active = command == "activate"
         if has("hears_nothing_while_inactive") and not self.active and command in ("ack", "fail"):
-            return self.sync()
+            self.sync()
+            return
         if has("begins_anew_when_activated") and command == "activate":
             self.script = list(self.conf.get("conformance.script", []))
         if has("sync_first"):
@@ -746,15 +748,15 @@ class Spout(Component):
                 if not has("silent_behind_an_exception"):
                     raise
                 self.send(command="error", msg=str(error))
-                return None
+                return
         else:
             getattr(self, "on_" + command)(message.get("id"))
         if has(f"silent_on_{command}") or has("sync_first"):
-            return None
+            return
         if has("silent_while_inactive") and not self.active and command in ("ack", "fail"):
-            return None
+            return
         if has("silent_when_idle") and command == "next" and self.idle:
-            return None
+            return
         self.sync()
         if has("two_syncs") or has(f"two_syncs_on_{command}") or (has("two_syncs_sometimes") and self.inputs % 5 == 0):
             self.sync()
