@@ -39,7 +39,7 @@ from spark_bridge.job.states import NoStates, initial_and_saved, is_stateful
 from spark_bridge.job.status import components_of, errors_of
 from spark_bridge.job.transactional import running
 from spark_bridge.job.transactions import Transactions
-from spark_bridge.job.watch import SPARK_ERRORS, JobProgress, collected, readable
+from spark_bridge.job.watch import SPARK_ERRORS, JobProgress, collected, raise_readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -266,7 +266,7 @@ class JobRun:
                 self._rounds(feeds)
                 conclude(self._result, feeds, self._assignment, self._sums)
             except SPARK_ERRORS as error:
-                raise readable(error) from error
+                raise_readable(error)
             finally:
                 for feed in feeds:
                     if isinstance(feed, EmittedFeed):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import sys
 from typing import TYPE_CHECKING
 
+from multilang import __version__
 from multilang.component.garbage import collect_rarely
+from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.worker import StageWorker
 
 if TYPE_CHECKING:
@@ -20,10 +23,21 @@ class Stage:
     """The function of one level's Spark stage. ``known``: what bolts know from before this job, by task."""
 
     def __init__(self, job: Job, level: int, known: Mapping[int, bytes]) -> None:
+        self.version = __version__
         self.job = job
         self.level = level
         places = job.layout.places
         self.known = {task: payload for task, payload in known.items() if places[task][0] == level}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what was pickled in the driver, and check that it has the same version of the library as the executor."""
+        theirs = state.get("version")
+        if theirs != __version__:
+            raise SparkJobError(
+                f"the executors' Python ({sys.executable}) has storm-multilang {__version__}, the driver's has {theirs}: "
+                "install the same version in both"
+            )
+        self.__dict__.update(state)
 
     def __call__(self, index: int, records: Iterable[Any]) -> Iterator[tuple[int, Record]]:
         """Return the records that the worker of this index sends."""

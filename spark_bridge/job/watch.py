@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 from uuid import uuid4
 
 from py4j.protocol import Py4JError
@@ -64,8 +64,8 @@ def collected(rdd: RDD[Any], sizes: list[int], tell: Callable[[int, int], None] 
 def _collected(rdd: RDD[Any]) -> list[Any]:
     try:
         return rdd.collect()
-    except Exception as error:
-        raise readable(error) from error
+    except Exception as error:  # noqa: BLE001 - of Spark, which names its own and Java's
+        raise_readable(error)
 
 
 def _watched(
@@ -134,7 +134,16 @@ def brief(error: Exception) -> SparkJobError:
     return readable(error) if isinstance(error, SPARK_ERRORS) else SparkJobError(f"{type(error).__name__}: {text}")
 
 
+_UNKNOWN = "the Spark job failed"
 _MARK = "spark_bridge.job.errors."
+
+
+def raise_readable(error: Exception) -> NoReturn:
+    """Raise the error that a task raised, without Spark's own around it, or else Spark's message and its error."""
+    found = readable(error)
+    if _UNKNOWN in str(found):
+        raise found from error
+    raise found from None
 
 
 def readable(error: Exception) -> SparkJobError:
@@ -160,4 +169,4 @@ def readable(error: Exception) -> SparkJobError:
     cause = text.rpartition("\nCaused by: ")[2].partition("\n")[0].strip() if "\nCaused by: " in text else ""
     if cause and cause not in said:  # Spark's own text is often only "Job aborted."
         said = f"{said[:1500]}; {cause}"
-    return SparkJobError(f"the Spark job failed: {said[:2000]}")
+    return SparkJobError(f"{_UNKNOWN}: {said[:2000]}")

@@ -21,7 +21,7 @@ from spark_bridge.job.spec import RunSpec
 from spark_bridge.job.states import NoStates, States, is_stateful
 from spark_bridge.job.status import QueryFigures
 from spark_bridge.job.transactions import Transactions
-from spark_bridge.job.watch import brief, readable
+from spark_bridge.job.watch import brief, raise_readable
 from spark_bridge.stream.checkpoint import check_same, local_folder, written_directly
 from spark_bridge.stream.frames import Frames
 from spark_bridge.stream.handover import Handover
@@ -337,15 +337,15 @@ class TopologyQuery:
             except StreamingQueryException as error:
                 if not self._starts_again(error):
                     self._end()
-                    raise self._cause(error) from error
+                    own = self._batches.error
+                    if own is None:
+                        raise_readable(error)
+                    raise own from own.__cause__  # not from Spark's, which has only its text
 
     def stop(self) -> None:
         """Stop the query. The batch under way is given up, and repeated when the query is started again."""
         self.query.stop()
         self._end()
-
-    def _cause(self, error: StreamingQueryException) -> Exception:
-        return self._batches.error or readable(error)
 
     def _end(self) -> None:
         if self._listener is not None:

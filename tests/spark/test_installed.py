@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from spark_bridge import RDDSource, SourceError, publish
-from spark_bridge.job import NotOnSparkError, run_topology
+from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology, stage
+from spark_bridge.job.job import Job
+from spark_bridge.job.layout import Layout
 from spark_bridge.session import SessionError, session
 from spark_bridge.stream import stream_topology
 from tests.spark.job.test_spark_ui import topology
@@ -103,3 +107,20 @@ def test_a_java_that_can_not_run_spark_is_named(
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=env)
     assert said in shown.stderr.splitlines()[-1], shown.stderr
+
+
+def test_another_version_on_the_executors_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = Layout(topology, topology.task_ids(1), [], move_in=False)
+    job = Job(topology, {}, topology.task_ids(1), layout, [], [], seed=0, round=1, keeps_states=False)
+    sent = pickle.dumps(stage.Stage(job, 0, {}))
+    assert pickle.loads(sent).level == 0
+    monkeypatch.setattr(stage, "__version__", "0.0.7")
+    with pytest.raises(SparkJobError, match=rf"\({sys.executable}\) has storm-multilang 0.0.7, the driver's has "):
+        pickle.loads(sent)
+
+
+def test_the_last_traceback_is_the_only_one(spark: SparkSession) -> None:
+    rows = spark.sparkContext.parallelize([[1]], 1).map(lambda _: {}[1])  # type: ignore[index]
+    with pytest.raises(SparkJobError, match="KeyError: 1") as caught:
+        run_topology(topology, {"numbers": rows}, spark)
+    assert "Py4J" not in "".join(traceback.format_exception(caught.value))
