@@ -32,7 +32,9 @@ def spark_class(log: Path, *arguments: str) -> subprocess.Popen[bytes]:
     import pyspark
 
     home = Path(pyspark.__path__[0])
-    env = {**os.environ, "SPARK_HOME": str(home), "PYTHONPATH": str(ROOT), "SPARK_LOCAL_DIRS": str(log.parent)}
+    # The machines find nothing of this folder by themselves: the drivers say what their executors' Python needs.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    env |= {"SPARK_HOME": str(home), "SPARK_LOCAL_DIRS": str(log.parent)}
     env |= {"SPARK_DAEMON_MEMORY": "256m", "PYSPARK_PYTHON": sys.executable}
     with log.open("wb") as file:
         return subprocess.Popen(
