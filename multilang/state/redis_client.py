@@ -8,7 +8,7 @@ from time import monotonic
 
 from multilang.component.errors import ConfigError
 from multilang.state import redis_access as access
-from multilang.state.errors import StateError
+from multilang.state.errors import StateError, StoreGoneError
 from multilang.state.settings import CONFIG
 
 TYPE_CHECKING = False
@@ -93,8 +93,22 @@ def place(settings: Mapping[str, Any]) -> str:
     return f"Redis {host}:{port}, database {settings.get('database', 0)}"
 
 
+# Parts of Redis's errors when a key, or a field that a script reads, has a value of another kind than was written.
+_DAMAGED = ("WRONGTYPE", "DAMAGED", "attempt to compare", "attempt to perform arithmetic", "is not an integer")
+NUMBER = """\
+local function number(text, name)
+  local found = tonumber(text or 0)
+  if not found or found ~= math.floor(found) or math.abs(found) > 9007199254740991 then
+    error('DAMAGED: ' .. name .. ' is ' .. string.sub(text, 1, 40) .. ', which is no number of it')
+  end
+  return found
+end
+"""
+"""The beginning of scripts that read numbers: ``number(text, name)``; no text stands for 0."""
+
+
 class translated_errors:  # noqa: N801  # read as a word
-    """A context that turns redis-py's exceptions into StateError.
+    """A context that turns redis-py's exceptions into StateError, or StoreGoneError for what is stored damaged.
 
     Args:
         where: The server, in the words of a message.
@@ -121,6 +135,11 @@ class translated_errors:  # noqa: N801  # read as a word
             fix = f'; name the authority that signed its certificate in {access.ACCESS}: {{"ca": FILE}}'
         elif kinds & {"ConnectionError", "TimeoutError", "RedisClusterException"}:
             fix = f"; start it, or name another{' in ' * bool(self._setting)}{self._setting}"
+        if any(sign in str(error) for sign in _DAMAGED):
+            raise StoreGoneError(
+                f"{self._where}: what is stored there is not what was written: it was changed by hand, or damaged "
+                f"({str(error).partition(' script: ')[0].rstrip('.')}). Put it back, or remove it to start from nothing"
+            ) from error
         raise StateError(f"{self._where} can't be used: {str(error).rstrip('.')}{fix}") from error
 
 

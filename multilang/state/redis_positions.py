@@ -8,9 +8,10 @@ nothing.
 from __future__ import annotations
 
 from multilang.state import redis_access as access
+from multilang.state.errors import StoreGoneError
 from multilang.state.owner import Owner
 from multilang.state.positions import POSITIONS, PositionStore
-from multilang.state.redis_client import REQUIRES, connect, literal, translated_errors
+from multilang.state.redis_client import NUMBER, REQUIRES, connect, literal, translated_errors
 from multilang.state.redis_client import place as described
 from multilang.state.redis_place import RedisPlace
 from multilang.state.redis_store import AT_ONCE
@@ -24,24 +25,32 @@ if TYPE_CHECKING:
 
 SAVE_SECS = 2.0  # how long a save waits for Redis; what is not saved now is saved later
 # ARGV: the epoch, the position, the number of this save.
-_SAVE = """\
+_SAVE = (
+    NUMBER
+    + """\
 local epoch, owner, step = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'owner', 'step'))
 if not epoch then return {'gone'} end
 if epoch ~= ARGV[1] then return {'fenced', owner} end
-if tonumber(step or 0) >= tonumber(ARGV[3]) then return {'done'} end
+step = number(step, 'step')
+if step >= tonumber(ARGV[3]) then return {'done', step} end
 redis.call('HSET', KEYS[1], 'position', ARGV[2], 'step', ARGV[3], 'saved', epoch)
-return {'done'}
+return {'done', tonumber(ARGV[3])}
 """
+)
 # ARGV: the epoch, the number of this step.
-_REMOVE = """\
+_REMOVE = (
+    NUMBER
+    + """\
 local epoch, owner, step = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'owner', 'step'))
 if not epoch then return {'gone'} end
 if epoch ~= ARGV[1] then return {'fenced', owner} end
-if tonumber(step or 0) >= tonumber(ARGV[2]) then return {'done'} end
+step = number(step, 'step')
+if step >= tonumber(ARGV[2]) then return {'done', step} end
 redis.call('HDEL', KEYS[1], 'position')
 redis.call('HSET', KEYS[1], 'step', ARGV[2])
-return {'done'}
+return {'done', tonumber(ARGV[2])}
 """
+)
 
 
 class RedisPositions(PositionStore):
@@ -81,7 +90,13 @@ class RedisPositions(PositionStore):
         self._client = self._connect(SAVE_SECS)
         with translated_errors(self._where, POSITIONS):
             found, step = self._client.hmget(self._key, "position", "step")
-        self._step = int(step or 0)
+        try:
+            self._step = int(step or 0)
+        except ValueError as problem:
+            raise StoreGoneError(
+                f"{self._where}: 'step' of {self._key!r} is {step!r}, and no number: it was changed by hand, or damaged. Put it back, or "
+                "remove the key to start from nothing"
+            ) from problem
         return None if found is None else str(found.decode())
 
     def _save(self, text: str, epoch: int) -> None:
@@ -106,8 +121,13 @@ class RedisPositions(PositionStore):
     def _do(self, script: str, epoch: int, *values: str) -> None:
         self._step += 1
         with translated_errors(self._where, POSITIONS):
-            said, *owner = self._client.eval(script, 1, self._key, epoch, *values, self._step)
+            said, *found = self._client.eval(script, 1, self._key, epoch, *values, self._step)
         if said == b"gone":
             raise self._gone(self._where)
         if said == b"fenced":
-            raise self._fenced(Owner.from_text(owner[0]), self._where)
+            raise self._fenced(Owner.from_text(found[0]), self._where)
+        if int(found[0]) != self._step:
+            raise StoreGoneError(
+                f"{self._where}: {self._key!r} was changed by somebody else: it says that save {int(found[0])} was done, and {self._step} is "
+                "the next. Put it back, or remove it to start from nothing"
+            )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from multilang.state.errors import StateError, StoreGoneError
-from multilang.state.redis_client import translated_errors
+from multilang.state.redis_client import NUMBER, translated_errors
 from multilang.state.stored import Store, check_commit, check_prepare, fenced, went_back
 
 TYPE_CHECKING = False
@@ -27,17 +27,19 @@ _BYTES_AT_ONCE = 4 << 20
 # KEYS of all scripts of a namespace: data, prepare, txid. Each returns a list that begins with its outcome.
 # ARGV: the epoch, the claim of this client (empty: none yet), the claim that it found there, and this call's name. A copy
 # that comes late finds another claim than the client had found, and so takes nothing from whoever has claimed since.
-_CLAIM = """\
+_CLAIM = (
+    NUMBER
+    + """\
 local epoch, claim, step, size, waiting, by = unpack(
   redis.call('HMGET', KEYS[3], 'epoch', 'claim', 'step', 'size', 'waiting', 'by'))
-if (epoch and tonumber(epoch) > tonumber(ARGV[1])) or (ARGV[2] ~= '' and claim ~= ARGV[2]) then
+if (epoch and number(epoch, 'epoch') > tonumber(ARGV[1])) or (ARGV[2] ~= '' and claim ~= ARGV[2]) then
   return {'fenced', claim or 0, epoch or 0}
 end
 local keys, more = redis.call('HLEN', KEYS[1]), redis.call('HLEN', KEYS[2])
 if (size and keys ~= tonumber(size)) or (waiting and more ~= tonumber(waiting)) then
   return {'lost', keys, size or '', more, waiting or ''}
 end
-claim = tonumber(claim or 0)
+claim = number(claim, 'claim')
 local seen = tonumber(ARGV[3])
 if ARGV[2] == '' and not (by == ARGV[4] and claim == seen + 1) then
   if claim ~= seen then return {'moved'} end
@@ -45,24 +47,29 @@ if ARGV[2] == '' and not (by == ARGV[4] and claim == seen + 1) then
   redis.call('HSET', KEYS[3], 'claim', claim, 'by', ARGV[4])
 end
 redis.call('HSET', KEYS[3], 'epoch', ARGV[1])
-return {'claimed', claim, tonumber(step or 0)}
+return {'claimed', claim, number(step, 'step')}
 """
+)
 # ARGV: the claim, the last step that is known to be done, the number of this step.
-_IF_MINE = """\
+_IF_MINE = (
+    NUMBER
+    + """\
 local claim, committed, prepared, step, size, waiting = unpack(
   redis.call('HMGET', KEYS[3], 'claim', 'commit', 'prepare', 'step', 'size', 'waiting'))
 if not claim then return {'gone'} end
 if claim ~= ARGV[1] then return {'fenced', claim} end
-step = tonumber(step or 0)
+step = number(step, 'step')
+committed = committed and number(committed, 'commit')
+prepared = prepared and number(prepared, 'prepare')
 if step < tonumber(ARGV[2]) then return {'back', step} end
-if step >= tonumber(ARGV[3]) then return {'done'} end  -- this step, or even later ones: it is a copy that came late
+if step >= tonumber(ARGV[3]) then return {'done', step} end  -- this step, or even later ones: it is a copy that came late
 local keys, more = redis.call('HLEN', KEYS[1]), redis.call('HLEN', KEYS[2])
 if (size and keys ~= tonumber(size)) or (waiting and more ~= tonumber(waiting)) then
   return {'lost', keys, size or '', more, waiting or ''}
 end
 local function done()
   redis.call('HSET', KEYS[3], 'step', ARGV[3], 'size', redis.call('HLEN', KEYS[1]), 'waiting', redis.call('HLEN', KEYS[2]))
-  return {'done'}
+  return {'done', tonumber(ARGV[3])}
 end
 local function put(key, first, last, rows)
   for start = first, last, 1000 do
@@ -75,11 +82,12 @@ local function drop(key, fields)
   end
 end
 """
+)
 _PREPARE = (
     _IF_MINE
     + """\
 local txid = tonumber(ARGV[4])
-if committed and txid <= tonumber(committed) then return {'transaction', committed, prepared or ''} end
+if committed and txid <= committed then return {'transaction', committed, prepared or ''} end
 put(KEYS[2], 6, #ARGV, ARGV)
 if ARGV[5] == 'last' then redis.call('HSET', KEYS[3], 'prepare', txid) end
 return done()
@@ -89,7 +97,7 @@ _COMMIT = (
     _IF_MINE
     + """\
 local txid = tonumber(ARGV[4])
-if (committed and txid < tonumber(committed)) or (prepared and txid ~= tonumber(prepared)) then
+if (committed and txid < committed) or (prepared and txid ~= prepared) then
   return {'transaction', committed or '', prepared or ''}
 end
 local rows = redis.call('HGETALL', KEYS[2])
@@ -242,6 +250,12 @@ class RedisStore(Store):
         with translated_errors(self._where):
             said, *found = self._client.eval(script, 3, *keys, self._claim, self._done, self._step, *arguments)
         if said == b"done":
+            if int(found[0]) != self._step:
+                raise StoreGoneError(
+                    f"the state of {self._where} was changed by somebody else: {self._txid!r} says that step {_text(found[0])} was done, and "
+                    f"{self._step} is the next. Put it back, or delete all of {self._data!r}, {self._prepare!r} and {self._txid!r} of "
+                    "every task to start from nothing"
+                )
             self._done = self._step
         if said == b"back":
             then = "Start the topology again, which goes on from that copy"
@@ -255,7 +269,10 @@ class RedisStore(Store):
             )
         if said == b"fenced":
             raise fenced(self._namespace, self._where, self._claim, _text(found[0]))
-        return (_number(found[0] or None), _number(found[1] or None)) if said == b"transaction" else (None, None)
+        if said == b"transaction":
+            committed, prepared = (None if each == b"" else int(each) for each in found)
+            return committed, prepared
+        return None, None
 
     def _lost(self, found: Sequence[Any]) -> StoreGoneError:
         keys, size, more, waiting = (_text(each) for each in found)

@@ -8,18 +8,24 @@ import pytest
 import redis as redis_py
 
 from multilang.local import LocalCluster, LocalClusterError
+from multilang.state import StoreGoneError
+from multilang.state.positions import open_positions
 from multilang.state.providers import provider_of
 from tests.soak import sampled
+from tests.state.conftest import opened
 from tests.state.topologies import Lines, build, stored, words_of
 
 SENTENCES = 5
 GARBAGE = [b"", b"\xff\xfe", b"nonsense", b"{", b"[]", b"{}", b"-7", b"1e400", b'"a"', b"null", b"9" * 400]
-# The places of the coordinator and of the owner, which decide how a topology goes on: a key, or a field of a hash.
+# The places of the owner, of the coordinator and of a task, which decide how a topology goes on: a key, or a field of a hash.
 PLACES = [
     (key, field)
     for key, fields in {
         "stateful:$checkpointspout-0": ['"__shape"', '"__state"', '"__tasks"'],
         "stateful:$checkpointspout-0$txid": ["claim", "epoch", "size", "step", "commit"],
+        "stateful:count-0": [],
+        "stateful:count-0$prepare": [],
+        "stateful:count-0$txid": ["claim", "epoch", "size", "waiting", "step", "commit", "prepare"],
         "stateful:$owner": ["epoch", "owner"],
         "stateful:$beats": [],
     }.items()
@@ -34,7 +40,7 @@ def run(redis, sentences):
         cluster.submit(build({**conf, "test.sentences": sentences}, Lines)).wait(timeout=60)
 
 
-@pytest.mark.parametrize(("key", "field", "garbage"), sampled(CASES, 23))
+@pytest.mark.parametrize(("key", "field", "garbage"), sampled(CASES, 31))
 def test_garbage_is_one_clear_error_or_changes_no_count(redis, key, field, garbage):
     client = redis_py.Redis(port=redis.port)
     run(redis, SENTENCES)
@@ -50,9 +56,41 @@ def test_garbage_is_one_clear_error_or_changes_no_count(redis, key, field, garba
         said = str(error).partition("\n")[0]
     client.close()
     if said is not None:
-        assert "Redis 127.0.0.1" in said or "'$checkpointspout-0'" in said or key in said
+        assert "Redis 127.0.0.1" in said or "'$checkpointspout-0'" in said or key in said, said
         assert re.search(r"(Type|Value|Key|Attribute|Index)Error in component", said) is None, said
     else:
         provider = provider_of({**redis.conf, "topology.name": "stateful"})
         assert stored(provider, "count", 2) == dict(words_of(2 * SENTENCES))
         provider.close()
+
+
+@pytest.mark.parametrize("number", [1000, 10**15, 10**400, "nonsense", "1.5"], ids=lambda each: str(each)[:20])
+def test_a_step_that_is_typed_while_a_task_runs_is_not_taken_for_one_that_was_done(redis, number):
+    found = provider_of({**redis.conf, "topology.name": "stateful"})
+    store = opened(found, "count-0").store
+    store.write([(b"1", b"1")])
+    client = redis_py.Redis(port=redis.port)
+    client.hset("stateful:count-0$txid", "step", str(number))
+    client.close()
+    with pytest.raises(StoreGoneError, match=r"changed by (somebody else|hand)"):
+        store.write([(b"1", b"2")])
+    assert store.load(b"1") == b"1"
+    found.close()
+
+
+@pytest.mark.parametrize("number", [1000, 10**400, "nonsense"], ids=lambda each: str(each)[:20])
+def test_a_save_of_a_position_that_is_typed_is_not_taken_for_one_that_was_done(redis, number):
+    conf = {"multilang.positions": f"redis://127.0.0.1:{redis.port}/0", "storm.id": "run-1", "topology.name": "numbers"}
+    store = open_positions(conf, "numbers-0")
+    assert store.claim(print) is None
+    store.save("1")
+    client = redis_py.Redis(port=redis.port)
+    client.hset("$position:numbers:numbers-0", "step", str(number))
+    with pytest.raises(StoreGoneError, match=r"changed by (somebody else|hand)"):
+        store.save("2")
+    assert client.hget("$position:numbers:numbers-0", "position") == b"1"
+    client.close()
+    store.close()
+    if number == "nonsense":
+        with pytest.raises(StoreGoneError, match=r"'step' of .* is b'nonsense', and no number"):
+            open_positions({**conf, "storm.id": "run-2"}, "numbers-0").claim(print)
