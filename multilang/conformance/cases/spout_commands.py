@@ -202,7 +202,7 @@ def _(t: Talk) -> None:
     "acks and fails while it is inactive reach the component",
     "Tuples are under way when a topology is deactivated: their acks and fails come, and user code is told of them.",
     steps="heard emit",
-    source=f"{PAGE}, Spouts: ack, deactivate",
+    source=f"{PAGE}, Spouts",
     after=("spout/commands/7", "spout/commands/8", "spout/commands/11"),
 )
 def _(t: Talk) -> None:
