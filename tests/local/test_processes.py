@@ -210,18 +210,19 @@ def test_a_topology_that_no_process_can_import_says_so():
         cluster.submit(with_bolt(Local))
 
 
+@pytest.mark.timeout(400)
 def test_a_slow_bolt_holds_up_those_who_feed_it_and_memory_stays_bounded():
     conf = {"test.numbers": 10**9, "test.slow.secs": 0.01, "topology.message.timeout.secs": 600}
     with LocalCluster("process", conf=conf) as cluster:
         run = cluster.submit(topologies.slow)
-        run.wait(lambda run: run.counters["slow"].executed > 20, timeout=60)
+        run.wait(lambda run: run.counters["slow"].executed > 20, timeout=180)
         seen = [0, 0]
 
         def held_up(run):
             seen.append(run.counters["numbers"].emitted)
             return len(set(seen[-20:])) == 1
 
-        run.wait(held_up, timeout=60)
+        run.wait(held_up, timeout=180)
         counters = run.counters
         assert counters["numbers"].emitted - counters["slow"].executed < 20_000
 
