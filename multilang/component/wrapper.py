@@ -42,6 +42,7 @@ class Wrapper(Bolt):
         self.wrapped = wrapped
         self.factory = factory
         self.component_conf = wrapped.component_conf  # type: ignore[misc]
+        self.transformations = wrapped.transformations  # type: ignore[misc]  # those that were not applied yet
 
     def new_wrapped(self) -> Any:
         """Return a new copy of the wrapped component as the topology declares it, before it is started."""

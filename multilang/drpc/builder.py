@@ -8,6 +8,7 @@ from multilang.component.bolt import Bolt
 from multilang.coordination import ALL, COORD_STREAM, SINGLE, BatchBolt
 from multilang.coordination.delegate import delegate_of
 from multilang.coordination.expiry import TICKS
+from multilang.coordination.unfit import check_fit
 from multilang.drpc.join import JoinResult
 from multilang.drpc.prepare import ID_STREAM, RETURN_STREAM, PrepareRequest
 from multilang.drpc.returns import ReturnResults
@@ -190,11 +191,7 @@ class LinearDRPCTopologyBuilder:
             raise TopologyError(
                 f"{where}: add_bolt takes a Bolt, a BasicBolt, a BatchBolt or a ShellBolt, not {bolt!r}"
             )
-        if getattr(bolt, "transformations", None):
-            raise TopologyError(
-                f"{where}: a stateful bolt keeps its acks until a checkpoint, for which no request can wait; "
-                "write a BasicBolt or a BatchBolt"
-            )
+        check_fit(bolt, where, "request", "write a BasicBolt or a BatchBolt")
         declarer = StepDeclarer()
         self._steps.append(_Step(bolt, parallelism, tasks, conf, declarer))
         return declarer

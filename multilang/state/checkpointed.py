@@ -35,10 +35,6 @@ class Checkpointed(Wrapper):
 
     own_streams = STREAMS
 
-    def __init__(self, wrapped: Component, factory: type[Component] | None = None) -> None:
-        super().__init__(wrapped, factory)
-        self.transformations = wrapped.transformations  # type: ignore[misc]  # those that were not applied yet
-
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         settings.check(conf)
         self._attach(collector, conf, context)

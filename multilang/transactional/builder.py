@@ -8,6 +8,7 @@ from multilang.component.bolt import BasicBolt
 from multilang.coordination import ALL, COORD_STREAM, BatchBolt
 from multilang.coordination.delegate import delegate_of
 from multilang.coordination.expiry import TICK_SECS, TICKS
+from multilang.coordination.unfit import check_fit
 from multilang.topology import TopologyBuilder, TopologyError
 from multilang.topology.builder import BoltDeclarer
 from multilang.topology.model import Topology
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from multilang.topology.model import ComponentSpec
 
     UserBolt: TypeAlias = type[BasicBolt | BatchBolt] | BasicBolt | BatchBolt
+
+_INSTEAD = "write a BatchBolt that updates a TransactionalMap"
 
 
 class TransactionalTopologyBuilder:
@@ -96,15 +99,11 @@ class TransactionalTopologyBuilder:
             The declarer, on which you say where the bolt's tuples come from.
         """
         kind = bolt if isinstance(bolt, type) else type(bolt)
+        check_fit(bolt, f"bolt {id!r}", "transaction", _INSTEAD)
         if not issubclass(kind, BasicBolt | BatchBolt):
             raise TopologyError(
                 f"bolt {id!r}: a bolt of a transactional topology is a BasicBolt or a BatchBolt, whose tuples are acked for "
                 f"it, not {bolt!r}"
-            )
-        if bolt.transformations:
-            raise TopologyError(
-                f"bolt {id!r}: a stateful bolt keeps its acks until a checkpoint, for which no transaction can wait; write a "
-                "BatchBolt that updates a TransactionalMap"
             )
         if issubclass(kind, Committer) and not issubclass(kind, BatchBolt):
             raise TopologyError(f"bolt {id!r}: a committer is a BatchBolt, which commits in finish_batch, not {bolt!r}")
@@ -130,6 +129,7 @@ class TransactionalTopologyBuilder:
         Returns:
             The declarer, on which you say where the bolt's tuples come from.
         """
+        check_fit(bolt, f"bolt {id!r}", "transaction", _INSTEAD)
         if not issubclass(bolt if isinstance(bolt, type) else type(bolt), BatchBolt):
             raise TopologyError(f"bolt {id!r}: a committer is a BatchBolt, which commits in finish_batch, not {bolt!r}")
         return self._add(id, bolt, True, parallelism, tasks, conf)
