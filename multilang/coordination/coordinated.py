@@ -34,7 +34,7 @@ from multilang.coordination.fair import KeyedFairBolt
 from multilang.coordination.names import ALL, COORD, COORD_STREAM, SINGLE
 from multilang.coordination.program import ProgramBolt
 from multilang.coordination.tracking import Tracked, Tracking
-from multilang.coordination.unfit import check_fit
+from multilang.coordination.unfit import STATEFUL, check_fit
 from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
 from multilang.topology.shell import ShellBolt
 
@@ -86,7 +86,7 @@ class CoordinatedBolt(Wrapper):
     ) -> None:
         if isinstance(wrapped, ShellBolt):
             wrapped = ProgramBolt(wrapped)
-        check_fit(wrapped, type(self).__name__, "id", "write a BasicBolt or a BatchBolt")
+        check_fit(wrapped, type(self).__name__, "id", "write a BasicBolt or a BatchBolt", {STATEFUL})
         super().__init__(wrapped, factory)
         self.sources = dict(sources or {})
         self.id_stream = id_stream

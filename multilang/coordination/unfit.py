@@ -1,7 +1,8 @@
 """What can't be coordinated: bolts that keep tuples until something else than their id ends.
 
-An id (a request, a transaction) is finished when all of its tuples are acked. A checkpoint or the end of a window comes
-when it comes, and ids whose tuples wait for it would time out. A BatchingBolt is fit: it hands over all tuples at a tick.
+An id (a request, a transaction) is finished when all of its tuples are acked. A checkpoint never comes to a bolt inside
+of a coordinated one, and a request or a transaction can't wait for the end of a window. An id of one's own can, with a
+window that is short enough; a BatchingBolt hands over all tuples at a tick.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ from multilang.topology.spec import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
-# By the transformations that the classes name: this package knows nothing of windows and states.
+# The transformations that the classes name: this package knows nothing of windows and states.
+WINDOWED = "multilang.windowing.transform:windowed"
+STATEFUL = "multilang.state.transform:stateful"
 _KEEPS = {
-    "multilang.windowing.transform:windowed": "a windowed bolt keeps its tuples until their windows end",
-    "multilang.state.transform:stateful": "a stateful bolt keeps its acks until a checkpoint",
+    WINDOWED: "a windowed bolt keeps its tuples until their windows end",
+    STATEFUL: "a stateful bolt keeps its acks until a checkpoint",
 }
 
 
-def check_fit(bolt: Any, where: str, unit: str, instead: str) -> None:
+def check_fit(bolt: Any, where: str, unit: str, instead: str, unfit: Collection[str] = (WINDOWED, STATEFUL)) -> None:
     """Raise TopologyError for a bolt that keeps tuples for longer than an id can wait.
 
     Args:
@@ -28,7 +32,8 @@ def check_fit(bolt: Any, where: str, unit: str, instead: str) -> None:
         where: Its name in the error.
         unit: What an id stands for, such as "request".
         instead: What to write in its place.
+        unfit: The transformations of bolts that don't fit.
     """
     for name in getattr(bolt, "transformations", None) or ():
-        if name in _KEEPS:
+        if name in unfit:
             raise TopologyError(f"{where} ({describe(bolt)}): {_KEEPS[name]}, for which no {unit} can wait; {instead}")

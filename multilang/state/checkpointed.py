@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from multilang.component.base import Component
     from multilang.component.collector import Anchors, BoltCollector
     from multilang.component.context import Context
     from multilang.component.wrapper import Execute

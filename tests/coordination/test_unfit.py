@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multilang import BasicBolt, BatchBolt, BatchingBolt, StatefulBasicBolt, StatefulBolt
+from multilang import BasicBolt, BatchBolt, BatchingBolt, Spout, StatefulBasicBolt, StatefulBolt
 from multilang.coordination import BatchBoltExecutor, CoordinatedBolt, KeyedFairBolt
 from multilang.drpc import LinearDRPCTopologyBuilder
 from multilang.topology import TopologyBuilder, TopologyError
@@ -14,6 +14,10 @@ from multilang.windowing import StatefulWindowedBolt, Tumbling, WindowedBolt
 HERE = "tests.coordination.test_unfit"
 STATE, WINDOWS = "until a checkpoint", "until their windows end"
 applied: list[str] = []
+
+
+class Ids(Spout):
+    output_fields = ["id", "n"]
 
 
 class Counts(StatefulBolt):
@@ -83,24 +87,31 @@ def by_hand(bolt):
     return builder.build("by-hand")
 
 
-PLACES = [(step, "request"), (in_transactions, "transaction"), (committing, "transaction"), (by_hand, "id")]
-UNFIT = [(Counts, STATE), (BasicCounts, STATE), (Windows, WINDOWS), (SavedWindows, WINDOWS)]
+BUILDERS = [(step, "request"), (in_transactions, "transaction"), (committing, "transaction")]
+STATEFUL = [(Counts, STATE), (BasicCounts, STATE)]
+UNFIT = [
+    *((*place, *bolt) for place in BUILDERS for bolt in [*STATEFUL, (Windows, WINDOWS), (SavedWindows, WINDOWS)]),
+    *((by_hand, "id", *bolt) for bolt in [*STATEFUL, (SavedWindows, STATE)]),
+]
 
 
-@pytest.mark.parametrize(("place", "unit"), PLACES)
-@pytest.mark.parametrize(("bolt", "reason"), UNFIT)
+@pytest.mark.parametrize(("place", "unit", "bolt", "reason"), UNFIT)
 @pytest.mark.parametrize("given", [lambda bolt: bolt, lambda bolt: bolt(), KeyedFairBolt])
 def test_a_bolt_that_keeps_tuples_is_refused_with_its_own_reason(place, unit, bolt, reason, given):
     with pytest.raises(TopologyError, match=rf"{bolt.__name__}\): .* {reason}, for which no {unit} can wait; write a"):
         place(given(bolt))
 
 
-@pytest.mark.parametrize("place", [step, by_hand])
-def test_a_bolt_whose_groups_end_at_ticks_is_fit(place):
-    if place is by_hand:
-        CoordinatedBolt(Groups())
-    else:
-        assert "bolt0" in step(Groups).components
+def test_a_bolt_whose_groups_end_at_ticks_is_fit():
+    assert "bolt0" in step(Groups).components
+    assert CoordinatedBolt(Groups()).sources == {}
+
+
+def test_a_windowed_bolt_by_hand_has_the_settings_of_its_windows():
+    builder = TopologyBuilder()
+    builder.set_spout("ids", Ids)
+    builder.set_bolt("x", CoordinatedBolt(Windows())).fields_grouping("ids", "id")
+    assert builder.build("by-hand")["x"].conf["topology.bolts.window.length.count"] == 3
 
 
 @pytest.mark.parametrize(
