@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from multilang.windowing.aggregates import Aggregate, Count, Distinct, Max, Mean, Min, Sum, TopN
     from multilang.windowing.bolt import WindowedBolt
     from multilang.windowing.errors import MemoryLimitError
+    from multilang.windowing.sketches import ApproximateDistinct
     from multilang.windowing.specs import Session, Sliding, Tumbling, days, hours, milliseconds, minutes, seconds
     from multilang.windowing.stateful import StatefulWindowedBolt
     from multilang.windowing.window import EARLY, LATE, ON_TIME, Window
@@ -21,6 +22,7 @@ __all__ = [
     "LATE",
     "ON_TIME",
     "Aggregate",
+    "ApproximateDistinct",
     "Count",
     "Distinct",
     "Max",
@@ -48,6 +50,7 @@ __getattr__, __dir__ = lazily(
         ".aggregates": ("Aggregate", "Count", "Distinct", "Max", "Mean", "Min", "Sum", "TopN"),
         ".bolt": ("WindowedBolt",),
         ".errors": ("MemoryLimitError",),
+        ".sketches": ("ApproximateDistinct",),
         ".specs": ("Session", "Sliding", "Tumbling", "days", "hours", "milliseconds", "minutes", "seconds"),
         ".stateful": ("StatefulWindowedBolt",),
         ".window": ("EARLY", "LATE", "ON_TIME", "Window"),

@@ -10,6 +10,7 @@ from multilang.local import LocalCluster
 from multilang.testing import FixedTupleSpout, run_bolt
 from multilang.topology import TopologyError
 from multilang.windowing import (
+    ApproximateDistinct,
     Count,
     Distinct,
     Max,
@@ -196,6 +197,7 @@ def test_a_size_that_is_none_is_refused(wrong):
         (Min("n"), 1),
         (Max("n"), 5),
         (Distinct("n"), 3),
+        (ApproximateDistinct("n"), 3),
         (TopN(2, "n"), [[1, 1], [3, 1]]),
     ],
 )

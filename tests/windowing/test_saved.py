@@ -15,6 +15,7 @@ from multilang.testing import BoltRun, VirtualClock, make_tuple
 from multilang.topology import TopologyBuilder, TopologyError
 from multilang.windowing import (
     Aggregate,
+    ApproximateDistinct,
     Count,
     Distinct,
     MemoryLimitError,
@@ -89,6 +90,7 @@ LIMITED = [
     {"aggregate": Count()},
     {"aggregate": Sum("n")},
     {"aggregate": Distinct("n")},
+    {"aggregate": ApproximateDistinct("n")},
     {"id_field": "n"},
     {"memory_limit": 1},
     {"memory_limit": 3, "aggregate": Sum("n")},

@@ -120,3 +120,25 @@ def test_by_processing_time_a_job_has_one_instant_and_an_error_of_a_window_ends_
         return
     with run_topology(topology, {"events": rows}, spark) as result:
         assert [*map(list, result.rdd("tens").collect())] == [[40]]
+
+
+def test_sessions_and_top_pages_of_a_web_log_are_those_that_sql_finds(spark: SparkSession) -> None:
+    example = load_module(f"{EXAMPLES}/page_visits.py")
+    log = [[line] for line in example.log(3000)]
+    rows = spark.sparkContext.parallelize(log, 3)
+    with run_topology(example.topology, {"log": rows}, spark, outputs=["sessions", "top"]) as result:
+        sessions = sorted(tuple(row[1:]) for row in result.rdd("sessions").collect())
+        tops = dict(result.rdd("top").collect())
+    spark.createDataFrame(log, ["line"]).createOrReplaceTempView("log")
+    visits = """with parts as (select split(line, ' ') as part from log),
+        visits as (select bigint(part[0]) as ts, part[1] as user, part[2] as page from parts where size(part) = 3)"""
+    by_sql = spark.sql(f"""{visits},
+        begun as (select *, int(coalesce(ts - lag(ts) over (partition by user order by ts) >= 120000, true)) as begins from visits),
+        numbered as (select *, sum(begins) over (partition by user order by ts) as session from begun)
+        select user, count(*), (max(ts) - min(ts) + 120000) / 1000 from numbered group by user, session""")
+    assert sessions == sorted(map(tuple, by_sql.collect()))
+    by_sql = spark.sql(f"""{visits} select ceil(ts / 60000) * 60000, page, count(*) from visits group by 1, 2""")
+    pages: dict[int, list[tuple[int, str]]] = {}
+    for end, page, count in by_sql.collect():
+        pages.setdefault(end, []).append((-count, page))
+    assert tops == {end: [[page, -count] for count, page in sorted(found)[:3]] for end, found in pages.items()}

@@ -1,0 +1,83 @@
+"""Aggregates that estimate what would be dear to know exactly (the extra ``storm-multilang[sketches]``)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from multilang.component.errors import ConfigError
+from multilang.windowing.aggregates import Aggregate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.protocol.messages import Tuple
+
+
+@cache
+def _datasketches() -> Any:
+    try:
+        import datasketches
+    except ImportError as error:
+        raise ConfigError(
+            f"ApproximateDistinct needs the package datasketches ({error}): pip install 'storm-multilang[sketches]'; for "
+            "a cluster's workers put datasketches into the file that multilang submit --requirements names"
+        ) from error
+    return datasketches
+
+
+class ApproximateDistinct(Aggregate):
+    """An estimate of the number of different values of a field, as a whole number.
+
+    It keeps a HyperLogLog sketch: 4 KB at most for each window and key, however many values there are. The standard error
+    is 1.6 % at the default precision, and up to some 200 values the number is right. Whatever order the values come in
+    and however windows are merged, the estimate is the same.
+
+    Args:
+        field: The field, whose values are strings, numbers, booleans or None.
+        precision: The base-2 logarithm of the sketch's size in bytes, from 4 to 21. The standard error is 1.04 divided by
+            the square root of that size.
+
+    Raises:
+        ConfigError: The precision is none, or the package datasketches is not installed.
+    """
+
+    def __init__(self, field: str, precision: int = 12) -> None:
+        if type(precision) is not int or not 4 <= precision <= 21:
+            raise ConfigError(f"ApproximateDistinct needs a precision from 4 to 21, not {precision!r}")
+        self.field = field
+        self.precision = precision
+        _datasketches()
+
+    def init(self) -> Any:
+        return _datasketches().hll_sketch(self.precision, _datasketches().tgt_hll_type.HLL_8)
+
+    def add(self, accumulator: Any, tup: Tuple) -> Any:
+        value = tup[self.field]
+        if not isinstance(value, str):
+            if isinstance(value, (bool, float)) and value == value // 1:
+                value = int(value)  # which Python takes for the same value, and Distinct with it
+            value = f"\0{value!r}"  # 1 is not "1"
+        accumulator.update(value)
+        return accumulator
+
+    def merge(self, first: Any, second: Any) -> Any:
+        union = _datasketches().hll_union(self.precision)
+        union.update(first)
+        union.update(second)
+        return union.get_result(_datasketches().tgt_hll_type.HLL_8)
+
+    def result(self, accumulator: Any) -> int:
+        # The estimate of a sketch that was never merged depends on the order in which the values came.
+        estimate: float = self.merge(accumulator, accumulator).get_estimate()
+        return round(estimate)
+
+    def save(self, accumulator: Any) -> str:
+        from base64 import b64encode
+
+        return b64encode(accumulator.serialize_compact()).decode("ascii")
+
+    def load(self, saved: Any) -> Any:
+        from base64 import b64decode
+
+        return _datasketches().hll_sketch.deserialize(b64decode(saved))
