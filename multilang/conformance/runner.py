@@ -445,7 +445,7 @@ class Run:
                 if watch is not None and cause.code not in case.watch:
                     return self._result(case, BLOCKED, f"blocked by {watch.path}: {cause.detail}", failed.expected)
             silent = why_silent(talk) if failed.timed_out else None
-            if failed.culprit is not None and not case.path.startswith(failed.culprit.rpartition("/")[0]):
+            if failed.culprit is not None and failed.culprit != case.path:
                 why = f"blocked by {failed.culprit}: {failed.why}"
                 return self._result(case, BLOCKED, why, failed.expected, failed.received)
             if silent is not None and silent[0] != case.path:

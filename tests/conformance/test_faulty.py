@@ -127,6 +127,25 @@ def test_what_is_blocked_by_what_is_blocked_itself_fails_nothing() -> None:
     assert [case.path for case in result.cases if case.status == "failed" and case.is_must] == ["bolt/ack/6"]
 
 
+@pytest.mark.parametrize(
+    ("fault", "program", "section", "elsewhere"),
+    [
+        ("number_texts_are_numbers", "contract-spout", "common/numbers", ("spout/task_ids", "spout/commands")),
+        ("all_numbers_are_texts", "contract-bolt", "common/numbers", ("bolt/task_ids", "common/sizes/4")),
+        ("maps_are_texts", "contract-bolt", "common/json", ("common/sizes/5", "common/unicode/8")),
+    ],
+)
+def test_an_altered_value_fails_the_one_case_that_speaks_of_it(
+    fault: str, program: str, section: str, elsewhere: tuple[str, ...]
+) -> None:
+    found = next(each for _, each in PROGRAMS if (each.program, each.fault) == (program, fault))
+    knows = tuple(KNOWS[found.kind].split())
+    target = Target(command("py", found), found.kind, timeout=3 * LIMIT, contract=True, knows=knows)
+    result = Run(target).run(selected(all_cases(found.kind), (section, *elsewhere)))
+    [failed] = [case.path for case in result.cases if case.status == "failed" and case.is_must]
+    assert failed.startswith(section)
+
+
 @pytest.mark.parametrize("language", SOURCES)
 def test_the_switches_of_a_component_are_the_faults_of_the_table(language: str) -> None:
     used = {
