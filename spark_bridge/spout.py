@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
     from multilang.component.streams import Stream
+    from multilang.state.witness import Opener
     from spark_bridge.sources.readahead import Piece, ReadAhead
     from spark_bridge.sources.resume import Resume
     from spark_bridge.sources.source import PartitionSource
     from spark_bridge.sources.store import WatermarkStore
 
 SOURCE = "multilang.source"
-GROUP = "multilang.source.group"
-STORE = "multilang.source.store"
 _FIRST_LOOK_SECS = 2.0  # time that a task's start waits for the comparison with the source that was read before
 
 
@@ -252,6 +251,13 @@ class PartitionSpout(OverSource, Spout):
         """The number of rows that failed and are to be emitted again."""
         return len(self._due) + self._asked
 
+    @property
+    def kept_elsewhere(self) -> Opener:
+        """What opens the note beside the progress; see ``multilang.state.witness``."""
+        from spark_bridge.sources.notes import MarkNotesOpener
+
+        return MarkNotesOpener(self._store, self._group)
+
     # ---- inside ----
 
     def _attach(self, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
@@ -360,7 +366,7 @@ class PartitionSpout(OverSource, Spout):
     def _claimed(self, conf: dict[str, Any], context: Context, mine: Collection[int]) -> Resume:
         from multilang.state.settings import may_return, owner_of
         from spark_bridge.sources.resume import Resume
-        from spark_bridge.sources.store import GroupReader, SQLiteStore
+        from spark_bridge.sources.store import GROUP, STORE, GroupReader, SQLiteStore
 
         if self._store is None:
             self._store = SQLiteStore(conf.get(STORE))

@@ -22,6 +22,8 @@ from multilang.state.errors import StateError
 from multilang.state.names import (
     COMMITTED,
     COMMITTING,
+    EVERY_KEY,
+    RUNS_KEY,
     SHAPE_KEY,
     SPOUT,
     STATE_KEY,
@@ -35,6 +37,7 @@ from multilang.state.providers import provider_of
 from multilang.state.serializers import as_key
 from multilang.state.shape import SOURCE, Contents, Shape, differences
 from multilang.state.source import SourceExecutor
+from multilang.state.witness import Witness
 from multilang.topology.javahash import task_index
 
 if TYPE_CHECKING:
@@ -161,6 +164,7 @@ class StoredStates:
             "txid": self.position()[0],
             "tasks": self._tasks(),
             "shape": self._content(COORDINATOR).get(SHAPE_KEY),
+            "runs": self._content(COORDINATOR).get(RUNS_KEY),
         }
         for name in names:
             for key, value in self._content(name).items():
@@ -211,6 +215,8 @@ class StoredStates:
         contents[COORDINATOR] = {TASKS_KEY: tasks}
         if header.get("shape"):
             contents[COORDINATOR][SHAPE_KEY] = header["shape"]
+        if header.get("runs"):
+            contents[COORDINATOR][RUNS_KEY] = header["runs"]
         if txid is not None:
             contents[COORDINATOR][STATE_KEY] = [txid, COMMITTED]
         self.provider.replace(contents)
@@ -382,11 +388,20 @@ class StoredStates:
         if left:
             raise StateError(left[0].text)
         self.settle()
+        accepted += self._accept_older(spout)
         content = self._content(COORDINATOR)
         contents: Replacements = {name: {} for id in dropped for name in self._of(id)}
         tasks = {id: count for id, count in before.tasks.items() if id not in dropped}
         self._put_whole(contents, content, {**tasks, **now.tasks}, now.to_json())
         return accepted + [each.text for each in found if each.acceptable]
+
+    def _accept_older(self, spout: Any) -> list[str]:
+        witness, coordinator = Witness(spout.kept, self.conf), self._coordinator()
+        try:
+            return witness.accept(self.provider, coordinator)
+        finally:
+            witness.close()
+            coordinator.close()
 
     def _check_stored(self, component: str) -> None:
         positions = kept_positions(self.conf)
@@ -404,7 +419,8 @@ class StoredStates:
         coordinator[TASKS_KEY] = dict(tasks)
         if shape:
             coordinator[SHAPE_KEY] = shape
-        coordinator.pop(WHOLE_KEY, None)  # the replaced contents belong to no transaction
+        for key in (WHOLE_KEY, EVERY_KEY):
+            coordinator.pop(key, None)  # the replaced contents belong to no transaction
         self.provider.replace({**contents, COORDINATOR: coordinator})
 
     def _tasks(self) -> dict[str, int]:

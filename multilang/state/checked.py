@@ -12,6 +12,7 @@ from multilang.state.errors import StoreGoneError, WrongProviderError
 from multilang.state.names import (
     COMMITTED,
     COMMITTING,
+    EVERY_KEY,
     PREPARING,
     SPOUT,
     STATE_KEY,
@@ -197,15 +198,23 @@ def check_progress(provider: StateProvider, coordinator: KeyValueState[str, Any]
 
 
 def check_whole(provider: StateProvider, coordinator: KeyValueState[str, Any], components: Iterable[str]) -> None:
-    """Raise StoreGoneError when a task of ``components`` that has committed a transaction has none stored any more."""
+    """Raise StoreGoneError when the state of a task of ``components`` is gone, or older than that of the others."""
     tasks = tasks_of(provider, coordinator)
     whole = set(coordinator.get(WHOLE_KEY) or ()) & set(components)
     names = [namespace(each, index) for each in sorted(whole) for index in range(tasks.get(each, 0))]
     if not names or type(provider).txids is StateProvider.txids:
         return  # a provider that does not know the transactions
     there: list[str] | None = None
+    every: Any = coordinator.get(EVERY_KEY)
     for name in names:
-        if txids_of(provider, name) == (None, None):
+        committed, prepared = txids_of(provider, name)
+        if committed is not None and every is not None and committed < every:
+            raise StoreGoneError(
+                f"the state of {name!r} in {provider.describe()} is an older copy: it has transaction {committed}, and all tasks have "
+                f"committed {every}, so that what came between would be missing in this one. Put it back, or put a whole copy in "
+                "the place of all (multilang state import TOPOLOGY FILE --replace)"
+            )
+        if committed is None and prepared is None:
             there = names_of(provider) if there is None else there
             if name not in there:
                 raise StoreGoneError(

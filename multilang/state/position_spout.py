@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
     from multilang.protocol.messages import Values
     from multilang.state.positions import PositionStore
+    from multilang.state.witness import Opener
 
 
 class PositionSpout(ReplayableSpout):
@@ -131,6 +132,13 @@ class PositionSpout(ReplayableSpout):
                 self._mark = self._here()  # rows were skipped, and nothing is in flight
             self._save_or_tell()
         return super().replay()
+
+    @property
+    def kept_elsewhere(self) -> Opener:
+        """What opens the note beside the positions; see ``multilang.state.witness``."""
+        from multilang.state.positions import open_notes
+
+        return open_notes
 
     # ---- inside ----
 

@@ -16,6 +16,7 @@ from multilang.protocol.codec import dumps, loads
 from multilang.state.databases import DATABASES
 from multilang.state.declared import Declared, others_identity
 from multilang.state.errors import FencedError, StateError, StoreGoneError
+from multilang.state.names import SPOUT
 from multilang.state.owner import claim
 from multilang.state.settings import may_return, owner_of, state_file
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 POSITIONS = "multilang.positions"
 _FILES = "sqlite"  # the database of a setting that is a path
+_NOTES = f"{SPOUT}/0"  # the note beside the positions; see multilang.state.witness
 _SAME = {"rediss": "redis"}  # the schemes with TLS
 
 
@@ -84,7 +86,8 @@ class PositionStore(ABC):
     def all(self) -> dict[str, str]:
         """Return the saved texts of all tasks of the topology, by ``COMPONENT/INDEX``. They may be another run's."""
         start = self.name.partition(":")[0] + ":"  # a topology's name has no colon
-        return {name.removeprefix(start): text for name, text in self._all(start).items()}
+        found = {name.removeprefix(start): text for name, text in self._all(start).items()}
+        return {name: text for name, text in found.items() if name != _NOTES}
 
     def remove(self) -> None:
         """Remove the saved text, if this task still owns the position.
@@ -158,6 +161,18 @@ def open_positions(conf: Mapping[str, Any], name: str) -> PositionStore:
         return positions_class(conf)(conf, name, place)
     kind, place = _named(conf)
     return kind(conf, name, place)
+
+
+def open_notes(conf: Mapping[str, Any]) -> PositionStore | None:
+    """Return the store of what is noted beside the positions; None if there is no place for positions.
+
+    Args:
+        conf: The conf of the component with positions.
+    """
+    try:
+        return open_positions(conf, _NOTES)
+    except NotSetError:
+        return None
 
 
 def declared_of(text: str) -> Declared | None:

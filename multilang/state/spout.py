@@ -27,6 +27,7 @@ from multilang.state.names import (
     COMMIT,
     COMMITTED,
     COMMITTING,
+    EVERY_KEY,
     FIELDS,
     INITSTATE,
     PREPARE,
@@ -41,6 +42,7 @@ from multilang.state.names import (
 from multilang.state.providers import check_config, provider_of
 from multilang.state.shape import Shape, check_shape
 from multilang.state.steps import Steps
+from multilang.state.witness import Witness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
     from multilang.component.context import Context
     from multilang.state.shape import Part
+    from multilang.state.witness import Opener
 
 _IN_USE_PAUSE_SECS = 10.0
 _ACTIONS = {PREPARING: PREPARE, COMMITTING: COMMIT}
@@ -70,6 +73,8 @@ class CheckpointSpout(Spout):
         self.stateful = list(stateful)
         self.alignment = alignment
         self.parts = dict(parts or {})
+        self.kept: list[tuple[Opener, Mapping[str, Any]]] = []
+        """For each spout that keeps its position elsewhere, what opens its store, and its own conf."""
 
     def check_conf(self, conf: dict[str, Any]) -> None:
         self._check(conf)
@@ -92,6 +97,7 @@ class CheckpointSpout(Spout):
         self._state: KeyValueState[str, Any] = state_of(self._provider, name, KeyValueState)
         self._steps = Steps(conf, name)
         self._steps.watch(self._state)
+        self._witness = Witness((), conf)
         self.txid, self.state = -1, COMMITTED
         self.recovering = True
         self._running = False  # a step is in flight
@@ -109,6 +115,7 @@ class CheckpointSpout(Spout):
             self._in_use = f"{problem}. This topology saves no state until then; its tuples time out"
             self.report_error(self._in_use)
         except BaseException:
+            self._witness.close()
             self._provider.close()  # or the states would stay claimed while other topologies in this process live on
             raise
 
@@ -127,6 +134,10 @@ class CheckpointSpout(Spout):
         tasks = {component: len(self.context.tasks(component)) for component in self.stateful}
         now = Shape(self.alignment, self.parts, tasks)
         tasks = check_shape(self._provider, self._state, now, set(self.context.task_component.values()), self._told)
+        if self._provider.durable:
+            self._witness.close()  # of an earlier try
+            self._witness = Witness(self.kept, self.conf)
+            self._witness.check(self._provider, self._state, self._told)
         self._state.commit()
         check_kept(self._provider, self._name, self._state, TASKS_KEY, tasks)
         self.txid, self.state = position_of(self._provider, self._state) or (-1, COMMITTED)
@@ -200,6 +211,7 @@ class CheckpointSpout(Spout):
             self.prepared()
         else:
             noted_whole(self._state, self.stateful)
+            self._state.put(EVERY_KEY, self.txid)
             self._save(self.txid, COMMITTED)
             now = self._ended_at = self.clock()
             self.last_checkpoint = (self.txid, now, now - self._started_at)
@@ -222,7 +234,7 @@ class CheckpointSpout(Spout):
         return self.state == COMMITTED and not self.recovering and not self._running
 
     def close(self) -> None:
-        close_all(self._repeats.tell_rest, self._state.close, self._provider.close)
+        close_all(self._repeats.tell_rest, self._witness.close, self._state.close, self._provider.close)
 
     def prepared(self) -> None:
         """Store that all tasks have prepared: from here on the checkpoint will be committed, whatever happens."""
@@ -244,6 +256,8 @@ class CheckpointSpout(Spout):
         self.log(text, "warn")
 
     def _ask(self, action: str) -> None:
+        if action == COMMIT:
+            self._witness.note(self.txid, self.report_error)
         self._running = True
         self._recovery_step = self.recovering
         self._steps.at(action, self.txid)

@@ -79,6 +79,12 @@ def stateful(topology: Topology) -> Topology:
                 streams = (STREAM, TURN, MORE)
                 _wrap(spec, SourceExecutor, [Input(SPOUT, stream, Grouping("all")) for stream in streams])
     spout = kinds.spout(with_state, settings.alignment(topology.conf), parts)
+    if not exact:  # with exact alignment positions are part of the state
+        spout.kept = [
+            (opener, dict(spec.conf))
+            for spec in specs.values()
+            if (opener := getattr(spec.component, "kept_elsewhere", None)) is not None
+        ]
     own = {TASKS: 1, MAX_SPOUT_PENDING: None}  # overrides the topology's conf for spouts
     specs[SPOUT] = ComponentSpec(SPOUT, "spout", spout, streams=spout.declared_streams(), tasks=1, conf=own)
     return Topology(topology.name, topology.conf, specs, module=topology.module)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from multilang.state.sqlite_file import SqliteConnection, SqliteFile
 
+GROUP = "multilang.source.group"
+STORE = "multilang.source.store"
+
 _BUSY_SECS = 60.0  # longest wait for other tasks' writes
 _APPLICATION = 0x4D4C574D  # "MLWM"
 _LAYOUT = 2

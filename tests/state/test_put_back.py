@@ -318,6 +318,53 @@ def test_a_topology_is_not_started_where_the_state_of_one_task_is_gone(kind, gon
         run()
 
 
+def contents_of(kind, conf, name):
+    """What is stored of one task."""
+    if kind == "sqlite":
+        with sqlite3.connect(conf["topology.state.provider.config"]["path"]) as live:
+            found = {
+                table: live.execute(f"SELECT * FROM {table} WHERE namespace = ?", (name,)).fetchall()
+                for table in ("txids", "data", "prepared")
+            }
+        live.close()
+        return found
+    with redis_package.Redis(port=loads(conf["topology.state.provider.config"])["jedisPoolConfig"]["port"]) as client:
+        return {key: client.dump(key) for key in client.scan_iter(match=f"stateful:{name}*")}
+
+
+def put_back_contents(kind, conf, contents):
+    if kind == "sqlite":
+        with sqlite3.connect(conf["topology.state.provider.config"]["path"]) as live:
+            for table, rows in contents.items():
+                for row in rows:
+                    live.execute(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+        live.close()
+        return
+    with redis_package.Redis(port=loads(conf["topology.state.provider.config"])["jedisPoolConfig"]["port"]) as client:
+        for key, value in contents.items():
+            client.restore(key, 0, value, replace=True)
+
+
+@pytest.mark.parametrize("kind", COPIES)
+def test_a_topology_is_not_started_where_the_state_of_one_task_is_older(kind, request, tmp_path):
+    """As after the failover of one node of a Redis cluster to a replica that is behind."""
+    conf = {**conf_of(kind, request, tmp_path), "topology.state.checkpoint.interval.ms": 20, "test.sentences": 200}
+
+    def run():
+        with LocalCluster("inprocess", conf=conf) as cluster:
+            cluster.submit(topology, name="stateful").wait(timeout=60)
+
+    run()
+    older = contents_of(kind, conf, "count-1")
+    run()
+    newest = contents_of(kind, conf, "count-1")
+    put_back_contents(kind, conf, older)
+    with pytest.raises(LocalClusterError, match=r"can't be started.*the state of 'count-1' in .* is an older copy"):
+        run()
+    put_back_contents(kind, conf, newest)
+    run()
+
+
 def test_components_that_the_topology_no_longer_has_are_not_missed(request, tmp_path):
     conf = conf_of("sqlite", request, tmp_path)
     found = provider_of(conf)

@@ -1,0 +1,88 @@
+"""The note of a state's transactions in a store of marks, beside the progress of a group (see ``multilang.state.witness``)."""
+
+from __future__ import annotations
+
+from multilang.protocol.codec import dumps, loads
+from multilang.state.settings import may_return, owner_of
+from spark_bridge.sources.identity import Mark
+from spark_bridge.sources.store import GROUP, STORE, GroupReader, SQLiteStore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from spark_bridge.sources.store import WatermarkStore
+
+_PARTITION = 0
+
+
+class MarkNotes:
+    """One text in a store of marks.
+
+    Args:
+        conf: The spout's conf.
+        store: The store.
+    """
+
+    def __init__(self, conf: Mapping[str, Any], store: WatermarkStore) -> None:
+        self._conf = conf
+        self._store = store
+        # No group of a spout: what follows its "/" is the name of a component.
+        self._key = f"$checkpoints:{owner_of(conf)[1]}"
+        self._epoch = 0
+        self._count = 0
+
+    def claim(self, warn: Callable[[str], None]) -> str | None:
+        """Claim the note, and return its text; None if there is none."""
+        run, topology = owner_of(self._conf)
+        reader = GroupReader(run, topology, True, may_return(self._conf))
+        self._epoch = self._store.claim(self._key, [_PARTITION], reader, warn=warn)
+        found = self._store.load(self._key).get(_PARTITION)
+        if found is None or not found.source:
+            return None
+        self._count = found.watermark
+        return dumps(found.source["note"])
+
+    def save(self, text: str) -> None:
+        """Replace the text."""
+        self._put({"note": loads(text)})
+
+    def remove(self) -> None:
+        """Remove the text."""
+        self._put({})
+
+    def describe(self) -> str:
+        """Return the place of the store in the words of a message."""
+        path = getattr(self._store, "path", None)
+        return f"watermark store {type(self._store).__name__}{f' {path}' if path else ''}"
+
+    def close(self) -> None:
+        """Release the note."""
+        self._store.close()
+
+    def _put(self, source: dict[str, Any]) -> None:
+        self._count += 1
+        self._store.save(self._key, {_PARTITION: Mark(self._count, None, source)}, self._epoch)
+
+
+class MarkNotesOpener:
+    """Opens the note in a spout's store of marks.
+
+    Args:
+        store: The spout's store; None: the one that the conf names.
+        group: The group of the spout; None: the one that the conf names.
+    """
+
+    def __init__(self, store: WatermarkStore | None, group: str | None) -> None:
+        self._store = store
+        self._group = group
+
+    def __call__(self, conf: Mapping[str, Any]) -> MarkNotes | None:
+        """Return the note; None if no later run goes on with what is kept."""
+        from copy import deepcopy
+
+        if not (self._group or conf.get(GROUP)):
+            return None
+        store = SQLiteStore(conf.get(STORE)) if self._store is None else deepcopy(self._store)
+        return MarkNotes(conf, store)

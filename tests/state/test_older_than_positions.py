@@ -1,0 +1,197 @@
+"""A state that is put back to an older copy while the positions of its sources, in another store, went on is refused."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+import redis as redis_package
+
+from multilang import LocalCluster, StatefulBasicBolt, TopologyBuilder
+from multilang.local import LocalClusterError
+from multilang.protocol.codec import loads
+from multilang.state import PositionSpout
+from multilang.state.admin import StoredStates
+from spark_bridge import ListSource, PartitionSpout
+from spark_bridge.sources.store import SQLiteStore
+from tests.state.conftest import conf_of
+
+ROWS = 300
+
+
+class Numbers(PositionSpout):
+    """Numbers up to ``test.rows``."""
+
+    output_fields = ["n"]
+    save_secs = 0.0
+
+    def initialize(self, conf, context):
+        self.at, self.rows = 0, conf["test.rows"]
+
+    def position(self):
+        return {"at": self.at}
+
+    def seek(self, position):
+        self.at = position["at"]
+
+    def next_tuple(self):
+        if self.at < self.rows:
+            self.at += 1
+            self.emit([self.at])
+
+    def exhausted(self):
+        return self.at >= self.rows
+
+
+class Sum(StatefulBasicBolt):
+    output_fields = ["count"]
+
+    def init_state(self, state):
+        self.kept = state
+
+    def process(self, tup):
+        self.kept.put("count", self.kept.get("count", 0) + 1)
+
+
+class Place:
+    """A state in one store, and positions in another."""
+
+    def __init__(self, state, position, request, folder):
+        (folder / "state").mkdir()
+        self.folder, self.position = folder, position
+        self.conf = {**conf_of(state, request, folder / "state"), "topology.state.checkpoint.interval.ms": 10}
+        self.redis = state == "redis"
+        if position.startswith("redis"):
+            number = 0 if position == "redis too" else 1
+            self.conf["multilang.positions"] = f"redis://localhost:{request.getfixturevalue('redis').port}/{number}"
+        else:
+            self.conf["multilang.positions"] = str(folder / "positions.sqlite")
+
+    def topology(self, rows):
+        builder = TopologyBuilder()
+        if self.position == "watermarks":
+            source = ListSource([[[n] for n in range(rows)]], ["n"])
+            store = SQLiteStore(str(self.folder / "marks.sqlite"))
+            builder.set_spout("numbers", PartitionSpout(source, store=store, group="g"))
+        else:
+            builder.set_spout("numbers", Numbers)
+        builder.set_bolt("sum", Sum).shuffle_grouping("numbers")
+        return builder.build("stateful", conf={"test.rows": rows})
+
+    def run(self, rows):
+        with LocalCluster("inprocess", conf=self.conf) as cluster:
+            cluster.submit(self.topology(rows)).wait(timeout=60)
+        return self.count()
+
+    def count(self):
+        stored = StoredStates(self.topology(0), self.conf)
+        try:
+            return stored.get("sum", "count")
+        finally:
+            stored.close()
+
+    def accept(self):
+        stored = StoredStates(self.topology(0), self.conf)
+        try:
+            return stored.accept()
+        finally:
+            stored.close()
+
+    def take(self):
+        if not self.redis:
+            shutil.copytree(self.folder / "state", self.folder / f"copy{len(os.listdir(self.folder))}")
+            return max(self.folder.glob("copy*"), key=os.path.getmtime)
+        with self._client() as client:
+            return {key: client.dump(key) for key in client.scan_iter()}
+
+    def put_back(self, copy):
+        self.remove()
+        if not self.redis:
+            shutil.copytree(copy, self.folder / "state")
+            return
+        with self._client() as client:
+            for key, value in copy.items():
+                client.restore(key, 0, value)
+
+    def remove(self):
+        if not self.redis:
+            shutil.rmtree(self.folder / "state")
+            return
+        with self._client() as client:
+            client.flushdb()
+
+    def _client(self):
+        return redis_package.Redis(
+            port=loads(self.conf["topology.state.provider.config"])["jedisPoolConfig"]["port"], db=0
+        )
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def state(request):
+    return request.param
+
+
+@pytest.fixture(params=["sqlite", "redis", "watermarks"])
+def place(state, request, tmp_path):
+    return Place(state, request.param, request, tmp_path)
+
+
+def test_an_older_copy_is_refused_by_name_until_it_is_accepted(place):
+    assert place.run(ROWS) == ROWS
+    older = place.take()
+    assert place.run(2 * ROWS) == 2 * ROWS
+    newest = place.take()
+    place.put_back(older)
+    for _ in range(2):
+        with pytest.raises(
+            LocalClusterError,
+            match=r"the state in .* is an older copy: it has transaction \d+ .* state accept TOPOLOGY",
+        ):
+            place.run(3 * ROWS)
+        assert place.count() == ROWS
+    place.put_back(newest)
+    assert place.run(3 * ROWS) == 3 * ROWS
+    place.put_back(older)
+    assert "lacks what came up to transaction" in "".join(place.accept())
+    assert place.run(4 * ROWS) == 2 * ROWS  # what came between is missing, as the user has accepted
+    assert place.accept() == []
+    # A copy of the branch that was left behind is another state, however far it went.
+    longer = place.take()
+    place.put_back(newest)
+    with pytest.raises(LocalClusterError, match="is an older copy"):
+        place.run(5 * ROWS)
+    place.put_back(longer)
+    assert place.run(5 * ROWS) == 3 * ROWS
+
+
+def test_a_state_that_was_removed_begins_anew_with_a_warning(place, caplog):
+    place.run(ROWS)
+    place.remove()
+    if not place.redis:
+        (place.folder / "state").mkdir()
+    assert place.run(2 * ROWS) == ROWS
+    assert "begins with an empty state in the middle of its source" in caplog.text
+
+
+def test_a_state_that_moved_goes_on(place, tmp_path):
+    place.run(ROWS)
+    stored = StoredStates(place.topology(0), place.conf)
+    lines = list(stored.export())
+    stored.close()
+    place.remove()
+    if not place.redis:
+        (place.folder / "state").mkdir()
+    stored = StoredStates(place.topology(0), place.conf)
+    stored.load(iter(lines), False)
+    stored.close()
+    assert place.run(2 * ROWS) == 2 * ROWS
+
+
+def test_state_and_positions_of_one_moment_go_on(request, tmp_path):
+    place = Place("redis", "redis too", request, tmp_path)
+    place.run(ROWS)
+    older = place.take()
+    place.run(2 * ROWS)
+    place.put_back(older)
+    assert place.run(3 * ROWS) == 3 * ROWS
