@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import pytest
 
-from multilang.shipping.cluster.artifacts import cache_folder, fetch_jars, storm_jars
+from multilang.shipping.cluster.artifacts import cache_folder, storm_jars
+from multilang.shipping.maven import Artifact, fetch_jars
 from tests.authority import PASSWORD, Authority
 
 if TYPE_CHECKING:
@@ -324,7 +325,7 @@ class KafkaServer(Server):
         if not folder.is_dir():
             folder.parent.mkdir(parents=True, exist_ok=True)
             part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{folder.name}-"))
-            fetch_jars("org.apache.kafka", "kafka_2.13", cls.version, part / "lib")
+            fetch_jars([Artifact("org.apache.kafka", "kafka_2.13", cls.version)], part / "lib")
             try:
                 (part / "lib").rename(folder)
             except OSError:  # another process was quicker

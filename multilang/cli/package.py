@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import ExitStack
+import tempfile
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +17,15 @@ from multilang.cli.said import echo
 from multilang.cli.settings import ProjectCommand
 from multilang.component.errors import ConfigError
 from multilang.shipping.archive import SUFFIXES, Archived, archive_folder, archive_shipment
-from multilang.shipping.errors import ShippingError
+from multilang.shipping.errors import ClusterError, ShippingError
 from multilang.shipping.guard import Guard
 from multilang.shipping.jar import Shipment, pack, write
+from multilang.shipping.maven import Artifact, fetch_jars
 from multilang.shipping.wheels import WheelTarget
 from multilang.topology import ShellComponent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from multilang.topology import Topology
 
@@ -40,6 +42,21 @@ _EXCLUDE = click.option(
     help="Files and folders to leave out, by name or by path: '*.csv', data/large.",
 )
 _FORCE = click.option("--force", is_flag=True, help="Ship secrets, too, and what links lead to outside of the folder.")
+
+
+ADD_JAR = click.option(
+    "--add-jar",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="JAR",
+    help="A jar whose classes are added.",
+)
+ARTIFACTS = click.option(
+    "--artifacts",
+    multiple=True,
+    metavar="GROUP:NAME:VERSION",
+    help="What Maven gets, with all that it needs, and whose classes are added; ^GROUP:NAME behind it leaves something out.",
+)
 
 
 class ShippingFault(click.ClickException):
@@ -127,17 +144,41 @@ def packed(
         own.close()
 
 
+@contextmanager
+def jars_of(add_jar: Sequence[Path], artifacts: Sequence[str]) -> Iterator[list[Path]]:
+    """Return the jars whose classes are added, as long as they are needed.
+
+    Args:
+        add_jar: Jars.
+        artifacts: What Maven is to get: texts as of ``--artifacts``, or several of them with commas.
+
+    Raises:
+        ClusterError: Maven can't get them.
+    """
+    with tempfile.TemporaryDirectory(prefix="multilang-jars-") as folder:
+        wanted = [Artifact.of(each.strip()) for text in artifacts for each in text.split(",")]
+        if wanted:
+            echo(f"asking Maven for {', '.join(f'{each.name} {each.version}' for each in wanted)}", err=True)
+            fetch_jars(wanted, Path(folder))
+        yield [*add_jar, *sorted(Path(folder).glob("*.jar"))]
+
+
 @click.command(cls=ProjectCommand)
 @click.argument("topology")
 @click.option("-o", "--output", type=_PATH, metavar="FILE", help="The .jar to write, or a .tgz for the blob store.")
-@click.option(
-    "--add-jar", multiple=True, type=_PATH, metavar="JAR", help="A jar whose classes are added, such as Flux's."
-)
+@ADD_JAR
+@ARTIFACTS
 @click.option("--dry-run", is_flag=True, help="Write nothing; show the files, the commands and the conf.")
 @click.option("-v", "--verbose", is_flag=True, help="List every file.")
 @packing
 def package(
-    topology: str, output: Path | None, add_jar: tuple[Path, ...], dry_run: bool, verbose: bool, **options: Any
+    topology: str,
+    output: Path | None,
+    add_jar: tuple[Path, ...],
+    artifacts: tuple[str, ...],
+    dry_run: bool,
+    verbose: bool,
+    **options: Any,
 ) -> int:
     """Pack a topology into a jar that needs nothing on the workers but Python.
 
@@ -149,15 +190,18 @@ def package(
     blob = output.name.endswith(SUFFIXES)
     try:
         checked = shipment.check()
-        if blob and add_jar:
-            raise ShippingError("--add-jar puts Java classes into a jar; a .tgz is for Python's side alone")
+        if blob and (add_jar or artifacts):
+            raise ShippingError(
+                "--add-jar and --artifacts put Java classes into a jar; a .tgz is for Python's side alone"
+            )
         if not blob and output.suffix != ".jar":
             raise ShippingError(f"{output.name!r} is neither a .jar nor a .tgz; give it one of these endings")
         if not dry_run and blob:
             archive_shipment(shipment, output)
         elif not dry_run:
-            write(output, shipment.jar(add_jar))
-    except ShippingError as error:
+            with jars_of(add_jar, artifacts) as jars:
+                write(output, shipment.jar(jars))
+    except (ShippingError, ClusterError) as error:
         raise ShippingFault(str(error)) from error
     echo(listed(shipment, verbose or dry_run))
     if dry_run:

@@ -29,6 +29,7 @@ _PARAMETERS = {
     "exclude": "exclude",
     "leave_out": "leave-out",
     "add_jar": "jars",
+    "artifacts": "artifacts",
     "master": "spark.master",
     "spark_conf": "spark.conf",
     "sources": "spark.sources",

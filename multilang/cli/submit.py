@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -12,7 +12,7 @@ from multilang.cli import exits
 from multilang.cli.arguments import conf_option
 from multilang.cli.loading import load
 from multilang.cli.nimbus import NIMBUS, connected, faults
-from multilang.cli.package import listed, packed, packing, plan
+from multilang.cli.package import ADD_JAR, ARTIFACTS, jars_of, listed, packed, packing, plan
 from multilang.cli.project import Hooks, project_for
 from multilang.cli.said import echo
 from multilang.cli.settings import ProjectCommand
@@ -40,13 +40,8 @@ def _sent(command: Callable[..., int]) -> Callable[..., int]:
             help="A JSON file of names and texts: Storm's credentials of the topology, which its workers' plugins get.",
         ),
         click.option("--dry-run", is_flag=True, help="Contact no cluster; show the files, the commands and the conf."),
-        click.option(
-            "--add-jar",
-            multiple=True,
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            metavar="JAR",
-            help="A jar whose classes are added.",
-        ),
+        ADD_JAR,
+        ARTIFACTS,
         packing,
     )
     for each in reversed(arguments):
@@ -57,6 +52,11 @@ def _sent(command: Callable[..., int]) -> Callable[..., int]:
 @click.command(cls=ProjectCommand)
 @_sent
 @click.option("--inactive", is_flag=True, help="Start no component before multilang activate.")
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Take the place of the topology of its name that runs, if there is one; this is multilang deploy.",
+)
 @click.option(
     "--wait",
     type=click.FloatRange(min=0),
@@ -72,9 +72,11 @@ def submit(
     conf: dict[str, Any],
     credentials: Path | None,
     inactive: bool,
+    replace: bool,
     wait: float,
     dry_run: bool,
     add_jar: tuple[Path, ...],
+    artifacts: tuple[str, ...],
     **options: Any,
 ) -> int:
     """Submit a topology to a cluster, and wait until it runs.
@@ -88,15 +90,21 @@ def submit(
                  4  a component reported an error, which is shown
                 69  no Nimbus can be reached
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
+    if replace and not wait:
+        raise click.UsageError(
+            "--replace waits until the new topology runs, so that the former one can come back: leave --wait 0 out"
+        )
     given = _Given(topology, name, conf, credentials, dry_run, options)
     if dry_run:
         return given.show_plan()
+    if replace:
+        return _deploy(given, where, _Jars(add_jar, artifacts), wait, active=False if inactive else None)
     from multilang.shipping.submit import submit as send
 
     named, shipment = given.topology, given.shipment
-    with connected(where) as nimbus:
+    with connected(where) as nimbus, jars_of(add_jar, artifacts) as jars:
         echo(listed(shipment, every=False), err=True)
-        send(nimbus, shipment, active=not inactive, credentials=given.credentials, jars=add_jar)
+        send(nimbus, shipment, active=not inactive, credentials=given.credentials, jars=jars)
         echo(f"{named.name!r} was submitted to {nimbus.address}")
         given.was_submitted()
         if not wait:
@@ -215,6 +223,12 @@ def _count(number: int, what: str) -> str:
     metavar="SECS",
     help="The seconds without an error after which the new one counts as running.",
 )
+@click.option(
+    "--blue-green",
+    is_flag=True,
+    help="Start the new one's workers, under another name, while the running one still works. The cluster needs slots for "
+    "both.",
+)
 def deploy(
     topology: str,
     where: str | None,
@@ -224,45 +238,55 @@ def deploy(
     drain: int | None,
     wait: float,
     settled: float,
+    blue_green: bool,
     dry_run: bool,
     add_jar: tuple[Path, ...],
+    artifacts: tuple[str, ...],
     **options: Any,
 ) -> int:
     """Submit a topology in the place of the one of its name that runs; that one comes back if the new one does not run.
 
     The running one's spouts are stopped, its tuples in flight get time, and it is killed. Then the new one is submitted.
     If it reports an error or does not run in time, it is killed, and the former one is submitted again as it was.
-    Ctrl-C lets the former one run on, or puts it back.
+    Ctrl-C lets the former one run on, or puts it back. If the command itself is killed, the next deploy puts things in
+    order: the former one is kept in the cluster's blob store.
 
     \b
     Exit status: 0  the new one runs
                  2  the command line or the topology is wrong, or Nimbus refused it; what ran runs on
-                 3  it did not start in time
-                 4  a component reported an error, which is shown
-                69  no Nimbus can be reached
+                 3  it did not start in time; the former one was put back
+                 4  a component reported an error, which is shown; the former one was put back
+                69  no Nimbus can be reached, or it went away: the next deploy goes on from there
+               130  Ctrl-C; what ran runs on, or was put back
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
-    from multilang.shipping.deploy import deploy as replace
-
     given = _Given(topology, name, conf, credentials, dry_run, options)
     if dry_run:
         return given.show_plan()
-    with connected(where) as nimbus:
+    return _deploy(given, where, _Jars(add_jar, artifacts), wait, drain=drain, settled=settled, beside=blue_green)
+
+
+class _Jars(NamedTuple):
+    """What the command line says of further classes."""
+
+    add_jar: tuple[Path, ...]
+    artifacts: tuple[str, ...]
+
+
+def _deploy(given: _Given, where: str | None, classes: _Jars, wait: float, **how: Any) -> int:
+    """Put a topology in the place of the one that runs, and tell how it ended; return the exit status."""
+    from multilang.shipping.deploy import deploy as put
+
+    name = given.topology.name
+    with connected(where) as nimbus, jars_of(*classes) as jars:
         echo(listed(given.shipment, every=False), err=True)
         try:
-            done = replace(
-                nimbus,
-                given.shipment,
-                drain=drain,
-                timeout=wait,
-                settled=settled,
-                credentials=given.credentials,
-                jars=add_jar,
-                say=_said,
-            )
+            done = put(nimbus, given.shipment, timeout=wait, credentials=given.credentials, jars=jars, say=_said, **how)
         except KeyboardInterrupt:
             return exits.INTERRUPTED
     if done.runs:
         given.was_submitted()
+        if done.name != name:
+            echo(f"its name on the cluster is {done.name!r} until the next deployment")
         return _tell(given.shipment, True, done.status, wait)
     if done.former is None:
         return _tell(given.shipment, False, done.status, wait)
@@ -273,7 +297,7 @@ def deploy(
     again = (
         "the former one runs again"
         if done.rolled_back
-        else f"the former one does not run yet, either; multilang status {given.topology.name} shows more"
+        else f"the former one does not run yet, either; multilang status {done.former.name} shows more"
     )
     echo(again, err=True)
     return exits.BROKE_OFF if done.status.errors else exits.NEVER_STARTED

@@ -288,6 +288,7 @@ _SETTINGS: dict[str, Any] = {
     "exclude": _texts,
     "leave-out": _texts,
     "jars": _paths,
+    "artifacts": _texts,
     "spark": _spark,
 }
 SETTINGS = (*_SETTINGS, "conf")

@@ -18,6 +18,7 @@ from multilang.state.errors import StateError
 from multilang.state.redis_access import checked, with_access
 from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.state.redis_place import HASTE_SECS
+from multilang.state.settings import stored_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class RedisStreamSpout(ReliableSpout):
             patient.close()
         # No command is repeated silently: the entries in a lost answer would be this task's, and never emitted.
         self._client = connect(with_access(conf, self.settings), "a spout of a Redis Stream", 0.0)
-        self._consumer = f"{conf.get('topology.name') or 'topology'}/{context.component}/{context.task_index}"
+        self._consumer = f"{stored_name(conf)}/{context.component}/{context.task_index}"
         self._keys = [field.encode() for field in self.output_fields or ()]
         self._after: str | None = "0-0"  # the last entry read of this task's pending ones; None: all were read
         self._entries: deque[tuple[str, Any]] = deque()

@@ -15,7 +15,7 @@ from multilang.shipping.thrift_types import types
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
-    from typing import Any
+    from typing import Any, BinaryIO
 
     from multilang.shipping.nimbus import Nimbus
 
@@ -44,23 +44,28 @@ def put_blob(nimbus: Nimbus, key: str, path: Path, replication: int = 1, acl: Se
     Raises:
         NimbusError: A key or right is written wrong, or Nimbus refuses.
     """
+    try:
+        with path.open("rb") as file:
+            return store_blob(nimbus, key, file, replication, acl)
+    except OSError as error:
+        raise NimbusError(f"{path} can't be read: {error.strerror or error}") from None
+
+
+def store_blob(nimbus: Nimbus, key: str, file: BinaryIO, replication: int = 1, acl: Sequence[str] = ()) -> bool:
+    """Store what can be read, as ``put_blob`` does with a file."""
     rights = [_access(each) for each in acl]
     if not _KEY.fullmatch(key):
         raise NimbusError(f"{key!r} is not a key of a blob: use letters, digits, spaces, dots, hyphens and underscores")
+    created, session = _begin(nimbus, key, replication, rights)
     try:
-        with path.open("rb") as file:
-            created, session = _begin(nimbus, key, replication, rights)
-            try:
-                for piece in chunks(file):
-                    nimbus.call("uploadBlobChunk", session, piece)
-            except BaseException:
-                nimbus.call("cancelBlobUpload", session)
-                if created:  # otherwise a key would stay listed that can't be used
-                    delete_blob(nimbus, key)
-                raise
-            nimbus.call("finishBlobUpload", session)
-    except OSError as error:
-        raise NimbusError(f"{path} can't be read: {error.strerror or error}") from None
+        for piece in chunks(file):
+            nimbus.call("uploadBlobChunk", session, piece)
+    except BaseException:
+        nimbus.call("cancelBlobUpload", session)
+        if created:  # otherwise a key would stay listed that can't be used
+            delete_blob(nimbus, key)
+        raise
+    nimbus.call("finishBlobUpload", session)
     if created:
         nimbus.call("createStateInZookeeper", key)  # tells the other Nimbuses, as Storm's own client does
     return created

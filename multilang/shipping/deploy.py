@@ -1,22 +1,29 @@
-"""Putting a topology in the place of one that runs, and putting that one back if the new one does not come up.
+"""Putting a topology in the place of one that runs, or beside it, and going back if the new one does not come up.
 
-Before anything is ended, Nimbus is asked for all that the running one was submitted with. So it can be submitted again,
-whoever submitted it, and from where.
+Before anything is ended, Nimbus is asked for all that the running one was submitted with, and this is kept in its blob store
+(``kept``). So the running one can come back, also by the next deployment if this one is broken off.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from multilang.protocol.codec import dumps
-from multilang.shipping.blobs import read_blob
-from multilang.shipping.conf import KRYO
+from multilang.shipping import kept as store
 from multilang.shipping.errors import NimbusError, RefusedError, ShippingError
-from multilang.shipping.submit import SETTLED, check_on_cluster, check_ready, submit, wait_until_running
-from multilang.shipping.thrift_types import types
+from multilang.shipping.former import Former, conf_of, former_of, submit_again
+from multilang.shipping.submit import (
+    SETTLED,
+    STORED_NAME,
+    beside_name,
+    check_on_cluster,
+    check_ready,
+    is_settled,
+    submit,
+    wait_until_running,
+)
+from multilang.shipping.topology_status import topology_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,34 +33,10 @@ if TYPE_CHECKING:
     from multilang.shipping.jar import Shipment
     from multilang.shipping.nimbus import Nimbus
 
-DEFAULT_TIMEOUT = 30  # seconds: topology.message.timeout.secs
 _POLL = 0.5  # seconds
 _LONGEST_END = 120.0  # seconds for a killed topology to be gone
-# Nimbus makes these anew for each submission.
-_MADE_BY_NIMBUS = ("storm.id", "topology.submitter.principal", "topology.submitter.user", "storm.version")
-
-
-@dataclass(frozen=True)
-class Former:
-    """All that a running topology was submitted with.
-
-    Attributes:
-        name: Its name.
-        id: Its id.
-        jar: Its jar.
-        conf: Its conf, without what the cluster's own says, too.
-        structure: Storm's StormTopology.
-        active: Whether its spouts emitted.
-        drain: The seconds after which each of its tuples is acked or failed, by its conf.
-    """
-
-    name: str
-    id: str
-    jar: bytes
-    conf: dict[str, Any]
-    structure: Any
-    active: bool
-    drain: int
+# Seconds from there to the end of its workers, of which Nimbus says nothing; a claim of the state waits another five.
+_RELEASE = 5.0
 
 
 @dataclass(frozen=True)
@@ -65,57 +48,29 @@ class Deployed:
         status: Its last status.
         former: The one that it replaced; None: there was none.
         rolled_back: Whether the former one runs again; None: it was not submitted again.
+        name: The new topology's name.
     """
 
     runs: bool
     status: RunStatus
     former: Former | None
     rolled_back: bool | None = None
+    name: str = ""
 
 
-def former_of(nimbus: Nimbus, name: str) -> Former | None:
-    """Return what a running topology was submitted with; None if none of that name runs.
+@dataclass(frozen=True)
+class Found:
+    """What a deployment finds on the cluster.
 
-    Args:
-        nimbus: The connection.
-        name: The topology's name.
-
-    Raises:
-        RefusedError: It is being killed or rebalanced, or its parts may not be read.
-        NimbusError: Nimbus is gone.
+    Attributes:
+        running: The name of the topology that is to be ended; None: none runs.
+        former: The one that comes back if the new one does not run; None: there is none.
+        kept: What a deployment that was broken off has kept, if it still counts.
     """
-    found = next((each for each in nimbus.summary().topologies if each.name == name), None)
-    if found is None:
-        return None
-    if found.status in ("KILLED", "REBALANCING"):
-        raise RefusedError(
-            "AlreadyAliveException",
-            f"topology {name!r} is {found.status.lower()} on {nimbus.address}, and Storm does one thing at a time: wait until "
-            f"that is over (multilang list)",
-        )
-    conf = json.loads(nimbus.call("getTopologyConf", found.id))
-    of_cluster = json.loads(nimbus.call("getNimbusConf"))
-    timeout = conf.get("topology.message.timeout.secs")
-    return Former(
-        name=name,
-        id=found.id,
-        jar=b"".join(read_blob(nimbus, f"{found.id}-stormjar.jar")),
-        conf={
-            key: _as_submitted(key, value)
-            for key, value in conf.items()
-            if key not in _MADE_BY_NIMBUS and not (key in of_cluster and of_cluster[key] == value)
-        },
-        structure=nimbus.call("getUserTopology", found.id),
-        active=found.status == "ACTIVE",
-        drain=timeout if isinstance(timeout, int) else DEFAULT_TIMEOUT,
-    )
 
-
-def _as_submitted(key: str, value: Any) -> Any:
-    """Return a value of the conf as Nimbus takes it: of the registrations for Kryo it makes an object with nulls."""
-    if key == KRYO and isinstance(value, dict):
-        return [name if serializer is None else {name: serializer} for name, serializer in value.items()]
-    return value
+    running: str | None = None
+    former: Former | None = None
+    kept: store.Kept | None = None
 
 
 def deploy(
@@ -127,6 +82,8 @@ def deploy(
     settled: float = SETTLED,
     credentials: Mapping[str, str] | None = None,
     jars: Sequence[Path] = (),
+    beside: bool = False,
+    active: bool | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Deployed:
     """Submit a topology, in the place of the one of its name that runs, and wait until it runs.
@@ -146,6 +103,8 @@ def deploy(
         credentials: Storm's credentials of the topology; a former one that is submitted again gets them, too, since
             nobody can read its own.
         jars: Jars whose classes are added.
+        beside: Whether the new one's workers are started, under another name, while the running one still works.
+        active: Whether the new one's spouts emit; None: as those of the one that runs.
         say: Is told of each step, in a sentence.
 
     Raises:
@@ -153,85 +112,287 @@ def deploy(
         NimbusError: Nimbus refuses something, or is gone; the error's text says what runs.
     """
     name = shipment.topology.name
-    former = former_of(nimbus, name)
-    if former is None:
-        say(f"no topology {name!r} runs on {nimbus.address} yet")
-        submit(nimbus, shipment, credentials=credentials, jars=jars)
-        say(f"{name!r} was submitted")
-        return Deployed(*wait_until_running(nimbus, name, timeout, settled=settled), None)
     shipment.jar(jars)
     check_ready(nimbus, shipment, credentials)  # all that can be refused is refused while the former one runs
     check_on_cluster(nimbus, shipment.topology)
-    _end(nimbus, former, former.drain if drain is None else drain, say)
-    try:
-        submit(nimbus, shipment, active=former.active, credentials=credentials, jars=jars)
-        say(f"the new one was submitted{'' if former.active else ', inactive as the former one was'}")
-        runs, status = wait_until_running(nimbus, name, timeout, settled=settled)
-    except (NimbusError, ShippingError) as error:
-        say(f"the new one can't be submitted: {error}")
-        _put_back(nimbus, former, credentials, timeout, say)
-        raise
-    except KeyboardInterrupt:
-        say("broken off")
-        _put_back(nimbus, former, credentials, timeout, say)
-        raise
-    if runs:
-        return Deployed(True, status, former)
-    say("the new one does not run")
-    return Deployed(False, status, former, _put_back(nimbus, former, credentials, timeout, say))
+    found = find(nimbus, name, settled, say)
+    if found.former is None:
+        say(f"no topology {name!r} runs on {nimbus.address} yet")
+        submit(nimbus, shipment, active=active is not False, credentials=credentials, jars=jars)
+        say(f"{name!r} was submitted")
+        return Deployed(*wait_until_running(nimbus, name, timeout, settled=settled), None, name=name)
+    former = found.former
+    work = _Deployment(
+        nimbus,
+        name,
+        found,
+        former,
+        former.drain if drain is None else drain,
+        timeout,
+        settled,
+        credentials,
+        former.active if active is None else active,
+        say,
+    )
+    if beside and found.running == former.name:
+        return work.beside(shipment, jars)
+    if beside:
+        say("there is nothing to start it beside of, so that it is submitted as without --blue-green")
+    return work.in_place(shipment, jars)
 
 
-def _end(nimbus: Nimbus, former: Former, drain: int, say: Callable[[str], None]) -> None:
-    """Stop the spouts, give the tuples in flight time, and kill the topology."""
-    if former.active:
-        nimbus.deactivate(former.name)
-        say(f"{former.name!r} emits no more; its tuples in flight get {drain} s")
+def find(nimbus: Nimbus, name: str, settled: float, say: Callable[[str], None]) -> Found:
+    """Return what runs under a name, after a deployment that was broken off, too, whose leavings are put in order.
+
+    Args:
+        nimbus: The connection.
+        name: The topology's name.
+        settled: Seconds after which a new topology without an error counts as running.
+        say: Is told what was found and done.
+
+    Raises:
+        RefusedError: A deployment is under way, or Storm does something with the topology, or two of it run.
+        NimbusError: Nimbus is gone.
+    """
+    kept = store.kept_of(nimbus, name)
+    if kept is not None and kept.is_under_way:
+        raise RefusedError(
+            "AlreadyAliveException",
+            f"a deployment of {name!r} that process {kept.pid} on {kept.host} began {_ago(kept.began)} is under way: wait until it has "
+            f"ended. If that process is gone: multilang blob rm {store.keys(name)[0]}",
+        )
+    if kept is not None:
+        say(f"the deployment that was begun {_ago(kept.began)} on {kept.host} was broken off")
+        for each in _alive(nimbus, name):
+            if each.status == "KILLED":
+                _wait_until_gone(nimbus, each.name)
+    alive = {each.id: each for each in _alive(nimbus, name)}
+    if kept is not None and not alive.keys() <= {kept.former, kept.new}:
+        say("another one was submitted since; that one counts, and what was kept is forgotten")
+        store.forget(nimbus, name)
+        kept = None
+    if kept is None:
+        if len(alive) > 1:
+            both = " and ".join(repr(each.name) for each in alive.values())
+            raise RefusedError(
+                "AlreadyAliveException",
+                f"{both} run on {nimbus.address}, and both are {name!r}: kill the one that is not to go on (multilang kill)",
+            )
+        running = next(iter(alive.values()), None)
+        return Found() if running is None else Found(running.name, former_of(nimbus, running))
+    former, new = alive.get(kept.former), alive.get(kept.new or "")
+    if new is not None and _runs(nimbus, new, settled, kept.active):
+        say(f"its new one runs, as {new.name!r}")
+        if former is not None:
+            _kill(nimbus, former.name)
+        store.forget(nimbus, name)
+        return Found(new.name, former_of(nimbus, new))
+    if former is not None:
+        if new is not None:
+            say(f"its new one, {new.name!r}, does not run, and is killed")
+            _kill(nimbus, new.name)
+        say(f"the former one, {former.name!r}, is still there")
+        return Found(former.name, replace(former_of(nimbus, former), active=kept.active), kept)
+    say(
+        "its new one does not run; what comes back, if this one does not run either, is the former one"
+        if new is not None
+        else "none runs now; if the new one does not, the former one comes back"
+    )
+    return Found(None if new is None else new.name, store.kept_former(nimbus, name), kept)
+
+
+class _Deployment:
+    """A deployment in the place of a former topology."""
+
+    def __init__(
+        self,
+        nimbus: Nimbus,
+        name: str,
+        found: Found,
+        former: Former,
+        drain: int,
+        timeout: float,
+        settled: float,
+        credentials: Mapping[str, str] | None,
+        active: bool,
+        say: Callable[[str], None],
+    ) -> None:
+        self._nimbus = nimbus
+        self._name = name
+        self._former = former
+        self._running = found.running
+        self._drain = drain
+        self._timeout = timeout
+        self._settled = settled
+        self._credentials = credentials
+        self._active = active
+        self._say = say
+        self._release = min(settled, _RELEASE)
+        self._ended = False  # whether the former one is, where the new one was started beside it
+        longest = drain + settled + 2 * timeout + 3 * _LONGEST_END
+        if found.kept is None or found.running == former.name:
+            self._kept = store.keep(nimbus, name, former, longest)
+        else:  # the blob with the former one stays as it is
+            self._kept = replace(found.kept, **_begun(longest))
+            store.note(nimbus, name, self._kept)
+
+    def in_place(self, shipment: Shipment, jars: Sequence[Path]) -> Deployed:
+        """End what runs, and submit the new one."""
+        name = shipment.topology.name
+        if self._running is not None:
+            self._end(self._running)
         try:
-            _sleep(drain)
-        except KeyboardInterrupt:
-            nimbus.activate(former.name)
-            say(f"broken off; {former.name!r} emits again")
+            self._submit(shipment, jars, self._active)
+            self._say(f"the new one was submitted{'' if self._active else ', inactive'}")
+            runs, status = wait_until_running(self._nimbus, name, self._timeout, settled=self._settled)
+        except (NimbusError, ShippingError) as error:
+            self._say(f"the new one can't be submitted: {error}")
+            self._put_back(name)
             raise
-    nimbus.kill(former.name, 0)
-    _wait_until_gone(nimbus, former.name)
-    say("it is ended")
+        except KeyboardInterrupt:
+            self._say("broken off")
+            self._put_back(name)
+            raise
+        if runs:
+            store.forget(self._nimbus, self._name)
+            return Deployed(True, status, self._former, name=name)
+        self._say("the new one does not run")
+        return Deployed(False, status, self._former, self._put_back(name), name)
+
+    def beside(self, shipment: Shipment, jars: Sequence[Path]) -> Deployed:
+        """Start the new one's workers while the former one works; end that one, and let the new one emit.
+
+        The former one is ended before: what is stored has one owner, and no other may claim it while that one lives.
+        """
+        former, nimbus = self._former, self._nimbus
+        other = beside_name(self._name) if former.name == self._name else self._name
+        new = replace(shipment, topology=shipment.topology.with_conf({STORED_NAME: self._name}, other))
+        self._ended = False
+        try:
+            self._submit(new, jars, active=False)
+            self._say(f"the new one was submitted beside it as {other!r}, inactive")
+            runs, status = wait_until_running(nimbus, other, self._timeout, settled=0)
+            if runs:
+                self._stop(former.name)
+                self._ended = True
+                _kill(nimbus, former.name)
+                self._say(f"{former.name!r} is ended")
+                if self._active:
+                    time.sleep(self._release)
+                    nimbus.activate(other)
+                    self._say(f"{other!r} emits")
+                settled = time.monotonic() + self._settled
+                runs, status = wait_until_running(nimbus, other, self._timeout, not_before=settled)
+        except (NimbusError, ShippingError) as error:
+            self._say(f"the new one can't be started: {error}")
+            self._go_back(other)
+            raise
+        except KeyboardInterrupt:
+            self._say("broken off")
+            self._go_back(other)
+            raise
+        if not runs:
+            self._say("the new one does not run")
+            return Deployed(False, status, former, self._go_back(other), other)
+        store.forget(nimbus, self._name)
+        return Deployed(True, status, former, name=other)
+
+    def _submit(self, shipment: Shipment, jars: Sequence[Path], active: bool) -> None:
+        submit(self._nimbus, shipment, active=active, credentials=self._credentials, jars=jars)
+        there = {each.name: each.id for each in self._nimbus.summary().topologies}
+        self._kept = replace(self._kept, new=there.get(shipment.topology.name))
+        store.note(self._nimbus, self._name, self._kept)
+
+    def _end(self, name: str) -> None:
+        """Stop the spouts, give the tuples in flight time, and kill the topology."""
+        try:
+            self._stop(name)
+        except KeyboardInterrupt:
+            if self._former.active:
+                self._nimbus.activate(name)
+            self._say(f"broken off; {name!r} goes on as before")
+            if name == self._former.name:
+                store.forget(self._nimbus, self._name)
+            raise
+        _kill(self._nimbus, name)
+        self._say("it is ended")
+
+    def _stop(self, name: str) -> None:
+        if self._former.active:
+            self._nimbus.deactivate(name)
+            self._say(f"{name!r} emits no more; its tuples in flight get {self._drain} s")
+            time.sleep(self._drain)
+
+    def _go_back(self, other: str) -> bool:
+        """End the new one, and let the former one go on; return whether that runs."""
+        if self._ended:
+            return self._put_back(other)
+        if _is_there(self._nimbus, other):
+            _kill(self._nimbus, other)
+        if self._former.active:
+            self._nimbus.activate(self._former.name)
+        store.forget(self._nimbus, self._name)
+        self._say(f"{self._former.name!r} goes on as before")
+        return True
+
+    def _put_back(self, new: str) -> bool:
+        """Submit the former topology again, in the place of what may be there; return whether it runs."""
+        for each in dict.fromkeys((new, self._former.name)):
+            if _is_there(self._nimbus, each):
+                _kill(self._nimbus, each)
+        try:
+            submit_again(self._nimbus, self._former, self._credentials)
+        except NimbusError as error:
+            raise NimbusError(
+                f"the former {self._former.name!r} can't be submitted again, so that none of that name runs now: {error}. It is "
+                "kept in the cluster's blob store: multilang deploy puts it back if its new one does not run"
+            ) from error
+        self._say("the former one was submitted again")
+        store.forget(self._nimbus, self._name)
+        return wait_until_running(self._nimbus, self._former.name, self._timeout)[0]
 
 
-def _put_back(
-    nimbus: Nimbus,
-    former: Former,
-    credentials: Mapping[str, str] | None,
-    timeout: float,
-    say: Callable[[str], None],
-) -> bool:
-    """Submit the former topology again, in the place of a new one that may be there; return whether it runs."""
-    if any(each.name == former.name for each in nimbus.summary().topologies):
-        nimbus.kill(former.name, 0)
-        _wait_until_gone(nimbus, former.name)
-    thrift = types()
-    status = thrift.TopologyInitialStatus
-    creds = thrift.Credentials(creds=dict(credentials)) if credentials else None
-    options = thrift.SubmitOptions(initial_status=status.ACTIVE if former.active else status.INACTIVE, creds=creds)
-    try:
-        location = nimbus.upload(former.jar)
-        nimbus.call("submitTopologyWithOpts", former.name, location, dumps(former.conf), former.structure, options)
-    except NimbusError as error:
-        raise NimbusError(
-            f"the former {former.name!r} can't be submitted again, so that none of that name runs now: {error}"
-        ) from error
-    say("the former one was submitted again")
-    return wait_until_running(nimbus, former.name, timeout)[0]
+def _begun(longest: float) -> dict[str, Any]:
+    import os
+    import socket
+
+    now = time.time()
+    return {"host": socket.gethostname(), "pid": os.getpid(), "began": now, "until": now + longest}
+
+
+def _alive(nimbus: Nimbus, name: str) -> list[Any]:
+    """Return the topologies that are this one: of its name, or started beside one of that name."""
+    found = [each for each in nimbus.summary().topologies if each.name in (name, beside_name(name))]
+    return [each for each in found if each.name == name or conf_of(nimbus, each.id).get(STORED_NAME) == name]
+
+
+def _runs(nimbus: Nimbus, found: Any, settled: float, active: bool) -> bool:
+    """Return whether a topology runs as it should. ``found``: Storm's TopologySummary."""
+    if active and found.status != "ACTIVE":
+        return False
+    status = topology_status(nimbus.topology(found.name))
+    return not status.errors and is_settled(status, settled)
+
+
+def _is_there(nimbus: Nimbus, name: str) -> bool:
+    return any(each.name == name for each in nimbus.summary().topologies)
+
+
+def _kill(nimbus: Nimbus, name: str) -> None:
+    nimbus.kill(name, 0)
+    _wait_until_gone(nimbus, name)
 
 
 def _wait_until_gone(nimbus: Nimbus, name: str) -> None:
     deadline = time.monotonic() + _LONGEST_END
-    while any(each.name == name for each in nimbus.summary().topologies):
+    while _is_there(nimbus, name):
         if time.monotonic() > deadline:
             raise NimbusError(
                 f"topology {name!r} was killed {_LONGEST_END:g} s ago, and is still there; see nimbus.log"
             )
-        _sleep(_POLL)
+        time.sleep(_POLL)
 
 
-def _sleep(secs: float) -> None:
-    time.sleep(secs)
+def _ago(when: float) -> str:
+    secs = max(0, round(time.time() - when))
+    return f"{secs} s ago" if secs < 120 else f"{secs // 60} min ago"

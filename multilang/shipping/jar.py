@@ -23,6 +23,7 @@ from multilang.shipping.contents import EVERYTHING_HARMLESS, YOURS, Contents, It
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.guard import Guard
 from multilang.shipping.imports import follow, imports_of, is_installed
+from multilang.shipping.merge import RESOURCES, merge
 from multilang.shipping.named import confs, named_in
 from multilang.shipping.packages import add_packages, packages_of
 from multilang.shipping.shippable import check_shippable
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from multilang.topology import Topology
 
 MANIFEST = "manifest.json"
-RESOURCES = "resources/"  # ShellProcess: "packaged inside of your topology jar under the resources subdirectory"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip can have
 _JAR_MANIFEST = b"Manifest-Version: 1.0\r\nCreated-By: storm-multilang\r\n\r\n"
 # The parts of this package that every component's process runs. Others are added if the topology's modules import them.
@@ -76,7 +76,7 @@ class Shipment:
         """
         files = {f"{RESOURCES}{item.name}": item.data for item in self.contents}
         for other in others:
-            _merge(files, other)
+            merge(files, other)
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
             for name in ["META-INF/MANIFEST.MF", *sorted(files)]:
@@ -364,19 +364,3 @@ def _part(name: str) -> str:
         return ""
     home = home_of("multilang", words[1])
     return home.split(".")[1] if home is not None else words[1]
-
-
-def _merge(files: dict[str, bytes], other: Path) -> None:
-    try:
-        with zipfile.ZipFile(other) as archive:
-            for info in archive.infolist():
-                name = info.filename
-                if info.is_dir() or name.startswith(RESOURCES) or name.upper() == "META-INF/MANIFEST.MF":
-                    continue
-                if name.upper().startswith("META-INF/") and name.upper().endswith((".SF", ".RSA", ".DSA")):
-                    continue  # the signature of the other jar is not valid here
-                data = archive.read(info)
-                if files.setdefault(name, data) != data and not name.startswith("META-INF/"):
-                    raise ShippingError(f"two jars have the file {name!r}, {other} and one before it; leave one out")
-    except (OSError, zipfile.BadZipFile) as error:
-        raise ShippingError(f"{other} is not a jar that can be read: {error}") from None

@@ -12,6 +12,7 @@ from multilang.shipping.blobs import check_map
 from multilang.shipping.conf import KRYO, storm_conf
 from multilang.shipping.credentials import credentials_of, with_zookeeper_login
 from multilang.shipping.errors import RefusedError, ShippingError
+from multilang.shipping.former import conf_of
 from multilang.shipping.shippable import check_can_run
 from multilang.shipping.thrift_topology import storm_topology
 from multilang.shipping.thrift_types import types
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 OLDEST_STORM = (2, 6)  # the first with json-smart as JSON parser, whose classes shipping.conf names
 SKIP_MISSING = "topology.skip.missing.kryo.registrations"
+STORED_NAME = "multilang.state.name"  # the name of which a topology that was started beside another one is
 SETTLED = 5  # seconds that every executor must have been up; one that dies at its start ends its worker
 _POLL = 0.5  # seconds
 
@@ -59,12 +61,20 @@ def submit(
     """
     structure, conf, creds, summary = check_ready(nimbus, shipment, credentials)
     topology = shipment.topology
-    if any(each.name == topology.name for each in summary.topologies):
-        # checked here because Nimbus would refuse it only after the upload
+    # checked here because Nimbus would refuse it only after the upload
+    there = {each.name: each.id for each in summary.topologies}
+    if topology.name in there:
         raise RefusedError(
             "AlreadyAliveException",
-            f"a topology {topology.name!r} runs already on {nimbus.address}; kill it (multilang kill {topology.name}), "
-            "or submit this one under another name (--name)",
+            f"a topology {topology.name!r} runs already on {nimbus.address}; replace it (--replace, or multilang deploy), kill it "
+            f"(multilang kill {topology.name}), or submit this one under another name (--name)",
+        )
+    other = there.get(beside_name(topology.name))
+    if other and STORED_NAME not in conf and conf_of(nimbus, other).get(STORED_NAME) == topology.name:
+        raise RefusedError(
+            "AlreadyAliveException",
+            f"topology {topology.name!r} runs already on {nimbus.address}, as {beside_name(topology.name)!r}; replace it (--replace, "
+            "or multilang deploy)",
         )
     check_on_cluster(nimbus, topology)
     thrift = types()
@@ -81,6 +91,11 @@ def submit(
             creds=thrift.Credentials(creds=creds) if creds else None,
         ),
     )
+
+
+def beside_name(name: str) -> str:
+    """Return the name of a topology that is started beside the one of a name, and takes its place."""
+    return f"{name}-green"
 
 
 def check_ready(
@@ -145,12 +160,18 @@ def check_version(summary: Any, conf: Mapping[str, Any], address: Address) -> No
     )
 
 
+def is_settled(status: RunStatus, settled: float) -> bool:
+    """Return whether every executor has been up for some seconds. ``settled``: the seconds."""
+    return bool(status.components) and not status.missing and least_uptime(status) >= settled
+
+
 def wait_until_running(
     nimbus: Nimbus,
     name: str,
     timeout: float,
     progress: Callable[[RunStatus], None] = lambda _: None,
     settled: float = SETTLED,
+    not_before: float = 0.0,
 ) -> tuple[bool, RunStatus]:
     """Wait until every executor has been up for some seconds, or an error is reported.
 
@@ -161,6 +182,7 @@ def wait_until_running(
         progress: Called with each new status.
         settled: The seconds for which every executor must have been up. Storm counts from the start of the executor,
             whose Python process may take some of them to start and to fail.
+        not_before: The time, by the monotonic clock, before which it does not count as running.
 
     Returns:
         Whether the topology runs without errors, and its last status.
@@ -174,7 +196,7 @@ def wait_until_running(
         progress(status)
         if status.errors:
             return False, status
-        if status.components and not status.missing and least_uptime(status) >= settled:
+        if is_settled(status, settled) and time.monotonic() >= not_before:
             return True, status
         if time.monotonic() > deadline:
             return False, status

@@ -26,7 +26,7 @@ from multilang.state.redis_client import REQUIRES, connect, connect_cluster, lit
 from multilang.state.redis_place import HASTE_SECS, RedisPlace
 from multilang.state.redis_store import AT_ONCE, RedisStore, parts
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
-from multilang.state.settings import CONFIG, cached_keys, check_members
+from multilang.state.settings import CONFIG, cached_keys, check_members, stored_name
 from multilang.state.stored import StoredState
 
 TYPE_CHECKING = False
@@ -58,7 +58,7 @@ class RedisStateProvider(StateProvider):
         self._cluster = _members(self.config, "jedisClusterConfig", _CLUSTER)
         self._keys = serializer(self.config, "keySerializerClass", JsonKeySerializer)
         self._values = serializer(self.config, "valueSerializerClass", JsonSerializer)
-        topology = str(self.conf.get("topology.name") or "topology")
+        topology = stored_name(self.conf)
         self._name = topology.replace("%", "%25").replace(":", "%3A")  # so that the first colon of a key ends the name
         self._found: Any = None
         self._largest: int | None = None
@@ -150,7 +150,7 @@ class RedisStateProvider(StateProvider):
             client.close()
 
     def place(self) -> RedisPlace:
-        what = f"the state of topology {self.conf.get('topology.name')!r}"
+        what = f"the state of topology {stored_name(self.conf)!r}"
         keys = self.key("", "$owner"), self.key("", "$beats")
         told = self.key(_COORDINATOR, "$txid"), "epoch"  # the first that is claimed in each epoch
         return RedisPlace(keys, self.connect, what, self.describe(), f"{CONFIG}, or another topology.name", told)

@@ -19,8 +19,9 @@ CONFIG = "topology.state.provider.config"
 ALIGNMENT = "multilang.state.alignment"
 CACHE = "multilang.state.cache.keys"
 TRACE = "multilang.state.trace"
+NAME = "multilang.state.name"
 LEAST_INTERVAL_MS = 100
-_OWN = (ALIGNMENT, CACHE, TRACE)
+_OWN = (ALIGNMENT, CACHE, NAME, TRACE)
 EXACT = "exact"
 AT_LEAST_ONCE = "at-least-once"
 
@@ -81,9 +82,14 @@ def check_members(config: Mapping[str, Any], what: str, own: tuple[str, ...]) ->
         raise ConfigError(f"{CONFIG}: {what} knows no {unknown[0]!r}; it has {', '.join(known)}")
 
 
+def stored_name(conf: Mapping[str, Any]) -> str:
+    """Return the name under which everything of a topology is stored: its own, or that of the one that it takes over."""
+    return str(conf.get(NAME) or conf.get("topology.name") or "topology")
+
+
 def owner_of(conf: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the run that claims this topology's stored things (``storm.id``), and the topology's name."""
-    topology = str(conf.get("topology.name") or "topology")
+    """Return the run that claims this topology's stored things (``storm.id``), and the name under which they are stored."""
+    topology = stored_name(conf)
     return str(conf.get("storm.id") or f"{topology} {os.getpid()}"), topology
 
 

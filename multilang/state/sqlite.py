@@ -14,7 +14,7 @@ from multilang.state.errors import StateError
 from multilang.state.owner import Owner, wait_until_free
 from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
-from multilang.state.settings import CONFIG, cached_keys, check_members, owner_of, state_file
+from multilang.state.settings import CONFIG, cached_keys, check_members, owner_of, state_file, stored_name
 from multilang.state.sqlite_file import PUT_BACK, SqliteFile
 from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced, went_back
 
@@ -60,7 +60,7 @@ class SqliteStateProvider(StateProvider):
         check_members(self.config, "state in SQLite", ("path",))
         path = self.config.get("path")
         if path is None:
-            path = state_file(str(self.conf.get("topology.name") or "topology"))
+            path = state_file(stored_name(self.conf))
         elif not isinstance(path, str) or not path or "\0" in path:
             raise ConfigError(f"{CONFIG}: path is {path!r}; name a file")
         self.path = os.path.abspath(os.path.expanduser(path))
@@ -147,8 +147,8 @@ class SqliteStateProvider(StateProvider):
 
     def _check_topology(self, owner: Owner) -> None:
         """Raise StateError if the file has the state of another topology, whose tasks may have the same names."""
-        mine = self.conf.get("topology.name")
-        if mine is not None and owner.topology != mine:
+        mine = stored_name(self.conf)
+        if "topology.name" in self.conf and owner.topology != mine:
             raise StateError(
                 f"the {FILE.what} {self.path} has the state of topology {owner.topology!r}, and this one is {mine!r}: name another "
                 f"file in {CONFIG}. If it is the same topology under a new name: multilang state adopt TOPOLOGY"

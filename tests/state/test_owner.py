@@ -91,6 +91,16 @@ def test_another_topologys_state_is_refused_until_it_is_adopted(tmp_path, monkey
         provider(conf, "third").claim()
 
 
+def test_a_topology_that_stores_under_another_ones_name_takes_over_what_that_one_had(tmp_path):
+    first, conf = provider(in_file(tmp_path / "state.sqlite"), "first"), in_file(tmp_path / "state.sqlite")
+    assert first.claim() == 1
+    first.close()
+    beside = provider({**conf, "topology.name": "stateful-green", "multilang.state.name": "stateful"}, "second")
+    assert beside.claim() == 2
+    beside.close()
+    assert provider(conf, "third").claim() == 3
+
+
 MOUNTED = """
 import sys
 from multilang.state import owner

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from multilang.shipping.blobs import list_blobs
 from tests.cli.command import multilang
 from tests.storm.conftest import LIMIT, SHIPPED, wait_for
 
@@ -81,6 +82,29 @@ nimbus = "{storm.address}"
     wait_for(lambda: len(counts()) > number, "the second version counts again")
     assert {version for version, _ in counts()} == {"one", "two"}
     assert counts()[number][1] > first_of_two, "with its state"
+
+    green = deploy("green", "--blue-green")
+    assert green.returncode == 0, green.stderr
+    assert "its name on the cluster is 'deployed-green'" in green.stdout
+    wait_for(lambda: counts()[-1][0] == "green", "the new version counts")
+    told_by = [version for version, _ in counts()]
+    assert told_by[told_by.index("green") :] == ["green"] * (len(told_by) - told_by.index("green")), (
+        "the former one counts no more"
+    )
+    last_of_two = max(count for version, count in counts() if version == "two")
+    assert last_of_two - 50 < next(count for version, count in counts() if version == "green") <= last_of_two + 1
+
+    broken = deploy("broken", "--blue-green")
+    assert broken.returncode == 4, broken.stdout + broken.stderr
+    assert "the former one runs again" in broken.stderr
+    assert [each.name for each in nimbus.summary().topologies] == ["deployed-green"]
+    number = len(counts())
+    wait_for(lambda: len(counts()) > number, "the green version counts again")
+    assert (counts()[number][0], counts()[number][1] > last_of_two) == ("green", True)
+    assert not [key for key in list_blobs(nimbus) if key.startswith("multilang-deploy-")]
+    back = deploy("two")
+    assert back.returncode == 0, back.stderr
+    assert [each.name for each in nimbus.summary().topologies] == ["deployed"]
 
     conf = json.loads(nimbus.call("getTopologyConf", id()))
     assert conf["test.version"] == "two"

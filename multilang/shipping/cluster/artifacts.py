@@ -4,34 +4,15 @@ from __future__ import annotations
 
 import fnmatch
 import os
-import re
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 from multilang.shipping.errors import ClusterError
+from multilang.shipping.maven import Artifact, fetch_jars
 
 STORM_VERSION = "2.8.3"
-FETCH_LIMIT = 900  # seconds, for about 140 MB
-
-_POM = """\
-<project>
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>local</groupId>
-  <artifactId>on-this-machine</artifactId>
-  <version>1</version>
-  <packaging>pom</packaging>
-  <dependencies>
-    <dependency>
-      <groupId>@GROUP@</groupId>
-      <artifactId>@ARTIFACT@</artifactId>
-      <version>@VERSION@</version>
-    </dependency>
-  </dependencies>
-</project>
-"""
-_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 # The jars on a worker's class path, which a release has in lib-worker.
 _WORKER_JARS = (
     *("storm-client-*", "storm-shaded-deps-*", "slf4j-api-*", "log4j-*", "kryo-*", "reflectasm-*", "minlog-*"),
@@ -88,7 +69,7 @@ def storm_jars() -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}-") as name:
         part = Path(name, "storm")
-        fetch_jars("org.apache.storm", "storm-server", STORM_VERSION, part / "lib")
+        fetch_jars([Artifact("org.apache.storm", "storm-server", STORM_VERSION)], part / "lib")
         (part / "lib-worker").mkdir()
         for jar in sorted((part / "lib").iterdir()):
             if any(fnmatch.fnmatch(jar.name, pattern) for pattern in _WORKER_JARS):
@@ -107,32 +88,3 @@ def _folder() -> Path:
 
 def _complete(folder: Path) -> bool:
     return (folder / "lib-worker").is_dir()
-
-
-def fetch_jars(group: str, artifact: str, version: str, folder: Path) -> None:
-    """Fetch the jars of an artifact and of all that it needs from Maven into ``folder``. Raises ClusterError."""
-    with tempfile.TemporaryDirectory(prefix="multilang-pom-") as name:
-        pom = Path(name, "pom.xml")
-        pom.write_text(_POM.replace("@GROUP@", group).replace("@ARTIFACT@", artifact).replace("@VERSION@", version))
-        command = ["mvn", "--quiet", "--batch-mode", "--no-transfer-progress", "--file", str(pom), _GOAL]
-        try:
-            shown = subprocess.run(
-                [*command, "-DincludeScope=runtime", f"-DoutputDirectory={folder}"],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=FETCH_LIMIT,
-            )
-        except subprocess.TimeoutExpired:
-            raise ClusterError(
-                f"Maven did not get the jars of {artifact} in {FETCH_LIMIT} seconds; run it again, it goes on"
-            ) from None
-    if shown.returncode:
-        said = "\n".join((shown.stdout + shown.stderr).strip().splitlines()[:12])
-        missing = re.search(r"Could not find artifact (\S+)|(\S+) was not found in ", said)
-        why = (
-            f": {missing[1] or missing[2]} is in none of its repositories; name another version, or in ~/.m2/settings.xml a mirror that has it"
-            if missing
-            else ""
-        )
-        raise ClusterError(f"Maven could not get the jars of {artifact} {version}{why}. It said:\n{said}")

@@ -1,0 +1,105 @@
+"""All that a running topology was submitted with, so that it can be submitted again, whoever submitted it, and from where."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from multilang.protocol.codec import dumps
+from multilang.shipping.blobs import read_blob
+from multilang.shipping.conf import KRYO
+from multilang.shipping.errors import RefusedError
+from multilang.shipping.thrift_types import types
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from multilang.shipping.nimbus import Nimbus
+
+DEFAULT_TIMEOUT = 30  # seconds: topology.message.timeout.secs
+# Nimbus makes these anew for each submission.
+_MADE_BY_NIMBUS = ("storm.id", "topology.submitter.principal", "topology.submitter.user", "storm.version")
+
+
+@dataclass(frozen=True)
+class Former:
+    """All that a running topology was submitted with.
+
+    Attributes:
+        name: Its name.
+        id: Its id.
+        jar: Its jar.
+        conf: Its conf, without what the cluster's own says, too.
+        structure: Storm's StormTopology.
+        active: Whether its spouts emitted.
+        drain: The seconds after which each of its tuples is acked or failed, by its conf.
+    """
+
+    name: str
+    id: str
+    jar: bytes
+    conf: dict[str, Any]
+    structure: Any
+    active: bool
+    drain: int
+
+
+def former_of(nimbus: Nimbus, found: Any) -> Former:
+    """Return what a running topology was submitted with.
+
+    Args:
+        nimbus: The connection.
+        found: Storm's TopologySummary.
+
+    Raises:
+        RefusedError: It is being killed or rebalanced, or its parts may not be read.
+        NimbusError: Nimbus is gone.
+    """
+    if found.status in ("KILLED", "REBALANCING"):
+        raise RefusedError(
+            "AlreadyAliveException",
+            f"topology {found.name!r} is {found.status.lower()} on {nimbus.address}, and Storm does one thing at a time: wait until "
+            f"that is over (multilang list)",
+        )
+    conf = conf_of(nimbus, found.id)
+    of_cluster = json.loads(nimbus.call("getNimbusConf"))
+    timeout = conf.get("topology.message.timeout.secs")
+    return Former(
+        name=found.name,
+        id=found.id,
+        jar=b"".join(read_blob(nimbus, f"{found.id}-stormjar.jar")),
+        conf={
+            key: _as_submitted(key, value)
+            for key, value in conf.items()
+            if key not in _MADE_BY_NIMBUS and not (key in of_cluster and of_cluster[key] == value)
+        },
+        structure=nimbus.call("getUserTopology", found.id),
+        active=found.status == "ACTIVE",
+        drain=timeout if isinstance(timeout, int) else DEFAULT_TIMEOUT,
+    )
+
+
+def conf_of(nimbus: Nimbus, id: str) -> dict[str, Any]:
+    """Return the conf of a topology. ``id``: its id."""
+    conf: dict[str, Any] = json.loads(nimbus.call("getTopologyConf", id))
+    return conf
+
+
+def submit_again(nimbus: Nimbus, former: Former, credentials: Mapping[str, str] | None) -> None:
+    """Submit a former topology as it was, with these credentials. Raises NimbusError."""
+    thrift = types()
+    status = thrift.TopologyInitialStatus
+    options = thrift.SubmitOptions(
+        initial_status=status.ACTIVE if former.active else status.INACTIVE,
+        creds=thrift.Credentials(creds=dict(credentials)) if credentials else None,
+    )
+    location = nimbus.upload(former.jar)
+    nimbus.call("submitTopologyWithOpts", former.name, location, dumps(former.conf), former.structure, options)
+
+
+def _as_submitted(key: str, value: Any) -> Any:
+    """Return a value of the conf as Nimbus takes it: of the registrations for Kryo it makes an object with nulls."""
+    if key == KRYO and isinstance(value, dict):
+        return [name if serializer is None else {name: serializer} for name, serializer in value.items()]
+    return value

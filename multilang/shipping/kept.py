@@ -1,0 +1,178 @@
+"""What a deployment keeps in the cluster's blob store, so that the next one understands it if it is broken off.
+
+The next one may be made on another machine. There are two blobs: a few facts as JSON, and a zip with all that the former
+topology was submitted with. Both are there from before the first change until the deployment has ended, well or not.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import socket
+import time
+import zipfile
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from multilang.shipping.blobs import delete_blob, read_blob, store_blob
+from multilang.shipping.errors import RefusedError
+from multilang.shipping.former import Former
+from multilang.shipping.thrift_types import types
+
+if TYPE_CHECKING:
+    from multilang.shipping.nimbus import Nimbus
+
+_OWN = ("name", "id", "conf", "active", "drain")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The facts of a deployment that is under way, or was broken off.
+
+    Attributes:
+        former: The id of the topology that it replaces.
+        active: Whether that one's spouts emitted.
+        new: The id of the new one; None: it was not submitted yet.
+        host: The machine on which it was begun.
+        pid: Its process there.
+        began: The time, in seconds since 1970.
+        until: The time at which it must have ended.
+    """
+
+    former: str
+    active: bool
+    new: str | None
+    host: str
+    pid: int
+    began: float
+    until: float
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the process that began it may still be at it."""
+        if time.time() > self.until or self.pid == os.getpid():
+            return False
+        if self.host != socket.gethostname():
+            return True  # nobody can look
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass  # another user's
+        return True
+
+
+def keys(name: str) -> tuple[str, str]:
+    """Return the keys of the facts and of the former topology. ``name``: the topology's name."""
+    return f"multilang-deploy-{name}.json", f"multilang-deploy-{name}.zip"
+
+
+def keep(nimbus: Nimbus, name: str, former: Former, longest: float) -> Kept:
+    """Keep a former topology, and the facts of a deployment that begins now.
+
+    Args:
+        nimbus: The connection.
+        name: The topology's name.
+        former: The topology that is replaced.
+        longest: Seconds that the deployment may take.
+    """
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:  # the jar is compressed already
+        archive.writestr("about.json", json.dumps({each: getattr(former, each) for each in _OWN}))
+        archive.writestr("former.jar", former.jar)
+        archive.writestr("structure.thrift", _serialized(former.structure))
+    _store(nimbus, keys(name)[1], out.getvalue())
+    now = time.time()
+    kept = Kept(former.id, former.active, None, socket.gethostname(), os.getpid(), now, now + longest)
+    note(nimbus, name, kept)
+    return kept
+
+
+def note(nimbus: Nimbus, name: str, kept: Kept) -> None:
+    """Write down the facts of a deployment. ``name``: the topology's name."""
+    _store(nimbus, keys(name)[0], json.dumps(asdict(kept)).encode())
+
+
+def kept_of(nimbus: Nimbus, name: str) -> Kept | None:
+    """Return the facts of a deployment that has not ended; None if there is none.
+
+    Args:
+        nimbus: The connection.
+        name: The topology's name.
+
+    Raises:
+        RefusedError: What is kept can't be understood.
+    """
+    data = _read(nimbus, keys(name)[0])
+    if not data:  # it is empty where the upload was broken off, before anything was changed
+        return None
+    try:
+        return Kept(**json.loads(data))
+    except (ValueError, TypeError):
+        raise _damaged(keys(name)[0]) from None
+
+
+def kept_former(nimbus: Nimbus, name: str) -> Former:
+    """Return the former topology of a deployment that was broken off. Raises RefusedError if it can't be understood."""
+    key = keys(name)[1]
+    data = _read(nimbus, key)
+    if data is None:
+        raise _damaged(key)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            about = json.loads(archive.read("about.json"))
+            return Former(
+                **{each: about[each] for each in _OWN},
+                jar=archive.read("former.jar"),
+                structure=_deserialized(archive.read("structure.thrift")),
+            )
+    except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):
+        raise _damaged(key) from None
+
+
+def forget(nimbus: Nimbus, name: str) -> None:
+    """Remove what is kept; it is no fault if nothing is. ``name``: the topology's name."""
+    for key in keys(name):  # the facts first: without them, nobody looks at the rest
+        try:
+            delete_blob(nimbus, key)
+        except RefusedError as error:
+            if error.kind != "KeyNotFoundException":
+                raise
+
+
+def _store(nimbus: Nimbus, key: str, data: bytes) -> None:
+    store_blob(nimbus, key, io.BytesIO(data))
+
+
+def _read(nimbus: Nimbus, key: str) -> bytes | None:
+    try:
+        return b"".join(read_blob(nimbus, key))
+    except RefusedError as error:
+        if error.kind != "KeyNotFoundException":
+            raise
+        return None
+
+
+def _damaged(key: str) -> RefusedError:
+    return RefusedError(
+        "KeyNotFoundException",
+        f"a deployment was broken off, and the blob {key!r} in which it kept the former topology is missing or not what "
+        f"multilang writes: look at what runs (multilang list), and forget that deployment (multilang blob rm {key.rpartition('.')[0]}.json)",
+    )
+
+
+def _serialized(structure: Any) -> bytes:
+    from thriftpy2.protocol import TBinaryProtocolFactory
+    from thriftpy2.utils import serialize
+
+    data: bytes = serialize(structure, TBinaryProtocolFactory())
+    return data
+
+
+def _deserialized(data: bytes) -> Any:
+    from thriftpy2.protocol import TBinaryProtocolFactory
+    from thriftpy2.utils import deserialize
+
+    return deserialize(types().StormTopology(), data, TBinaryProtocolFactory())

@@ -1,0 +1,236 @@
+"""What a deployment decides, against a Nimbus of the tests' own: wherever it is broken off, the next one puts things in order."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from multilang import BasicBolt, TopologyBuilder, Tuple
+from multilang.shipping.deploy import Deployed, deploy
+from multilang.shipping.errors import NimbusError, RefusedError
+from multilang.shipping.jar import Shipment
+from multilang.shipping.kept import keys
+from multilang.shipping.nimbus import Nimbus
+from multilang.shipping.submit import submit
+from multilang.shipping.wheels import WheelTarget
+from multilang.testing import FixedTupleSpout
+from tests.shipping.nimbus_server import BROKEN, NimbusServer, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from multilang.shipping.storm_yaml import Address
+
+NAME = "shop"
+
+
+class Count(BasicBolt):
+    def process(self, tup: Tuple) -> None: ...
+
+
+@pytest.fixture
+def server() -> NimbusServer:
+    return NimbusServer()
+
+
+@pytest.fixture
+def address(server: NimbusServer) -> Iterator[Address]:
+    with serving(server) as where:
+        yield where
+
+
+def shipment(version: str, **conf: Any) -> Shipment:
+    """A topology of a version, which brings no files."""
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", FixedTupleSpout(["n"], [[1]]))
+    builder.set_bolt("count", Count).shuffle_grouping("numbers")
+    topology = builder.build(NAME, conf={"test.version": version, **conf})
+    commands = dict.fromkeys(topology.components, ("python3", "run_topology.py"))
+    return Shipment(topology, WheelTarget.of(None, None), [], commands, [])  # type: ignore[arg-type]
+
+
+def put(address: Address, version: str, *, said: list[str] | None = None, **how: Any) -> Deployed:
+    conf = {BROKEN: "ValueError: it does not start"} if version.startswith("broken") else {}
+    options: dict[str, Any] = {"drain": 0, "settled": 0, "timeout": 5, **how}
+    with Nimbus([address], timeout=10) as nimbus:
+        return deploy(
+            nimbus,
+            shipment(version, **conf),
+            say=(lambda text: None) if said is None else said.append,
+            **options,
+        )
+
+
+def forgotten(server: NimbusServer) -> bool:
+    return not set(keys(NAME)) & set(server.blobs)
+
+
+def test_the_first_is_submitted_and_the_second_takes_its_place(server: NimbusServer, address: Address) -> None:
+    assert put(address, "one").former is None
+    jar = next(iter(server.blobs.values()))
+    done = put(address, "two")
+    assert done.runs
+    assert done.former is not None
+    assert done.former.conf["test.version"] == "one"
+    assert done.former.jar == jar
+    assert server.versions() == [(NAME, "two", "ACTIVE")]
+    assert forgotten(server)
+
+
+def test_what_does_not_run_is_replaced_by_the_former_one_as_it_was(server: NimbusServer, address: Address) -> None:
+    put(address, "one")
+    before = server.topologies[NAME]["structure"]
+    done = put(address, "broken")
+    assert (done.runs, done.rolled_back) == (False, True)
+    assert done.status.errors[0].message.startswith("ValueError: it does not start")
+    assert server.versions() == [(NAME, "one", "ACTIVE")]
+    assert server.topologies[NAME]["structure"] == before
+    assert forgotten(server)
+
+
+def test_a_topology_keeps_being_inactive_unless_it_is_said_otherwise(server: NimbusServer, address: Address) -> None:
+    put(address, "one")
+    server.topologies[NAME]["status"] = "INACTIVE"
+    put(address, "two")
+    assert server.versions() == [(NAME, "two", "INACTIVE")]
+    put(address, "three", active=True)
+    assert server.versions() == [(NAME, "three", "ACTIVE")]
+
+
+def test_green_takes_over_from_blue_and_blue_from_green(server: NimbusServer, address: Address) -> None:
+    put(address, "one")
+    server.calls.clear()
+    assert put(address, "two", beside=True).name == "shop-green"
+    assert server.versions() == [("shop-green", "two", "ACTIVE")]
+    assert server.topologies["shop-green"]["conf"]["multilang.state.name"] == NAME
+    steps = ("submitTopologyWithOpts", "deactivate", "killTopologyWithOpts", "activate")
+    assert [each for each in server.calls if each in steps] == list(steps)
+    with Nimbus([address]) as nimbus, pytest.raises(RefusedError, match=r"'shop' runs already on .*, as 'shop-green'"):
+        submit(nimbus, shipment("three"))
+    assert put(address, "three", beside=True).name == NAME
+    assert server.versions() == [(NAME, "three", "ACTIVE")]
+    put(address, "four", beside=True)
+    assert put(address, "five").name == NAME
+    assert server.versions() == [(NAME, "five", "ACTIVE")]
+    assert forgotten(server)
+
+
+def test_a_topology_that_only_has_such_a_name_is_another_one(server: NimbusServer, address: Address) -> None:
+    with Nimbus([address]) as nimbus:
+        other = shipment("other")
+        submit(nimbus, replace(other, topology=other.topology.with_conf({}, "shop-green")))
+    put(address, "one")
+    assert server.versions() == [(NAME, "one", "ACTIVE"), ("shop-green", "other", "ACTIVE")]
+
+
+def test_blue_comes_back_where_green_does_not_run(server: NimbusServer, address: Address) -> None:
+    put(address, "one")
+    done = put(address, "broken", beside=True)
+    assert (done.runs, done.rolled_back) == (False, True)
+    assert server.versions() == [(NAME, "one", "ACTIVE")]
+    assert forgotten(server)
+
+
+class _Killed(BaseException):
+    """The command was killed."""
+
+
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, _Killed])
+@pytest.mark.parametrize("beside", [False, True], ids=["in place", "beside"])
+@pytest.mark.parametrize("version", ["two", "broken"])
+@pytest.mark.parametrize("following", ["three", "broken again"])
+def test_wherever_it_is_broken_off_one_topology_runs_after_the_next(
+    server: NimbusServer, address: Address, signal: type[BaseException], beside: bool, version: str, following: str
+) -> None:
+    """At each step that it tells of."""
+    step = 0
+    while True:
+        server.topologies.clear()
+        server.blobs.clear()
+        put(address, "one")
+        told: list[str] = []
+
+        class Stop(list[str]):
+            def append(self, text: str, step: int = step, told: list[str] = told) -> None:
+                told.append(text)
+                if len(told) == step + 1:
+                    raise signal
+
+        try:
+            put(address, version, beside=beside, said=Stop())
+        except signal:
+            broken_off = True
+        else:
+            broken_off = False
+        if not broken_off:
+            break
+        known = {"one", version}
+        assert {each for _, each, _ in server.versions()} <= known, told
+        put(address, following, beside=beside)
+        ((_, runs, status),) = server.versions()
+        assert status == "ACTIVE", told
+        assert runs in ({"three"} if following == "three" else {"one", "two"}), told
+        assert forgotten(server), told
+        step += 1
+    assert step >= 2
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["in place", "beside"])
+def test_a_nimbus_that_goes_away_at_any_call_leaves_what_the_next_one_understands(
+    server: NimbusServer, address: Address, beside: bool
+) -> None:
+    """For the cluster, the command was killed there."""
+    put(address, "one")
+    server.calls.clear()
+    put(address, "two", beside=beside)
+    for number in range(1, len(server.calls)):
+        server.left = None
+        server.topologies.clear()
+        server.blobs.clear()
+        put(address, "one")
+        server.left = number
+        with pytest.raises(NimbusError):
+            put(address, "two", beside=beside)
+        server.left = None
+        with suppress(RefusedError):  # both run and nobody noted which is the new one: that is for a person
+            put(address, "broken", beside=beside)
+            ((_, runs, status),) = server.versions()
+            assert (runs, status) in (("one", "ACTIVE"), ("two", "ACTIVE")), server.calls[-1]
+            assert forgotten(server)
+            continue
+        assert len(server.topologies) == 2
+
+
+def test_a_deployment_that_is_under_way_is_left_alone(server: NimbusServer, address: Address) -> None:
+    put(address, "one")
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    facts = {"former": "x", "active": True, "new": None, "host": socket.gethostname(), "pid": other.pid}
+    facts |= {"began": time.time(), "until": time.time() + 100}
+    server.blobs[keys(NAME)[0]] = json.dumps(facts).encode()
+    try:
+        with pytest.raises(
+            RefusedError, match=f"that process {other.pid} on .* began . s ago is under way: wait until"
+        ):
+            put(address, "two")
+    finally:
+        other.communicate(b"\n")
+    put(address, "two")
+    assert server.versions() == [(NAME, "two", "ACTIVE")]
+    server.blobs[keys(NAME)[0]] = json.dumps({**facts, "host": "elsewhere", "pid": os.getpid() + 1}).encode()
+    with pytest.raises(RefusedError, match="on elsewhere began"):
+        put(address, "three")
+    server.blobs[keys(NAME)[0]] = b"what is this"
+    with pytest.raises(
+        RefusedError, match=r"missing or not what multilang writes: .*multilang blob rm multilang-deploy-shop\.json"
+    ):
+        put(address, "three")
+    assert server.versions() == [(NAME, "two", "ACTIVE")]
