@@ -187,7 +187,8 @@ _OURS = {
     _PORT_OR_0: "metrics.prometheus.port",
     _SECS: "metrics.interval.secs",
     _TEXT: """
-        drpc.service metrics.prometheus.host parent source.group source.secret.file source.store transactional.sqlite.path
+        drpc.service metrics.prometheus.host parent source.group source.secret.file source.store state.name
+        transactional.sqlite.path
         """,
     _DOTTED: "state.trace transactional.store transactional.trace",
     Kind("the URL of a source", _is_text): "source",
