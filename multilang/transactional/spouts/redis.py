@@ -1,9 +1,9 @@
 """Redis Streams as sources: a partition is a stream, a position is the id of the last entry that was read.
 
 Trim a stream (XTRIM, MAXLEN) only up to entries that were read and committed. Entries that were trimmed or deleted before
-they were read are lost, and are reported: Redis counts all entries that were ever added, and a position has the number of
-those up to it (``ID NUMBER``). If a replayed batch has lost entries, that is reported, and so is a stream that was deleted.
-Needs the extra ``redis``, and Redis 6.2 or later; only from 7.0 on it counts entries.
+they were read are lost, and are reported: Redis counts all entries that were ever added, and a position has their number
+less those that are left behind it (``ID NUMBER``). If a replayed batch has lost entries, that is reported, and so is a
+stream that was deleted. Needs the extra ``redis``, and Redis 6.2 or later; only from 7.0 on it counts entries.
 """
 
 from __future__ import annotations
@@ -151,9 +151,12 @@ class RedisSource(Source):
         self._client.close()
 
     def _number(self, partition: int, position: str, known: Mapping[str, Any]) -> int | None:
-        """Return how many entries the stream ever had up to a position; None if that is not known.
+        """Return how many entries the stream ever had, less those behind a position; None if that is not known.
 
-        Entries behind it that were removed before they were read are counted, too, and noticed.
+        Entries behind it that were removed before they were read are noticed. Redis tells how many are gone, and not
+        where. If none is left up to the position, all that are left are behind it, and the count is exact. Otherwise
+        nothing behind it was trimmed, since Redis trims the oldest; but some may be deleted, of which the last is known.
+        Then the count may be too low, and such a deletion may be told a second time, which is better than never.
         """
         added = known.get("entries-added")
         if added is None:
@@ -165,16 +168,15 @@ class RedisSource(Source):
             known["first-entry"],
         )
         if _order(after) == (0, 0):  # it begins with what is there
-            return removed if not first or _order(deleted) < _order(first[0].decode()) else None
-        if _order(deleted) > _order(after):
+            return removed
+        is_exact = not first or _order(first[0].decode()) > _order(after)
+        if counted and is_exact:
+            lost = removed - int(counted)
+            if lost > 0:
+                self._notice(partition, f"{lost} entries behind {after} were trimmed or deleted", removed)
+        elif _order(deleted) > _order(after):
             self._notice(partition, f"entries up to {deleted} were deleted behind {after}", deleted)
-            return None
-        if not counted or (first and _order(first[0].decode()) <= _order(after)):
-            return int(counted) if counted else None  # Redis trims the oldest, so that nothing behind it is gone
-        lost = removed - int(counted)  # since all up to it is removed
-        if lost > 0:
-            self._notice(partition, f"{lost} entries behind {after} were trimmed or deleted", removed)
-        return max(int(removed), int(counted))
+        return removed if is_exact else int(counted) if counted else None
 
     def _notice(self, partition: int, what: str, mark: Any) -> None:
         if self._noticed.get(partition) != mark:

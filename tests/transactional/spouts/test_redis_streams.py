@@ -157,3 +157,39 @@ def test_a_spout_reports_what_it_lost_and_goes_on(source, kind):
     assert "3 entries behind" in error
     assert "were trimmed or deleted before they were read" in error
     reader.emitter.close()
+
+
+@pytest.mark.parametrize("seed", range(300 if SOAK else 10))
+def test_each_removal_of_unread_entries_is_told_whatever_was_removed_before(source, seed):
+    random, name, client = Random(f"{seed} both"), source.names[0], source.client
+    reader = source.spout(4).open({})
+    position, due, exact = reader.first(0), False, True
+    for _ in range(80):
+        ids = [id.decode() for id, _ in client.xrange(name)]
+        done = tuple(map(int, position.split()[0].split("-")))
+        unread = [id for id in ids if tuple(map(int, id.split("-"))) > done]
+        step = random.choice(["add", "add", "look", "read", "trim read", "trim unread", "delete"])
+        if step == "add":
+            source.add(0, ["moon"] * random.randint(1, 5))
+        elif done == (0, 0) or step in ("read", "look"):
+            if step == "look":
+                reader.has_more(0, position)
+            else:
+                _, position = reader.read(0, position, random.randint(1, 4))
+            noted = reader.notices()
+            if step == "look" and unread and due:
+                continue  # it is told when they are read
+            assert bool(noted) or not due
+            assert due or not exact or not noted
+            due, exact = False, exact or (step == "read" and not unread)
+        elif step == "trim read":
+            client.xtrim(name, maxlen=len(unread) + random.randint(0, len(ids) - len(unread)), approximate=False)
+        elif step == "trim unread" and unread:
+            client.xtrim(name, maxlen=random.randrange(len(unread)), approximate=False)
+            due = True
+        elif step == "delete" and unread:
+            before = client.xinfo_stream(name)["max-deleted-entry-id"]
+            client.xdel(name, random.choice(unread))
+            due = due or client.xinfo_stream(name)["max-deleted-entry-id"] != before  # else it was said "up to" it
+            exact = False  # a deletion in the middle may be told once more with a later one
+    reader.close()
